@@ -1,0 +1,1 @@
+"""The tool behind scripts/series; scripts/README.md shows the modules."""

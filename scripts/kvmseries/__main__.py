@@ -1,0 +1,15 @@
+"""python -m kvmseries; users call scripts/series."""
+
+import signal
+import sys
+
+from .cli import main
+
+
+def _terminated(*_):
+    raise KeyboardInterrupt
+
+
+# A job that is told to end cleans up as one that is interrupted by hand does.
+signal.signal(signal.SIGTERM, _terminated)
+sys.exit(main())

@@ -1,0 +1,118 @@
+"""Building kernels, in a directory build-<arch>-<config> inside their tree.
+
+Inside, because kbuild then names sources by the relative path "..": the compiler cache sees the
+same command for the same file in every tree.  Of a series' kernel only what its patches touch is
+compiled once its base is built.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import kconfig, paths, proc, toolchain, trees
+from .errors import Fail
+from .progress import say, single
+
+_IMAGE = {"arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
+# Seconds on 2 cores when nothing is known: (from cold, with the base's objects in the cache).
+_SECONDS = {"normal": (150, 45), "lockstat": (160, 50), "debug": (420, 150), "kcsan": (300, 100)}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that is built."""
+
+    tree: trees.Tree
+    arch: str
+    config: kconfig.Config
+    image: Path
+    release: str     # what uname -r says in the guest
+
+
+def seconds(arch, config, count):
+    """Estimate for a build of `count` patches."""
+    cold, warm = _SECONDS.get(config.split("+")[0], (200, 60))
+    return (warm if count else cold) * (1.3 if arch == "x86_64" else 1)
+
+
+def kernel(series, count, arch, configs=(), kernel_tree=None, note=None):
+    """Build (or find built) the Kernel of the first `count` patches of `series`.
+
+    configs: names of overlays.  note: called with a line of progress.  Raises Fail with the
+    compiler's first error.
+    """
+    return in_tree(trees.worktree(series, count, kernel_tree), arch, configs, note)
+
+
+def in_tree(tree, arch, configs=(), note=None):
+    """Build the Kernel of a tree that is at hand."""
+    config = kconfig.load(arch, configs, tree.version)
+    toolchain.install(arch)
+    folder = tree.path / f"build-{arch}-{config.name}"
+    with paths.locked(f"build-{tree.path.parent.name}-{tree.point}-{arch}-{config.name}", say):
+        try:
+            release = _build(tree, arch, config, folder, note)
+        except OSError as error:
+            raise paths.os_fail(error, folder) from None
+    return Kernel(tree, arch, config, folder / _IMAGE[arch], release)
+
+
+def _build(tree, arch, config, folder, note):
+    stamp = folder / "series.json"
+    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch),
+              "config": hashlib.sha256(config.text.encode()).hexdigest()}
+    if stamp.exists() and (folder / _IMAGE[arch]).exists():
+        built = json.loads(stamp.read_text(encoding="utf-8"))
+        if {key: built.get(key) for key in wanted} == wanted:
+            return built["release"]
+    paths.remove(stamp)
+    folder.mkdir(exist_ok=True)
+    log = paths.out("logs", f"build-{tree.point}-{arch}-{config.name}.log")
+    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch),
+            f"LOCALVERSION=-{tree.point}"]
+    env = toolchain.environment()
+    allconfig = folder / "fragments.config"
+    if not (folder / ".config").exists() or _read(allconfig) != config.text:
+        allconfig.write_text(config.text, encoding="utf-8")
+        proc.run([*make, "allnoconfig"], "make allnoconfig", log=log,
+                 env={**env, "KCONFIG_ALLCONFIG": str(allconfig)})
+        kconfig.check(config, _read(folder / ".config"))
+    title = f"build {tree.point} for {arch} ({config.name})"
+    target = "Image" if arch == "arm64" else "bzImage"
+    if note:
+        note(title)
+        proc.run([*make, target], title, log=log, env=env)
+    else:
+        estimate = seconds(arch, config.name, tree.count)
+        with single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate):
+            proc.run([*make, target], title, log=log, env=env)
+    release = _read(folder / "include/config/kernel.release").strip()
+    stamp.write_text(json.dumps({**wanted, "release": release}), encoding="utf-8")
+    return release
+
+
+def _read(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+def warnings(log):
+    """Compiler warnings in a build log: a list of lines."""
+    return [line for line in _read(Path(log)).splitlines() if re.search(r"\bwarning:", line)]
+
+
+def each_patch(series, arch, counts, note, configs=()):
+    """Build the kernel after each number of patches in `counts`, ascending, in one tree.
+
+    Raises Fail that names the patch with which it stops building.
+    """
+    for tree in trees.walk(series, counts):
+        try:
+            in_tree(tree, arch, configs, note)
+        except Fail as error:
+            name = series.patches[tree.count - 1].name if tree.count else "the base"
+            raise Fail(f"{series.name} does not build for {arch} with {name}: {error}") from None

@@ -1,0 +1,93 @@
+"""What must hold of a series without booting it: it applies to every version it names, its patches
+are clean and carry no sign-off, exporting it gives back its files, and every step of it builds."""
+
+import os
+import re
+import sys
+
+from . import build, catalog, debian, export as exporting, paths, proc, trees
+from .errors import Fail
+from .git import git
+
+# FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
+_CHECKPATCH = ["--strict", "--no-signoff", "--no-summary", "--terse", "--show-types",
+               "--ignore", "FILE_PATH_CHANGES"]
+
+
+def applies(series, note=lambda text: None):
+    """Apply all patches to every version in patches/<series>/base."""
+    for version in series.versions:
+        note(f"applying to {version.kernel}")
+        trees.worktree(series, len(series.patches), version=version.kernel)
+
+
+def checkpatch(series):
+    """Run checkpatch.pl --strict of the base's own tree over every patch."""
+    debian.install("check")
+    tree = trees.base(series)
+    # spdxcheck.py, which checkpatch calls, imports packages of the tool's own Python.
+    env = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+    for patch in series.patches:
+        status, text = proc.run([str(tree.path / "scripts/checkpatch.pl"), *_CHECKPATCH,
+                                 str(patch)], "checkpatch", cwd=tree.path, env=env, check=False)
+        if status or text.strip():
+            raise Fail(f"checkpatch: {patch.name}: {proc.reason(text)}")
+
+
+def clean(series):
+    """What checkpatch does not look at: trailers that are the submitter's, milestones, the cover
+    letter's count."""
+    for patch in series.patches:
+        text = patch.read_text(encoding="utf-8")
+        trailer = re.search(r"^(Signed-off-by|Reviewed-by|Tested-by):.*$", text, re.M)
+        if trailer:
+            raise Fail(f"{patch.name} carries '{trailer[0]}': whoever submits adds it (git am -s)")
+        if not catalog.subject(patch):
+            raise Fail(f"{patch.name} has no subject")
+    for milestone, count in series.milestones.items():
+        if not 0 < count <= len(series.patches):
+            raise Fail(f"{series.path / 'milestones'}: '{milestone}' is {count}, but there are "
+                       f"{len(series.patches)} patches")
+    if not series.cover.exists():
+        raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
+    count = re.search(r"^Subject: \[PATCH 0+/(\d+)\]", series.cover.read_text(encoding="utf-8"), re.M)
+    if not count or int(count[1]) != len(series.patches):
+        raise Fail(f"{series.cover.name} is not for {len(series.patches)} patches: run "
+                   f"`scripts/series export {series.name}`")
+
+
+def round_trip(series):
+    """Exporting the applied series must give the files that are there, byte for byte."""
+    tree = trees.worktree(series, len(series.patches))
+    with paths.whole(paths.out("export-check")) as part:
+        exporting.write_patches(tree.path, part, len(series.patches))
+        for patch in series.patches:
+            new = part / patch.name
+            if not new.exists() or new.read_bytes() != patch.read_bytes():
+                raise Fail(f"{patch.name} is not what `scripts/series export {series.name}` writes: "
+                           "export it instead of editing it")
+        if series.cover.read_text(encoding="utf-8") != exporting.cover(series, tree.path,
+                                                                       len(series.patches)):
+            raise Fail(f"{series.cover.name}: list of patches or diffstat is out of date: run "
+                       f"`scripts/series export {series.name}`")
+    paths.remove(paths.out("export-check"))
+
+
+def builds(series, arch, note):
+    """Build the kernel after each patch, in one tree, so that only what changes is compiled.
+
+    Patches that touch nothing but tools/ and Documentation/ change no kernel; the selftests are
+    built from the whole series.
+    """
+    tree = trees.base(series)
+    counts = [number for number, patch in enumerate(series.patches, 1)
+              if any(not name.startswith(("tools/", "Documentation/"))
+                     for name in _files(tree.path, patch))]
+    build.each_patch(series, arch, [0, *counts], note)
+    return counts
+
+
+def _files(tree, patch):
+    """Names of the files that a patch changes."""
+    text = git(tree, "apply", "--numstat", str(patch))
+    return [line.split("\t")[2] for line in text.splitlines()]

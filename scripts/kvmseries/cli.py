@@ -1,0 +1,175 @@
+"""The command line of scripts/series: arguments to functions, failures to one line."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from . import catalog, paths
+from .errors import Fail, Usage
+from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, check_verb,
+                    export_verb, list_verb, report_verb, test_verb)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="scripts/series", description="Patch series on a base: fetch, apply, build, boot, "
+        "measure, compare. Everything is made under out/.")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    _add_trees(verbs)
+    _add_kernels(verbs)
+    _add_measuring(verbs)
+    return parser
+
+
+def _verb(verbs, name, function, text, series=True):
+    parser = verbs.add_parser(name, help=text, description=text)
+    parser.set_defaults(function=function)
+    if series:
+        parser.add_argument("series", help="a directory of patches/, such as v5.10")
+    return parser
+
+
+def _add_trees(verbs):
+    _verb(verbs, "list", list_verb, "every series: base, patches, state", series=False)
+    parser = _verb(verbs, "fetch", base_verb, "fetch the base tree (cached) and print its path")
+    _kernel(parser)
+    _version(parser)
+    parser = _verb(verbs, "apply", apply_verb, "make a git tree: tag base, one commit a patch")
+    parser.add_argument("dir", metavar="DIR", help="directory to make; new or empty")
+    _kernel(parser)
+    _version(parser)
+    parser.add_argument("--upto", metavar="N", help="only the first N patches, or a milestone's")
+    parser.add_argument("--signoff", action="store_true",
+                        help="add your Signed-off-by: you certify the DCO")
+    parser = _verb(verbs, "export", export_verb, "write patches/ from a git tree's commits")
+    parser.add_argument("tree", nargs="?", metavar="DIR",
+                        help="a tree made by apply (default: the tool's own)")
+    parser = _verb(verbs, "check", check_verb,
+                   "applies, checkpatch --strict, exports the same, every patch builds")
+    parser.add_argument("--arch", help="build for this arch only (default: all of the series)")
+    parser.add_argument("--no-build", action="store_true", help="only what takes a minute")
+
+
+def _add_kernels(verbs):
+    parser = _verb(verbs, "build", build_verb, "build a kernel and print the path of its image")
+    _arch(parser)
+    _point(parser)
+    _configs(parser)
+    _kernel(parser)
+    parser = _verb(verbs, "boot", boot_verb,
+                   "boot a kernel with the selftests in /tests; a shell, or COMMAND")
+    _arch(parser)
+    _point(parser)
+    _configs(parser)
+    _kernel(parser)
+    _machine(parser)
+    parser.add_argument("--cpus", type=_positive("--cpus"), default=4, metavar="N",
+                        help="CPUs of the machine (default: 4)")
+    parser.add_argument("--memory", type=_positive("--memory"), default=3072, metavar="MIB",
+                        help="memory of the machine (default: 3072)")
+    parser.add_argument("--timeout", type=_positive("--timeout"), default=600, metavar="S",
+                        help="seconds for COMMAND (default: 600)")
+    parser.add_argument("--silence", type=_positive("--silence"), default=60, metavar="S",
+                        help="a guest that says nothing for S seconds more hangs (default: 60)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND",
+                        help="run this in the guest, print its output, exit with its status")
+
+
+def _add_measuring(verbs):
+    parser = _verb(verbs, "bench", bench_verb, "measure kernels against each other")
+    _arch(parser)
+    parser.add_argument("--vcpus", default="1,2,4", metavar="N,...", help="default: 1,2,4")
+    parser.add_argument("--test", default="dirty_log_perf_test", help="see bench.yaml")
+    parser.add_argument("--test-args", default="", metavar="ARGS",
+                        help="arguments that replace or extend the defaults of bench.yaml")
+    parser.add_argument("--kernels", default="base,series", metavar="K,...",
+                        help="of base, series, upto:STEP (default: base,series)")
+    parser.add_argument("--samples", type=_positive("--samples"), metavar="N",
+                        help="rounds in which the kernels take turns (default: bench.yaml's)")
+    parser.add_argument("--no-counts", action="store_true", help="leave out the lock counts")
+    parser.add_argument("--no-times", action="store_true", help="leave out the times")
+    parser.add_argument("--json", metavar="FILE",
+                        help="results file (default: out/results/<series>-<arch>-<test>.json)")
+    parser.add_argument("--here", metavar="LABEL",
+                        help="run on this machine, booted with the kernel LABEL (base, series, "
+                        "upto:STEP), instead of booting guests")
+    _kernel(parser)
+    _machine(parser)
+    parser = _verb(verbs, "test", test_verb, "functional selftests, base and series, compared")
+    _arch(parser)
+    parser.add_argument("--kernels", default="base,series", metavar="K,...",
+                        help="of base, series, upto:STEP (default: base,series)")
+    _configs(parser)
+    _kernel(parser)
+    _machine(parser)
+    parser = _verb(verbs, "report", report_verb, "table and out/report/index.html from results",
+                   series=False)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
+    parser.add_argument("--picture", metavar="PNG", help="also draw the README's picture")
+
+
+def _arch(parser):
+    parser.add_argument("--arch", default="arm64", help="arm64 (default) or x86_64")
+
+
+def _point(parser):
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--base", action="store_true", help="without the series")
+    group.add_argument("--upto", metavar="N", help="the first N patches, or a milestone's")
+
+
+def _configs(parser):
+    parser.add_argument("--config", action="append", default=[], metavar="NAME",
+                        help="overlay on the normal kernel: lockstat, debug, kcsan, 64k; "
+                        "may be repeated")
+
+
+def _kernel(parser):
+    parser.add_argument("--kernel", default=os.environ.get("KERNEL") or None, metavar="TREE",
+                        help="your own git tree or tarball as the base, which is only read "
+                        "(default: $KERNEL)")
+
+
+def _version(parser):
+    parser.add_argument("--version", metavar="V", help="a version of patches/<series>/base other "
+                        "than its first")
+
+
+def _machine(parser):
+    parser.add_argument("--cpu", default="max", help="QEMU's CPU: max (default), cortex-a72, ...")
+    parser.add_argument("--accel", default="tcg", choices=("tcg", "kvm"),
+                        help="kvm needs a host of the same arch with nested virtualisation")
+    parser.add_argument("--param", action="append", default=[], metavar="WORD",
+                        help="kernel parameter, such as kvm_amd.npt=0; may be repeated")
+
+
+def _positive(option):
+    def convert(text):
+        if not text.isdigit() or int(text) < 1:
+            raise Usage(f"{option} {text}: give a number from 1 on")
+        return int(text)
+    return convert
+
+
+def main(arguments=None):
+    """Run the command line `arguments` (default: sys.argv); returns the exit status."""
+    try:
+        options = _parser().parse_args(arguments)
+        if hasattr(options, "series"):
+            options.series = catalog.load(options.series)
+            if getattr(options, "arch", None):
+                catalog.check_arch(options.series, options.arch)
+        return options.function(options) or 0
+    except Fail as error:
+        print(f"series: error: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print("series: interrupted; repeat the command to go on where it stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        print(f"series: error: {paths.os_fail(error, Path.cwd())}", file=sys.stderr)
+        return 1

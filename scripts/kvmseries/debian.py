@@ -1,0 +1,193 @@
+"""Packages of Debian: installing what is lacking, and fetching what is not for this machine.
+
+Fetching uses an apt state of its own under out/cache/apt, with the mirror that the machine's apt is
+configured for, so that other suites and architectures can be had without touching the system.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+
+from . import paths, proc
+from .errors import Fail
+from .progress import say
+
+# What each kind of work needs: Debian packages on top of git and make.
+GROUPS = {
+    "fetch": ["xz-utils", "patch"],
+    "build": ["gcc", "libc6-dev", "make", "flex", "bison", "bc", "ccache", "cpio", "rsync", "perl",
+              "libelf-dev", "libssl-dev", "kmod"],
+    "build-arm64": ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
+    "build-x86_64": [],
+    "boot-arm64": ["qemu-system-arm"],
+    "boot-x86_64": ["qemu-system-x86", "seabios"],
+    "check": ["perl", "codespell"],
+}
+_SITE = re.compile(r"^https?://\S+$|^file:\S+$")
+
+
+def install(*groups):
+    """Install the packages of `groups` that are lacking; says which.  Asks nothing.
+
+    Where there is no dpkg this does nothing: a missing program is named when it is needed.
+    """
+    if not shutil.which("dpkg-query"):
+        return
+    wanted = [name for group in groups for name in GROUPS[group]]
+    lacking = [name for name in dict.fromkeys(wanted) if not _installed(name)]
+    if not lacking:
+        return
+    say(f"installing {' '.join(lacking)}")
+    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    if sudo and not shutil.which("sudo"):
+        raise Fail(f"not root and no sudo: install these packages first: {' '.join(lacking)}")
+    env = {"DEBIAN_FRONTEND": "noninteractive"}
+    log = paths.out("logs", "apt-install.log")
+    options = ["-o", "DPkg::Lock::Timeout=300", "-q"]
+    _, text = proc.run([*sudo, "apt-get", *options, "update"], "apt-get update", env=env, log=log,
+                       check=False)
+    status, text = proc.run([*sudo, "apt-get", *options, "install", "-y", "--no-install-recommends",
+                             *lacking], "apt-get install", env=env, log=log, check=False)
+    if status:
+        raise Fail(f"cannot install {' '.join(lacking)}: {proc.reason(text)} (see {log}); "
+                   "install them by hand and repeat")
+
+
+def _installed(name):
+    status, text = proc.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], "dpkg-query",
+                            check=False)
+    return status == 0 and text.strip() == "installed"
+
+
+def _sites():
+    """The machine's Debian mirrors: (archive, security), either may be None."""
+    if not shutil.which("apt-get"):
+        raise Fail("this machine has no apt to fetch sources with: give your own kernel tree "
+                   "with --kernel (or KERNEL=/path)")
+    text = proc.run(["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(ORIGIN)",
+                     "Identifier: Packages"], "apt-get indextargets")
+    archive = security = None
+    for line in text.splitlines():
+        site, release, origin = (line.split(" ") + ["", ""])[:3]
+        if not _SITE.match(site):
+            continue
+        # Before the first `apt-get update` there is no ORIGIN to tell Debian's from others.
+        if origin not in ("Debian", "$(ORIGIN)") or "debian" not in site:
+            continue
+        if "security" in release or site.rstrip("/").endswith("-security"):
+            security = security or site
+        else:
+            archive = archive or site
+    return archive, security
+
+
+def _state(name, lines, arch):
+    """Make the private apt state `name` with sources `lines`; returns its environment."""
+    state = paths.out("cache", "apt", name)
+    for part in ("lists/partial", "archives/partial"):
+        (state / part).mkdir(parents=True, exist_ok=True)
+    (state / "status").touch()
+    (state / "sources.list").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (state / "apt.conf").write_text(f"""\
+Dir::Etc::sourcelist "{state}/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::State::lists "{state}/lists";
+Dir::State::status "{state}/status";
+Dir::Cache "{state}";
+APT::Architecture "{arch}";
+APT::Architectures "{arch}";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::Check-Valid-Until "false";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
+""", encoding="utf-8")
+    return {"APT_CONFIG": str(state / "apt.conf")}
+
+
+def _suite_lines(suite, options):
+    """sources.list lines for `suite` on the machine's mirrors."""
+    archive, security = _sites()
+    if suite.endswith("-security"):
+        if not security and archive:
+            # Debian's own layout, which mirrors keep.
+            security = re.sub(r"/debian/?$", "/debian-security", archive)
+        site = security
+    else:
+        site = archive
+    if not site:
+        raise Fail("the machine's apt sources name no Debian mirror: give your own kernel tree "
+                   "with --kernel (or KERNEL=/path)")
+    return [f"deb {options} {site} {suite} main"]
+
+
+def fetch_pinned(package, version, suite, sha256):
+    """The path of a .deb of any suite, fetched if it is not in the cache.
+
+    Its sha256 is the pin; it says more than the signature of the suite, whose key the machine
+    may not have.  Raises Fail when it cannot be had: no network, or gone from the mirrors.
+    """
+    kept = paths.out("cache", "deb", f"{package}_{version}.deb")
+    if kept.exists():
+        if _sha256(kept) == sha256:
+            return kept
+        kept.unlink()
+    env = _state(suite, _suite_lines(suite, "[trusted=yes]"), "amd64")
+    instead = "give your own kernel tree with --kernel (or KERNEL=/path)"
+    status, text = proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"],
+                            "apt-get update", env=env, check=False)
+    if status:
+        raise Fail(f"cannot fetch {package} {version}: no answer from the mirror "
+                   f"({proc.reason(text)}), and it is not in the cache: connect to the network, "
+                   f"or {instead}")
+    _, known = proc.run(["apt-cache", "madison", package], "apt-cache", env=env, check=False)
+    if version not in known.replace("|", " ").split():
+        raise Fail(f"{package} {version} has left the mirrors ({suite}): {instead}")
+    with paths.whole(paths.out("cache", "deb", f"{package}_{version}.d")) as folder:
+        status, text = proc.run(["apt-get", "-q", "download", f"{package}={version}"],
+                                "apt-get download", cwd=folder, env=env, check=False)
+        files = list(folder.glob("*.deb"))
+        if status or not files:
+            raise Fail(f"cannot fetch {package} {version}: {proc.reason(text)}; repeat, or "
+                       f"{instead}")
+        if _sha256(files[0]) != sha256:
+            raise Fail(f"{package} {version} from the mirror has another checksum than the one "
+                       f"pinned in patches/*/base: do not use it; {instead}")
+        files[0].rename(kept)
+    paths.remove(kept.with_suffix(".d"))
+    return kept
+
+
+def fetch_native(package, arch):
+    """The path of the .deb of `package` for Debian architecture `arch`, from the suites that the
+    machine itself uses, fetched if it is not in the cache."""
+    folder = paths.out("cache", "deb", f"{package}_{arch}")
+    if folder.is_dir():
+        return next(folder.glob("*.deb"))
+    suite = _own_suite()
+    keys = [key for key in ("/usr/share/keyrings/debian-archive-keyring.gpg",
+                            "/usr/share/keyrings/debian-archive-keyring.pgp")
+            if os.path.exists(key)]
+    options = f"[signed-by={keys[0]}]" if keys else ""
+    env = _state(f"{suite}-{arch}", _suite_lines(suite, options), arch)
+    proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update",
+             env=env)
+    with paths.whole(folder) as part:
+        proc.run(["apt-get", "-q", "download", package], f"fetching {package} ({arch})", cwd=part,
+                 env=env)
+    return next(folder.glob("*.deb"))
+
+
+def _own_suite():
+    with open("/etc/os-release", encoding="utf-8") as file:
+        match = re.search(r"^VERSION_CODENAME=(\w+)", file.read(), re.M)
+    return match[1] if match else "stable"
+
+
+def _sha256(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,127 @@
+"""The functional selftests on base and series, with the same binaries, compared."""
+
+import json
+from dataclasses import asdict, dataclass
+
+import yaml
+from rich.table import Table
+
+from . import (build, guest, image, machine as machines, paths, progress, results, selftests,
+               toolchain)
+from .errors import Fail
+
+# kselftest's exit statuses; 124 is job.sh's for a test whose time was up.
+_WORDS = {0: "pass", 4: "skip", 124: "timeout"}
+
+
+@dataclass
+class Verdict:
+    """One test, with its arguments, on all kernels."""
+
+    name: str
+    results: dict        # label of the kernel -> "pass", "skip", "fail", "timeout"
+    known: str           # reason why it is known to fail, or ""
+    complaint: str       # why this is not as it must be, or ""
+
+
+def plan(series, arch, programs):
+    """Commands for image.job() and known failures from tests.yaml.
+
+    Returns (list of (name, seconds, [program, argument...]), dict of name to reason).
+    """
+    data = yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
+    entries = (data.get(series.name) or {}).get(arch) or {}
+    for test in entries:
+        if test not in programs:
+            raise Fail(f"tests.yaml lists '{test}' for {series.name} on {arch}, which is not built")
+    commands, known = [], {}
+    for program in programs:
+        if program == "lockphase":
+            continue
+        entry = entries.get(program) or {}
+        for run in entry.get("runs") or [{}]:
+            words = str(run.get("args") or "").split()
+            name = "_".join([program, *words])
+            commands.append((name, run.get("timeout") or entry.get("timeout")
+                             or data["default_timeout"], [f"/tests/{program}", *words]))
+            if run.get("fails"):
+                known[name] = " ".join(run["fails"].split())
+    return commands, known
+
+
+def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None):
+    """Run the tests on all `points` (bench.Point); returns (verdicts, complaints, host).
+
+    complaints: lines about what is not as it must be, also of the kernels' own reports.
+    """
+    config = "+".join(configs) or "normal"
+    keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
+    steps = progress.Steps([("prepare", f"kernels and selftests for {arch} ({config})", 240)]
+                           + [(key, f"selftests on {point.label} ({arch}, {cpu}, {config})", 150)
+                              for key, point in zip(keys, points)])
+    with steps.step("prepare") as note:
+        tests = selftests.build(series, arch, kernel)
+        initrd = image.base(arch, tests)
+        kernels = [build.kernel(series, point.count, arch, configs, kernel, note)
+                   for point in points]
+    commands, known = plan(series, arch, selftests.programs(tests))
+    machine = machines.Machine(arch, cpu, accel, 4, 3072, tuple(params))
+    found, splats, versions = {}, {}, {}
+    for key, point, built in zip(keys, points, kernels):
+        with steps.step(key) as note:
+            name = f"test-{series.name}-{arch}-{cpu}-{config}-{point.label.replace(':', '-')}"
+            result = guest.run(built, initrd, machine, commands, name, note)
+        found[point.label] = {outcome.name: _WORDS.get(outcome.status, "fail")
+                              for outcome in result.outcomes}
+        splats[point.label] = result.splats
+        versions[f"{point.label} {arch} {config}"] = result.version
+    verdicts = [judge(name, {label: by_name[name] for label, by_name in found.items()},
+                      known.get(name, "")) for name, _, _ in commands]
+    complaints = [f"{verdict.name}: {verdict.complaint}" for verdict in verdicts
+                  if verdict.complaint]
+    base_splats = {_shape(line) for line in splats.get("base", [])}
+    for label, lines in splats.items():
+        for line in lines:
+            if label != "base" and _shape(line) not in base_splats:
+                complaints.append(f"{label}: the kernel reported: {line}")
+    host = results.host_info([machines.binary(arch), f"{toolchain.prefix(arch)}gcc"], versions)
+    return verdicts, complaints, host
+
+
+def _shape(line):
+    """A kernel report without what differs from boot to boot."""
+    return " ".join(word for word in line.split() if not any(c.isdigit() for c in word))
+
+
+def judge(name, by_label, known):
+    """The Verdict on one test: a kernel must do at least what base does, and what fails must be
+    known to."""
+    base = by_label.get("base")
+    complaint = ""
+    for label, result in by_label.items():
+        if result in ("fail", "timeout") and label != "base" and base in ("pass", "skip"):
+            complaint = f"{result} on {label}, but {base} on base"
+        elif result == "skip" and base == "pass":
+            complaint = f"skip on {label}, but pass on base"
+        elif result in ("fail", "timeout") and not known and not complaint:
+            complaint = f"{result} on {label}, and tests.yaml does not say why"
+    return Verdict(name, by_label, known, complaint)
+
+
+def table(verdicts, labels):
+    """The terminal table (rich)."""
+    view = Table("test", *labels, "known failure", title="functional selftests")
+    for verdict in verdicts:
+        view.add_row(("! " if verdict.complaint else "") + verdict.name,
+                     *(verdict.results.get(label, "-") for label in labels), verdict.known)
+    return view
+
+
+def save(path, host, verdicts, about):
+    """Write verdicts as JSON: {"schema": 1, "host", "about", "tests"}."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {"schema": 1, "host": host, "about": about,
+            "tests": [asdict(verdict) for verdict in verdicts]}
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)

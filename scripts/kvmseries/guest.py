@@ -1,0 +1,166 @@
+"""Running a job in a guest: what its commands printed, or what the guest died of.
+
+The kernel's console and the job's output are two files, so that neither lands inside a line of
+the other; job.sh (in tools-testing-selftests-kvm/guest) writes the lines that begin with @@.
+"""
+
+import re
+import shlex
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import image, machine as machines, paths, proc
+from .errors import Fail
+
+# Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
+BOOT_SILENCE = 120
+SILENCE = 60
+
+# What the kernel says when it has found a mistake of its own.
+_SPLAT = re.compile(r"(WARNING: |BUG: |INFO: (possible|task .* blocked|trying to register)|"
+                    r"Unable to handle kernel|Internal error: |kernel BUG at|"
+                    r"Kernel panic|general protection fault|rcu: INFO: .*stall|"
+                    r"suspicious RCU usage|Bad page state|refcount_t: )")
+_BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
+_END = re.compile(r"^@@ end (\S+) rc=(\d+) seconds=([\d.]+)$", re.M)
+
+
+@dataclass
+class Outcome:
+    """What became of one command."""
+
+    name: str
+    status: int          # exit status; 124 if its time was up, 128+N for signal N
+    seconds: float       # by the guest's clock
+    output: str          # standard output and error
+
+
+@dataclass
+class Result:
+    """What became of a job."""
+
+    outcomes: list = field(default_factory=list)
+    splats: list = field(default_factory=list)     # lines of the console
+    version: str = ""                               # the kernel's own banner
+    folder: Path = None                             # console.log, job.log, qemu.sh
+
+
+def parse_job(text):
+    """Outcomes from the output of a job: (list, whether it ran to its end)."""
+    outcomes = []
+    for match in _END.finditer(text):
+        name = match[1]
+        begin = [found for found in _BEGIN.finditer(text, 0, match.start()) if found[1] == name]
+        if not begin:
+            raise Fail(f"the job's output ends '{name}', which never began")
+        outcomes.append(Outcome(name, int(match[2]), float(match[3]),
+                                text[begin[-1].end() + 1:match.start()].rstrip("\n") + "\n"))
+    return outcomes, bool(re.search(r"^@@ done$", text, re.M))
+
+
+def splats(console):
+    """Lines of a console's text with which the kernel reports a mistake, without time stamps."""
+    found = [re.sub(r"^\[ *[\d.]+\] ?(\[ *[TC]\d+\] ?)?", "", line).strip()
+             for line in console.splitlines() if _SPLAT.search(line)]
+    return list(dict.fromkeys(found))
+
+
+def run(kernel, initrd, machine, commands, name, note=None, silence=SILENCE):
+    """Boot `kernel` on `machine` and run `commands` (as for image.job()); returns the Result.
+
+    name: of the directory under out/runs that keeps the logs; the last run of a name is kept.
+    Raises Fail if the guest panics, hangs or QEMU fails.  A command that fails does not.
+    """
+    machines.check(machine)
+    folder = paths.out("runs", name)
+    paths.remove(folder)
+    try:
+        folder.mkdir(parents=True)
+        archive = image.with_job(initrd, image.job(commands), folder / "initrd.cpio")
+        line = machines.command(machine, kernel, archive, folder / "job.log")
+        (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise paths.os_fail(error, folder) from None
+    limits = {command[0]: command[1] for command in commands}
+    _watch(line, folder, limits, len(commands), note, silence)
+    console = _text(folder / "console.log")
+    text = _text(folder / "job.log")
+    outcomes, done = parse_job(text)
+    if not done:
+        raise Fail(_death(folder, console, text))
+    paths.remove(archive)
+    banner = re.search(r"Linux version (\S+)", console)
+    return Result(outcomes, splats(console), banner[1] if banner else "unknown", folder)
+
+
+def _watch(line, folder, limits, total, note, silence):
+    """Run QEMU to its end; kill it when it says nothing for too long."""
+    with open(folder / "console.log", "wb") as console:
+        process = subprocess.Popen(  # pylint: disable=consider-using-with
+            line, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+            start_new_session=True)
+        try:
+            size, heard = -1, time.monotonic()
+            while process.poll() is None:
+                time.sleep(0.05)
+                now = _size(folder / "console.log") + _size(folder / "job.log")
+                if now != size:
+                    size, heard = now, time.monotonic()
+                    if note:
+                        _tell(note, folder, total)
+                if time.monotonic() - heard > _patience(folder, limits, silence):
+                    raise Fail(f"the guest hangs: nothing for {int(time.monotonic() - heard)} s; "
+                               f"it last printed: {_last(folder)} (see {folder})")
+        finally:
+            proc.end(process)
+
+
+def _tell(note, folder, total):
+    begun = _BEGIN.findall(_text(folder / "job.log"))
+    if begun:
+        note(f"{begun[-1]} ({len(begun)} of {total})")
+
+
+def _patience(folder, limits, silence):
+    begun = _BEGIN.findall(_text(folder / "job.log"))
+    if not begun:
+        return BOOT_SILENCE if silence == SILENCE else silence
+    return limits.get(begun[-1], 0) + silence
+
+
+def _death(folder, console, text):
+    panic = [line for line in splats(console) if "Kernel panic" in line]
+    running = _BEGIN.findall(text)
+    during = f" during {running[-1]}" if running and len(_END.findall(text)) < len(running) else ""
+    if panic:
+        return f"the guest's kernel panicked{during}: {panic[-1]} (see {folder}/console.log)"
+    if "Linux version" not in console and "Booting" not in console:
+        return f"QEMU failed: {proc.reason(console)} (see {folder}/qemu.sh)"
+    return f"the guest ended before its job{during}; it last printed: {_last(folder)} (see {folder})"
+
+
+def _last(folder):
+    """The last line that the guest printed, of the job's or the console's, whichever is newer."""
+    files = [path for path in (folder / "console.log", folder / "job.log")
+             if path.exists() and path.stat().st_size]
+    for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+        lines = [line.strip() for line in _text(path).splitlines() if line.strip()]
+        if lines:
+            return f"'{lines[-1][:160]}'"
+    return "nothing"
+
+
+def _size(path):
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _text(path):
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").replace("\r", "")
+    except FileNotFoundError:
+        return ""

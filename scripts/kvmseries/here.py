@@ -1,0 +1,53 @@
+"""bench --here: the tests on the machine itself, booted with the kernel under test."""
+
+import os
+import platform
+import shlex
+
+from . import bench, parse, proc, progress, results, selftests
+from .errors import Fail, Usage
+
+
+def run(job, label):
+    """Run `job`'s test on this machine; `label` says which kernel it was booted with ("base",
+    "series", "upto:NAME").  Returns (runs, versions) as bench.run() does, times only: lock counts
+    are added if the kernel has /proc/lock_stat.
+
+    Results of several boots are put together by giving their files to `series report`.
+    """
+    if platform.machine() not in ("aarch64", "x86_64"):
+        raise Usage(f"--here: no tests for {platform.machine()}")
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        raise Fail("--here: cannot open /dev/kvm: is KVM in this kernel, and are you root?")
+    line = bench.arguments(job.test, job.arch, job.test_args)
+    folder = selftests.build(job.series, job.arch, job.kernel)
+    counting = os.path.exists("/proc/lock_stat")
+    point = bench.Point(label, 0)
+    steps = progress.Steps([(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}",
+                             5 * count) for sample in range(job.samples) for count in job.vcpus])
+    table = {}
+    for _ in range(job.samples):
+        for count in job.vcpus:
+            with steps.step(f"here-{job.test}"):
+                output = _once(job, folder, counting, count, line)
+            bench.collect(table, job, point, "lockstat" if counting else "normal", line, count,
+                          parse.parse(job.test, output), ("here", "wall"))
+    return list(table.values()), {f"{label} {job.arch} here": platform.release()}
+
+
+def _once(job, folder, counting, count, line):
+    option = bench.settings(job.test)["vcpus"]
+    prefix = [str(folder / "lockphase"), "--"] if counting else []
+    # The tests print line by line only on a terminal; lockphase needs lines.
+    command = shlex.join([*prefix, str(folder / job.test), option, str(count), *line])
+    proc.need("script")
+    status, output = proc.run(["script", "-q", "-e", "-c", command, "/dev/null"], job.test,
+                              check=False)
+    if status:
+        raise Fail(f"{job.test} failed here (status {status}): {proc.reason(output)}")
+    return output.replace("\r", "")
+
+
+def host(versions):
+    """Description of this machine."""
+    return results.host_info(["gcc"], versions)

@@ -1,0 +1,71 @@
+"""QEMU command lines: an emulated (or nested) machine whose kernel is the one under test."""
+
+import os
+import platform
+import shutil
+from dataclasses import dataclass, field
+
+from . import debian, proc, toolchain
+from .errors import Usage
+
+# The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and DIC;
+# cortex-a72 is nVHE without them.  Any other name that QEMU knows may be given.
+CPUS = {"arm64": ("max", "cortex-a72"), "x86_64": ("max",)}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the guest kernel runs on."""
+
+    arch: str
+    cpu: str = "max"
+    accel: str = "tcg"
+    cpus: int = 4
+    memory: int = 3072             # MiB
+    params: tuple = field(default=())
+
+
+def binary(arch):
+    """QEMU's program for `arch`."""
+    return f"qemu-system-{toolchain.machine(arch)}"
+
+
+def check(machine):
+    """Install QEMU, and raise Usage if the machine cannot be had on this host."""
+    if machine.accel == "kvm":
+        if platform.machine() != toolchain.machine(machine.arch):
+            raise Usage(f"--accel kvm runs {machine.arch} on a {toolchain.machine(machine.arch)} "
+                        f"host only, this is {platform.machine()}: use --accel tcg")
+        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            raise Usage("--accel kvm: cannot open /dev/kvm; use --accel tcg")
+    if not shutil.which(binary(machine.arch)):
+        debian.install(f"boot-{machine.arch}")
+    proc.need(binary(machine.arch))
+
+
+def command(machine, kernel, initrd, joblog=None):
+    """The QEMU command line, as a list.
+
+    kernel: a build.Kernel.  joblog: file that gets what the job prints (the guest's /dev/hvc0);
+    None for a machine to sit at.  The console is standard input and output.
+    """
+    cpu = "host" if machine.accel == "kvm" else machine.cpu
+    accel = "kvm" if machine.accel == "kvm" else "tcg,thread=multi"
+    # -nodefaults: nothing that is not named, such as a network card and its ROM.
+    line = [binary(machine.arch), "-nodefaults", "-display", "none", "-no-reboot",
+            "-accel", accel, "-cpu", cpu, "-smp", str(machine.cpus), "-m", f"{machine.memory}M"]
+    if machine.arch == "arm64":
+        gic = "host" if machine.accel == "kvm" else "3"
+        line += ["-M", f"virt,virtualization=on,gic-version={gic}"]
+        console, bus = "ttyAMA0", "virtio-serial-device"
+    else:
+        line += ["-M", "q35"]
+        console, bus = "ttyS0", "virtio-serial-pci"
+    if joblog:
+        line += ["-serial", "stdio", "-device", bus,
+                 "-chardev", f"file,id=job,path={joblog}", "-device", "virtconsole,chardev=job"]
+    else:
+        line += ["-serial", "mon:stdio"]
+    words = [f"console={console}", "panic=-1", *kernel.config.cmdline, *machine.params]
+    return line + ["-kernel", str(kernel.image), "-initrd", str(initrd),
+                   "-append", " ".join(words)]

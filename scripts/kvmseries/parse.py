@@ -1,0 +1,114 @@
+"""What a benchmark printed, as metrics.  A line that is not known is an error: a figure that is
+silently dropped or misread is worse than none.
+
+parse(test, output) returns a list of Measure.
+"""
+
+import re
+from dataclasses import dataclass
+
+from .errors import Fail
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of one run of a test."""
+
+    metric: str
+    iteration: object    # int, or None where there is none
+    value: float
+    unit: str            # "s" or "1"
+
+
+_TIME = r"(-?\d+)\.(\d+)s"
+# dirty_log_perf_test: pattern -> metric.  The times are seconds with nine digits of fraction.
+_ITERATION = {"dirty memory": "dirty_memory_time", "get dirty log": "get_dirty_log_time",
+              "clear dirty log": "clear_dirty_log_time"}
+_ONCE = {"Populate memory": "populate_memory_time",
+         "Enabling dirty logging": "enable_dirty_log_time",
+         "Disabling dirty logging": "disable_dirty_log_time"}
+# Lines that carry no figure of their own: what was run, and sums of the lines above.
+_PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
+                    r"guest physical test memory offset: 0x[0-9a-f]+|"
+                    r"(Get|Clear) dirty log over \d+ iterations took .*|"
+                    r"Backing source: .*|Random seed: .*|In-kernel vGIC.*|)$")
+# Phases of the lock counts -> suffix of their metrics.
+_PHASES = {"Populate memory time": "populate", "Enabling dirty logging time": "enable",
+           "Disabling dirty logging time": "disable", "exit": "exit",
+           "guest physical test memory offset": "setup"}
+_ITERATION_PHASES = {"dirty memory": "dirty", "get dirty log": "get", "clear dirty log": "clear"}
+_LOCK = re.compile(r'@@ lock phase="([^"]*)" class="([^"]*)" mode=(write|read) (.*)$')
+
+
+def _seconds(whole, fraction):
+    return float(f"{whole}.{fraction}")
+
+
+def _dirty_log_perf_test(output):
+    measures, counts, iterations = [], [], None
+    for line in output.splitlines():
+        line = line.strip()
+        match = re.match(r"Test iterations: (\d+)$", line)
+        if match:
+            iterations = int(match[1])
+        match = re.match(rf"Iteration (\d+) ({'|'.join(_ITERATION)}) time: {_TIME}$", line)
+        if match:
+            measures.append(Measure(_ITERATION[match[2]], int(match[1]),
+                                    _seconds(match[3], match[4]), "s"))
+            continue
+        match = re.match(rf"({'|'.join(_ONCE)}) time: {_TIME}$", line)
+        if match:
+            measures.append(Measure(_ONCE[match[1]], None, _seconds(match[2], match[3]), "s"))
+            continue
+        match = _LOCK.match(line)
+        if match:
+            counts.append(match.groups())
+            continue
+        if line.startswith("@@ lock-error"):
+            raise Fail(f"dirty_log_perf_test: the lock counts are not complete: {line[14:]}")
+        if not _PLAIN.match(line):
+            raise Fail(f"dirty_log_perf_test printed a line that is not known: '{line}'")
+    if "populate_memory_time" not in {measure.metric for measure in measures}:
+        raise Fail("dirty_log_perf_test printed no figures")
+    dirtied = sum(measure.metric == "dirty_memory_time" for measure in measures)
+    if iterations is None or dirtied != iterations:
+        raise Fail(f"dirty_log_perf_test ran {iterations} iterations but timed {dirtied}: one guest "
+                   "mode at a time (-m), please")
+    return measures + _lock_counts(counts)
+
+
+def _lock_counts(rows):
+    """Measures of the KVM mmu_lock: per phase, and in total from populating to the exit."""
+    rows = [row for row in rows if "mmu_lock" in row[1]]
+    if not rows:
+        return []
+    measures, totals = [], {}
+    for phase, _, mode, figures in rows:
+        suffix, iteration = _phase(phase)
+        fields = dict(field.split("=") for field in figures.split())
+        for field in ("acquisitions", "contentions"):
+            value = int(fields[field])
+            name = f"mmu_lock_{mode}_{field}"
+            measures.append(Measure(f"{name}.{suffix}", iteration, value, "1"))
+            if suffix != "setup":
+                totals[name] = totals.get(name, 0) + value
+    totals["mmu_lock_contentions"] = sum(value for name, value in totals.items()
+                                         if name.endswith("_contentions"))
+    return measures + [Measure(name, None, value, "1") for name, value in totals.items()]
+
+
+def _phase(text):
+    match = re.match(rf"Iteration (\d+) ({'|'.join(_ITERATION_PHASES)}) time$", text)
+    if match:
+        return _ITERATION_PHASES[match[2]], int(match[1])
+    if text not in _PHASES:
+        raise Fail(f"lock counts of a phase that is not known: '{text}'")
+    return _PHASES[text], None
+
+
+PARSERS = {"dirty_log_perf_test": _dirty_log_perf_test}
+
+
+def parse(test, output):
+    """Measures of one run of `test` (a key of PARSERS) from its output."""
+    return PARSERS[test](output)

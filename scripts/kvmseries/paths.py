@@ -1,0 +1,106 @@
+"""Where things are, and how to make a directory that is there whole or not at all.
+
+Everything that the tool makes is under out/ (git-ignored; SERIES_OUT moves it):
+  cache/      downloads and the compiler cache: nothing that cannot be fetched again
+  trees/      git trees, one directory for each base, with worktrees base, series, upto-N
+  selftests/  test programs and guest images
+  results/    results JSON;  report/  the page;  logs/  the output of long commands
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from .errors import Fail
+
+ROOT = Path(__file__).resolve().parents[2]
+PATCHES = ROOT / "patches"
+TESTS = ROOT / "tools-testing-selftests-kvm"
+
+
+def out(*parts):
+    """The path of `parts` under out/; the directory that holds it is made."""
+    path = Path(os.environ.get("SERIES_OUT") or ROOT / "out").joinpath(*parts)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise os_fail(error, path.parent) from None
+    return path
+
+
+def os_fail(error, path=None):
+    """The Fail for an OSError: a full disk, no permission, a file in the way."""
+    where = error.filename or path or "the disk"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Fail(f"disk full: {where}; free some space, or set SERIES_OUT to a bigger disk "
+                    "(a base tree takes 1.7 GB, a build 0.4 GB)")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return Fail(f"no permission to write {where}: {error.strerror}")
+    return Fail(f"{where}: {error.strerror}")
+
+
+def remove(path):
+    """Remove a file or a tree, whichever it is, if it is there."""
+    path = Path(path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole(path):
+    """Make the directory `path` whole or not at all.
+
+    Yields an empty directory beside it, which becomes `path` when the block ends and is removed
+    when the block fails.  A leftover of a run that was killed is removed first: the caller holds
+    the lock that covers `path`.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        remove(part)
+        part.mkdir(parents=True)
+        yield part
+        remove(path)
+        part.rename(path)
+    except OSError as error:
+        raise os_fail(error, path) from None
+    finally:
+        remove(part)
+
+
+@contextlib.contextmanager
+def locked(name, say=None):
+    """Hold the lock `name` (one for each thing that two runs must not make at once)."""
+    path = out("locks", name.replace("/", "_"))
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if say:
+                    say(f"waiting for another run that is making {name}")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise os_fail(error, path) from None
+
+
+def check_destination(path):
+    """Raise Fail unless `path` can be made: it is not there or is an empty directory."""
+    path = Path(path)
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise Fail(f"destination {path} is a file: name a directory that is new or empty")
+    if path.is_dir() and any(path.iterdir()):
+        raise Fail(f"destination {path} is not empty: name a directory that is new or empty")
+    parent = path.absolute()
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir():
+        raise Fail(f"destination {path}: {parent} is a file")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise Fail(f"no permission to write {parent}: choose another destination")

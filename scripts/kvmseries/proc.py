@@ -1,0 +1,80 @@
+"""Running other programs: output to a log file, failures as one line that says where to look."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+from . import paths
+from .errors import Fail
+
+# The package of each program, for a message that says what to install.
+_PACKAGES = {
+    "qemu-system-aarch64": "qemu-system-arm", "qemu-system-x86_64": "qemu-system-x86",
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "x86_64-linux-gnu-gcc": "gcc",
+    "dpkg-deb": "dpkg",
+}
+_ERROR = re.compile(r"(error:|fatal:|undefined reference|No such file|cannot|\*\*\* )", re.I)
+
+
+def need(program):
+    """Raise Fail unless `program` can be run."""
+    if not shutil.which(program):
+        raise Fail(f"{program} is missing: install the package "
+                   f"{_PACKAGES.get(program, program)}, or run `make deps`")
+
+
+def reason(text):
+    """The line of a program's output that tells best why it failed."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if "No space left on device" in line:
+            return f"disk full: {line}"
+    for line in lines:
+        if _ERROR.search(line):
+            return line[:200]
+    return lines[-1][:200] if lines else "it said nothing"
+
+
+def run(command, what, cwd=None, env=None, log=None, stdin=None, check=True):
+    """Run `command` (a list) to its end; returns its standard output and error as text.
+
+    what: names the work in a failure, as in "git am".  log: a path that gets the output instead
+    (it is still what is returned).  Raises Fail if the program is missing or, unless check is
+    false, if it fails.  An interrupt ends the program's whole process group.
+    """
+    need(command[0])
+    environment = {**os.environ, "LC_ALL": "C", **(env or {})}
+    try:
+        with open(log, "w+b") if log else contextlib.nullcontext() as file:
+            process = subprocess.Popen(  # pylint: disable=consider-using-with
+                command, cwd=cwd, env=environment, start_new_session=True,
+                stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+                stdout=file or subprocess.PIPE, stderr=subprocess.STDOUT)
+            try:
+                output, _ = process.communicate(stdin)
+            except BaseException:
+                end(process)
+                raise
+            if file:
+                file.seek(0)
+                output = file.read()
+    except OSError as error:
+        raise paths.os_fail(error, cwd) from None
+    text = (output or b"").decode("utf-8", "replace")
+    if check and process.returncode:
+        see = f" (see {log})" if log else ""
+        raise Fail(f"{what} failed: {reason(text)}{see}")
+    return text if check else (process.returncode, text)
+
+
+def end(process):
+    """Kill a process started by run() or the guest, and all that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+

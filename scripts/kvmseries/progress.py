@@ -1,0 +1,102 @@
+"""What runs, and how long is left: the lines that long work prints.
+
+On a terminal the current step has a running clock; elsewhere (CI, a file) each step is a line
+when it begins and a line when it ends.  How long a step takes is remembered in out/times.json
+and used as the estimate next time; before that it is the estimate of the plan.
+"""
+
+import contextlib
+import json
+import sys
+import time
+
+from rich.console import Console
+
+from . import paths
+
+console = Console(stderr=True, highlight=False)
+
+
+def clock(seconds):
+    """Seconds as m:ss."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def say(text):
+    """One line about what happens, on standard error."""
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def _times():
+    try:
+        return json.loads(paths.out("times.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+class Steps:
+    """The steps of a piece of work, with estimates.
+
+    plan: list of (key, title, seconds): the key names the kind of step across runs; seconds is
+    what it takes on 2 cores when nothing is known.  Steps run in the order of the plan; one that
+    turns out not to be needed just ends at once.
+    """
+
+    def __init__(self, plan):
+        self.left = list(plan)
+        self.total = len(self.left)
+        self.times = _times()
+
+    def _remaining(self):
+        return sum(self.times.get(key, seconds) for key, _, seconds in self.left)
+
+    @contextlib.contextmanager
+    def step(self, key):
+        """Run the next step, which must be `key`: a plan that lies about what is left is a bug."""
+        planned, title, _ = self.left[0]
+        assert planned == key, (planned, key)
+        number = self.total - len(self.left) + 1
+        left = self._remaining()
+        line = f"[{number}/{self.total}] {title}"
+        begin = time.monotonic()
+        if console.is_terminal:
+            with console.status(f"{line} (about {clock(left)} left)") as status:
+                yield _Note(status, line, begin, left)
+        else:
+            say(f"{line} (about {clock(left)} left)")
+            yield _Note(None, line, begin, left)
+        seconds = time.monotonic() - begin
+        self.left.pop(0)
+        say(f"{line}: {clock(seconds)}")
+        self._remember(key, seconds)
+
+    def _remember(self, key, seconds):
+        times = _times()
+        # A step that found its work done says nothing about how long the work takes.
+        if seconds > 2:
+            times[key] = round(seconds, 1)
+            with contextlib.suppress(OSError):
+                paths.out("times.json").write_text(json.dumps(times, indent=1), encoding="utf-8")
+
+
+class _Note:
+    """Lets a step say where it is."""
+
+    def __init__(self, status, line, begin, left):
+        self.status, self.line, self.begin, self.left = status, line, begin, left
+        self.shown = begin
+
+    def __call__(self, text):
+        now = time.monotonic()
+        left = max(0, self.left - (now - self.begin))
+        if self.status:
+            self.status.update(f"{self.line}: {text} (about {clock(left)} left)")
+        elif now - self.shown > 30:
+            self.shown = now
+            say(f"{self.line}: {text} (about {clock(left)} left)")
+        sys.stderr.flush()
+
+
+def single(key, title, seconds):
+    """A plan of one step, as a context manager that yields its note function."""
+    return Steps([(key, title, seconds)]).step(key)

@@ -1,0 +1,45 @@
+"""Reports on loaded results files: terminal, cover letter, README and HTML page.
+
+Every function takes `results`, a list of what kvmseries.results.load() returns.  Shapes that the
+loader lets through never make them crash: what was not measured is an em dash.  They raise
+kvmseries.errors.Fail, and only when a file cannot be written.
+
+    results -> summary (medians, spreads, ratios) -> layout (tables of text cells)
+            -> table (terminal, markdown, ASCII), plots (SVG, PNG), page (HTML; style, markup)
+
+rich and matplotlib are imported when first used, so importing this package is cheap.
+"""
+
+
+def write_page(results, out, commands):
+    """Write the self-contained page to the folder `out`, atomically.
+
+    commands: the shell commands that reproduce the results, one string each.
+    Returns the Path of index.html.
+    """
+    from .page import write_page as write
+    return write(results, out, commands)
+
+
+def print_table(results, console):
+    """Print the main table of each group of runs to `console` (a rich.console.Console)."""
+    from .table import print_table as write
+    write(results, console)
+
+
+def markdown_table(results):
+    """The main tables as Markdown, for README.md; ends with a newline."""
+    from .table import markdown_table as make
+    return make(results)
+
+
+def ascii_table(results):
+    """The main tables in pure ASCII, at most 75 columns, for a cover letter; ends with a newline."""
+    from .table import ascii_table as make
+    return make(results)
+
+
+def plot_png(results, out):
+    """Write README's picture, a PNG of 1200x500 pixels, to the file `out`, atomically."""
+    from .plots import plot_png as write
+    write(results, out)

@@ -1,0 +1,230 @@
+"""The tables of the report as text cells, which table.py and page.py only have to draw."""
+
+from dataclasses import dataclass, field
+
+from . import summary as s
+
+MISSING = "\u2014"    # em dash: not measured, or a ratio that would mean nothing
+TO = "\u2013"         # en dash, between the ends of a spread
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as text; spread is "least-greatest" of its samples, "" where that says nothing."""
+
+    text: str = MISSING
+    spread: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """head spans neighbouring columns that share it; name is the column's own; full says all of
+    it, where only one line of headings is drawn."""
+
+    head: str
+    name: str
+    full: str = ""
+    timed: bool = False     # a time: its spread is shown wherever the table is drawn
+
+
+@dataclass
+class Sheet:
+    """A table: blocks is [(vcpus, [(row label, [Cell for each column])])].
+
+    row_head: what the rows of a block are; notes: lines to print with the table.
+    """
+
+    columns: list
+    blocks: list
+    row_head: str = "kernel"
+    notes: list = field(default_factory=list)
+
+    def __bool__(self):
+        return bool(self.columns and self.blocks)
+
+
+def count_text(number):
+    """A count for people: "1,234,567"."""
+    return f"{number:,.0f}"
+
+
+def ratio_text(number):
+    """A ratio to two or three significant digits: "1.04", "0.087", "0.0012", "127"."""
+    if number >= 99.95:
+        return f"{number:,.0f}"
+    if number >= 9.995:
+        return f"{number:.1f}"
+    if number >= 0.0995 or number == 0:
+        return f"{number:.2f}"
+    return f"{number:.3f}" if number >= 0.00995 else f"{number:.2g}"
+
+
+def time_unit(values):
+    """(unit, how many make a second, decimals) in which to show these Values (seconds)."""
+    medians = [value.median for value in values]
+    unit, scale = ("s", 1) if max(medians, default=0) >= 10 else ("ms", 1000)
+    least = min((median for median in medians if median > 0), default=0) * scale
+    decimals = next((places for places, limit in enumerate((100, 10, 1)) if least >= limit), 3)
+    return unit, scale, decimals
+
+
+def value_cell(value, text=count_text):
+    """The Cell of a Value or Ratio (or None), its numbers written by `text`."""
+    if value is None:
+        return Cell()
+    if value.low is None or text(value.low) == text(value.high):
+        return Cell(text(value.median))
+    return Cell(text(value.median), f"{text(value.low)}{TO}{text(value.high)}")
+
+
+def _sheet(summary, columns, notes):
+    """A Sheet of (Column, how to write a number, value(kernel, vcpus)) for all kernels."""
+    compared = summary.compared
+    blocks = []
+    for vcpus in summary.vcpus:
+        rows = [(kernel, [value_cell(value(kernel, vcpus), text) for _, text, value in columns])
+                for kernel in summary.kernels]
+        if all(cell == Cell() for _, cells in rows for cell in cells):
+            continue
+        if compared:
+            cells = [value_cell(s.ratio(value(compared, vcpus), value(s.BASE, vcpus)), ratio_text)
+                     for _, _, value in columns]
+            rows.append((f"{compared}/{s.BASE}", cells))
+        blocks.append((vcpus, rows))
+    return Sheet([column for column, _, _ in columns], blocks, notes=notes)
+
+
+def _getter(summary, metric):
+    return lambda kernel, vcpus: summary.value(kernel, vcpus, metric)
+
+
+def _unsplit(summary, phase=None):
+    """True if some contentions are known only as a total, not by write and read."""
+    return any(summary.value(kernel, vcpus, s.in_phase(s.CONTENDED, phase))
+               and not summary.value(kernel, vcpus, s.in_phase(s.CONTENDED_WRITES, phase))
+               for kernel in summary.kernels for vcpus in summary.vcpus)
+
+
+def lock_sheet(summary):
+    """mmu_lock acquisitions and contentions per vCPU count and kernel."""
+    if not any(summary.has(metric) for metric in s.LOCK_METRICS):
+        return Sheet([], [])
+    split = not _unsplit(summary) or summary.has(s.CONTENDED_WRITES)
+    taken, waited = "mmu_lock acquisitions", "mmu_lock contentions"
+    columns = [(Column(taken, "write", "write acquired"), s.WRITES),
+               (Column(taken, "read", "read acquired"), s.READS)]
+    if _unsplit(summary):
+        columns.append((Column(waited, "all", "all contended"), s.CONTENDED))
+    if split:
+        columns += [(Column(waited, "write", "write contended"), s.CONTENDED_WRITES),
+                    (Column(waited, "read", "read contended"), s.CONTENDED_READS)]
+    note = (f"mmu_lock, counts of the whole test: {_samples(summary, s.LOCK_METRICS)}, lockstat "
+            "kernels. A spinlock counts as write.")
+    return _sheet(summary, [(column, count_text, _getter(summary, metric))
+                            for column, metric in columns], [note])
+
+
+def _samples(summary, metrics):
+    """ "median of 3 samples", or "one sample"."""
+    note = summary.sample_note(metrics)
+    return "one sample" if note == "1 sample" else f"median of {note}"
+
+
+def iterations_note(summary, metric):
+    """What a column's number is made of: "sum of 2 iterations", or "" for the whole test."""
+    kinds = {value.iterations for value in summary.values(metric)}
+    if kinds == {()} or not kinds:
+        return ""
+    counts = {len(kind) for kind in kinds}
+    if len(counts) > 1:
+        return "sum over iterations"
+    count = counts.pop()
+    return "1 iteration" if count == 1 else f"sum of {count} iterations"
+
+
+def time_sheet(summary, metrics):
+    """Times of `metrics` per vCPU count and kernel, all in one unit, with spread."""
+    metrics = [metric for metric in metrics if summary.has(metric)]
+    unit, scale, decimals = time_unit(
+        [value for metric in metrics for value in summary.values(metric)])
+
+    def text(seconds):
+        return f"{seconds * scale:,.{decimals}f}"
+
+    clock = summary.group.clock_name
+    columns = []
+    for metric in metrics:
+        name, made = metric.replace("_", " "), iterations_note(summary, metric)
+        full = [f"{name} ({unit})", made, s.EMULATED if summary.group.emulated else ""]
+        columns.append((Column(f"times, {unit} ({clock})", ", ".join(filter(None, (name, made))),
+                               ", ".join(filter(None, full)), timed=True),
+                        text, _getter(summary, metric)))
+    if not columns:
+        return Sheet([], [])
+    note = f"Times: {clock}; {_samples(summary, metrics)} (min{TO}max)."
+    if summary.compared:
+        note += " Ratio: of the medians (min and max of pairwise interleaved samples)."
+    return _sheet(summary, columns, [note])
+
+
+def join(left, right):
+    """One Sheet with the columns of both, block by block."""
+    if not left or not right:
+        return left or right
+    blocks, others = [], dict(right.blocks)
+    ours = dict(left.blocks)
+    for vcpus in sorted(ours.keys() | others.keys()):
+        labels = [label for label, _ in ours.get(vcpus) or others[vcpus]]
+        rows = []
+        for number, label in enumerate(labels):
+            cells = []
+            for sheet, found in ((left, ours.get(vcpus)), (right, others.get(vcpus))):
+                cells += found[number][1] if found else [Cell()] * len(sheet.columns)
+            rows.append((label, cells))
+        blocks.append((vcpus, rows))
+    return Sheet(left.columns + right.columns, blocks, notes=left.notes + right.notes)
+
+
+def phase_sheet(summary):
+    """Which phase takes mmu_lock how: a row for each phase, columns for each kernel."""
+    phases = summary.phases()
+    columns = []
+    for kernel in summary.kernels:
+        names = [("write taken", s.WRITES), ("read taken", s.READS),
+                 ("write contended", s.CONTENDED_WRITES), ("read contended", s.CONTENDED_READS)]
+        if any(_unsplit(summary, phase) for phase in phases):
+            names.append(("all contended", s.CONTENDED))
+        columns += [(kernel, name, metric) for name, metric in names
+                    if any(summary.has(s.in_phase(metric, phase)) for phase in phases)]
+    blocks = []
+    for vcpus in summary.vcpus:
+        rows = []
+        for phase in phases:
+            cells = [value_cell(summary.value(kernel, vcpus, s.in_phase(metric, phase)))
+                     for kernel, _, metric in columns]
+            if any(cell != Cell() for cell in cells):
+                rows.append((phase, cells))
+        if rows:
+            blocks.append((vcpus, rows))
+    return Sheet([Column(kernel, name) for kernel, name, _ in columns], blocks, "phase",
+                 ["Counts by phase of the test, summed over its iterations: median of the "
+                  "samples, lockstat kernels."])
+
+
+def highlights(summary):
+    """Lines for the largest vCPU count that both kernels have: what changed, in counts."""
+    lines, compared = [], summary.compared
+    for name, value in (
+            ("write acquisitions", _getter(summary, s.WRITES)),
+            ("read acquisitions", _getter(summary, s.READS)),
+            ("contentions", summary.contended)):
+        for vcpus in reversed(summary.vcpus if compared else []):
+            before, after = value(s.BASE, vcpus), value(compared, vcpus)
+            if before and after:
+                quotient = s.ratio(after, before)
+                factor = f" (\u00d7 {ratio_text(quotient.median)})" if quotient else ""
+                lines.append(f"{vcpus} vCPU{'s' * (vcpus > 1)}, mmu_lock {name}: "
+                             f"{count_text(before.median)} on {s.BASE}, "
+                             f"{count_text(after.median)} on {compared}{factor}")
+                break
+    return lines

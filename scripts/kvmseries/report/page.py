@@ -1,0 +1,231 @@
+"""The HTML page: one self-contained file, readable without JavaScript, network or colour."""
+
+import json
+from pathlib import Path
+
+from . import layout, plots, style
+from . import summary as s
+from .markup import Html, element, flat, write_atomically
+
+
+def _table_head(sheet, wide):
+    """Two lines of headings: shared ones, then each column's own.  wide: columns with spread."""
+    keys = [element("th", name, scope="col", rowspan=2, class_=kind)
+            for name, kind in (("vCPUs", None), (sheet.row_head, "label"))]
+    heads, names, last = [], [], None
+    for number, column in enumerate(sheet.columns):
+        first = column.head != last
+        last = column.head
+        if first:
+            same = [other for other in range(number, len(sheet.columns))
+                    if sheet.columns[other].head == column.head]
+            heads.append(element("th", column.head, scope="colgroup", class_="head first",
+                                 colspan=sum(1 + (other in wide) for other in same)))
+        kinds = (("first", first), ("wrap", column.timed), ("pair", number in wide))
+        names.append(element("th", column.name, scope="col",
+                             colspan=2 if number in wide else None,
+                             class_=" ".join(name for name, is_so in kinds if is_so) or None))
+    return element("thead", element("tr", keys, heads), element("tr", names))
+
+
+def _sheet_html(sheet, label):
+    """A Sheet as a table that scrolls sideways where it must; None if it is empty."""
+    if not sheet:
+        return None
+    wide = {number for number in range(len(sheet.columns))
+            if any(cells[number].spread for _, rows in sheet.blocks for _, cells in rows)}
+    starts = {number for number, column in enumerate(sheet.columns)
+              if number == 0 or sheet.columns[number - 1].head != column.head}
+    bodies = []
+    for vcpus, rows in sheet.blocks:
+        lines = []
+        for index, (name, cells) in enumerate(rows):
+            line = [element("th", vcpus, scope="rowgroup", class_="vcpus", rowspan=len(rows))] \
+                if index == 0 else []
+            line.append(element("th", name, scope="row"))
+            for number, cell in enumerate(cells):
+                line.append(element("td", cell.text, class_="first" if number in starts else None))
+                if number in wide:
+                    line.append(element("td", f"({cell.spread})" if cell.spread else "",
+                                        class_="spread"))
+            lines.append(element("tr", line, class_="ratio" if "/" in name else None))
+        bodies.append(element("tbody", lines))
+    table = element("table", _table_head(sheet, wide), bodies)
+    return [element("div", table, class_="scroll", tabindex=0, role="region", aria_label=label),
+            [element("p", note, class_="note") for note in sheet.notes]]
+
+
+def _figure_html(draw, name, label, caption):
+    drawing = plots.svg(draw, name, label)
+    return drawing and element("figure", drawing, element("figcaption", caption))
+
+
+def _facts(rows):
+    return element("dl", [[element("dt", name), element("dd", text)] for name, text in rows],
+                   class_="facts")
+
+
+def _times_notice(summary):
+    if not summary.group.emulated:
+        return None
+    return element(
+        "p", element("strong", f"Times: {s.EMULATED}."),
+        " They were read from the wall clock while QEMU emulated the machine (TCG), which "
+        "serialises what hardware does in parallel. Acquisitions are counts of what the code "
+        "does. Contentions depend on how the emulated CPUs happened to overlap: compare the "
+        "kernels with each other, not with hardware.", class_="notice")
+
+
+def _group_html(number, summary, several_hosts):
+    """Everything about one group of runs."""
+    group, name = summary.group, f"g{number}"
+    facts = group.facts()
+    if several_hosts:
+        facts.append(("Host", f"{summary.host.get('cpu') or 'unknown'} (host "
+                              f"{group.cohort + 1} below)"))
+    counts, times = s.LOCK_METRICS, s.MAIN_TIMES + s.OTHER_TIMES
+    for what, metrics in (("Samples, counts", counts), ("Samples, times", times)):
+        facts.append((what, summary.sample_note(metrics) or "none"))
+    main = layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES))
+    others = layout.time_sheet(summary, s.OTHER_TIMES)
+    phases = layout.phase_sheet(summary)
+    title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
+    parts = [element("h2", title, id=name), _facts(facts), _times_notice(summary),
+             _sheet_html(main, f"Main table of {title}")
+             or element("p", "No lock counts and no times of the main table were measured.",
+                        class_="empty")]
+    if layout.lock_sheet(summary):
+        parts.append(_figure_html(
+            lambda: plots.lock_figure(summary), f"{name}-lock",
+            f"mmu_lock acquisitions and contentions per vCPU count, {title}",
+            "How often mmu_lock was taken and waited for, per vCPU count and kernel: medians; "
+            f"the number above a bar is its total, {layout.MISSING} is not measured."))
+    if phases:
+        parts += [element("h3", "By phase: who takes the lock, and how"),
+                  _sheet_html(phases, f"Lock counts by phase of {title}"),
+                  _figure_html(lambda: plots.contention_figure(summary), f"{name}-phase",
+                               f"mmu_lock contentions by phase, {title}",
+                               "Contentions by the phase of the test in which they happened.")]
+    if others:
+        parts += [element("h3", "Other times"),
+                  _sheet_html(others, f"Other times of {title}")]
+    parts.append(_figure_html(
+        lambda: plots.time_figure(summary), f"{name}-time", f"Times per vCPU count, {title}",
+        f"Times against vCPUs ({group.clock_name}): median of the samples, bars from the least "
+        "to the greatest."))
+    if summary.unused:
+        parts.append(element("p", f"{summary.unused} runs are in no table: times of kernels with "
+                             "lock_stat, or lock counts of kernels without; they are among the "
+                             "raw runs.", class_="note"))
+    return element("section", parts)
+
+
+def _fact_text(name, value):
+    """A value of "host" as text, whatever its type."""
+    if name == "memory" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value / 2 ** 30:.1f} GiB"
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    return layout.MISSING if value is None else str(value)
+
+
+def _plain_table(heads, rows, numbers=()):
+    """A table of text; numbers: indices of the columns that are aligned to the right."""
+    lines = [element("tr", [element("td", cell, class_="number" if index in numbers else None)
+                            for index, cell in enumerate(row)]) for row in rows]
+    return element("div", element(
+        "table", element("thead", element("tr", [element("th", head, scope="col")
+                                                 for head in heads])),
+        element("tbody", lines), class_="plain"), class_="scroll", tabindex=0)
+
+
+def _hosts_html(results):
+    """The host of each file, each distinct one once, with kernel versions and tools."""
+    numbers, parts, seen = s.cohorts(results), [], set()
+    for result, number in zip(results, numbers):
+        host = result["host"]
+        text = json.dumps(host, sort_keys=True, default=str)
+        if text in seen:
+            continue
+        seen.add(text)
+        if len(set(numbers)) > 1:
+            parts.append(element("h3", f"Host {number + 1}"))
+        parts.append(_facts([(name, _fact_text(name, value)) for name, value in host.items()
+                             if name not in ("tools", "kernels")]))
+        for name, title in (("kernels", "Kernel (kernel, architecture, configuration)"),
+                            ("tools", "Tool")):
+            table = host.get(name)
+            if isinstance(table, dict) and table:
+                parts.append(_plain_table(
+                    [title, "Version"],
+                    [(key, _fact_text(key, value)) for key, value in table.items()]))
+            elif table:
+                parts.append(_facts([(name, _fact_text(name, table))]))
+    return parts or element("p", "Unknown.", class_="empty")
+
+
+RAW = ("series", "kernel", "arch", "accel", "clock", "cpu", "config", "params", "test", "args",
+       "vcpus", "iteration", "metric", "unit", "samples")
+
+
+def _raw_text(value):
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return layout.MISSING if value is None else value
+
+
+def _raw_html(results):
+    parts = []
+    for number, result in enumerate(results, 1):
+        runs = result["runs"]
+        which = f"file {number} of {len(results)}: " if len(results) > 1 else ""
+        table = _plain_table(RAW, [[_raw_text(run.get(key)) for key in RAW] for run in runs],
+                             (RAW.index("vcpus"), RAW.index("iteration")))
+        parts.append(element("details", element(
+            "summary", f"All raw runs, {which}{len(runs)} runs"), table, class_="raw"))
+    return parts
+
+
+def page_html(results, commands):
+    """The page as a str.  results: loaded results files; commands: shell commands, str each."""
+    summaries = s.summarise(results)
+    series = list(dict.fromkeys(summary.group.series for summary in summaries))
+    hosts = len({summary.group.cohort for summary in summaries})
+    title = "KVM series " + ", ".join(series) + ": base against series" if series \
+        else "KVM series: no results"
+    glance = [(summary, layout.highlights(summary)) for summary in summaries]
+    body = [
+        element("h1", title),
+        element("p", "Each kernel boots under QEMU as a host for nested guests and runs the same "
+                "KVM selftest binaries: base is the kernel as released, series has every patch "
+                "of patches/", ", ".join(series) or "<series>", " on top, upto:NAME the patches "
+                "up to a milestone. Lock counts come from kernels with CONFIG_LOCK_STAT, times "
+                "from separate kernels without it.", class_="lead"),
+        [[element("h3", f"At a glance: {summary.group.title}"),
+          element("ul", [element("li", line) for line in lines])]
+         for summary, lines in glance if lines],
+        [_group_html(number, summary, hosts > 1) for number, summary in enumerate(summaries, 1)]
+        or element("p", "There are no runs in these results.", class_="empty"),
+        element("h2", "Reproduce"),
+        element("pre", element("code", "\n".join(commands))) if commands
+        else element("p", "The commands were not recorded.", class_="empty"),
+        element("h2", "Kernels and host"), _hosts_html(results),
+        element("h2", "Raw runs"), _raw_html(results),
+        element("footer", "Written by scripts/series report. The results files are described in "
+                "Documentation/results.md."),
+    ]
+    head = element("head", Html('<meta charset="utf-8">'),
+                   Html('<meta name="viewport" content="width=device-width,initial-scale=1">'),
+                   Html('<meta name="color-scheme" content="light dark">'),
+                   element("title", title), element("style", Html(style.STYLE)))
+    return "<!DOCTYPE html>\n" + element("html", head, element("body", element("main", flat(body))),
+                                         lang="en") + "\n"
+
+
+def write_page(results, out, commands):
+    """Write index.html in the folder `out` (made if need be), atomically; returns its Path.
+
+    Raises Fail if it cannot be written.
+    """
+    text = page_html(results, commands).encode("utf-8", "replace")
+    return write_atomically(Path(out) / "index.html", text)

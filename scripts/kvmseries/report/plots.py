@@ -1,0 +1,271 @@
+"""Plots of a Summary: SVG to embed in the page, and README's PNG.
+
+Drawn with matplotlib's Figure and no pyplot, hence without a display and without global state.
+SVG colours are CSS variables of style.py, so that plots follow light and dark.
+"""
+
+import html
+import io
+import re
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from . import layout, style
+from . import summary as s
+from .markup import Html, write_atomically
+
+SETTINGS = {
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
+    "text.parse_math": False, "svg.fonttype": "none",
+    "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "axes.grid": True, "axes.grid.axis": "y", "axes.titlesize": 10, "axes.titlelocation": "left",
+    "axes.titlepad": 10, "legend.frameon": False, "legend.fontsize": 9,
+    "figure.facecolor": "none", "axes.facecolor": "none",
+    "text.color": style.light("ink"), "axes.labelcolor": style.light("ink"),
+    "axes.titlecolor": style.light("ink"),
+    "axes.edgecolor": style.light("muted"), "grid.color": style.light("line"),
+    "xtick.color": style.light("muted"), "ytick.color": style.light("muted"),
+    "xtick.labelcolor": style.light("ink"), "ytick.labelcolor": style.light("ink"),
+    "grid.linewidth": 0.7, "lines.linewidth": 1.6, "lines.markersize": 5,
+}
+MARKERS = "so^Dv"
+
+
+def compact(number, _position=None):
+    """A count for an axis: 0, 950, 1.2k, 35k, 4.7M."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= unit * 0.9995:
+            return f"{number / unit:.3g}{name}"
+    return f"{number:.3g}"
+
+
+def _layers(summary, kinds):
+    """Layers of a stack of bars, [(label, colour role, value(kernel, vcpus))], of (label, metric):
+    without those of which nothing is known."""
+    return [(label, label, lambda kernel, vcpus, metric=metric:
+             summary.value(kernel, vcpus, metric))
+            for label, metric in kinds if summary.has(metric)]
+
+
+def acquisition_layers(summary):
+    """write and read acquisitions of mmu_lock."""
+    return _layers(summary, (("write", s.WRITES), ("read", s.READS)))
+
+
+def contention_layers(summary):
+    """write and read contentions; where they are not told apart, all."""
+    layers = _layers(summary, (("write", s.CONTENDED_WRITES), ("read", s.CONTENDED_READS)))
+    return layers or _layers(summary, (("all", s.CONTENDED),))
+
+
+def phase_layers(summary):
+    """Contentions by the phase of the test; those of the whole test if phases are unknown."""
+    def layer(phase):
+        return (phase, f"phase-{phase}",
+                lambda kernel, vcpus: summary.contended(kernel, vcpus, phase))
+    layers = [layer(phase) for phase in summary.phases()
+              if any(summary.contended(kernel, vcpus, phase)
+                     for kernel in summary.kernels for vcpus in summary.vcpus)]
+    return layers or contention_layers(summary)
+
+
+def _stack(axes, at, width, layers, where, turned):
+    """Draw one bar of layers at `at`; above it the total, which tells 0 from not measured.
+
+    where: (kernel, vcpus); turned: write the total upwards.  Returns the bar's height.
+    """
+    height, known = 0, 0
+    for _, role, value in layers:
+        found = value(*where)
+        if found is None:
+            continue
+        known += 1
+        axes.bar(at, found.median, width, bottom=height, color=style.light(role),
+                 edgecolor=style.light("paper"), linewidth=0.6)
+        height += found.median
+    text = compact(height) if known == len(layers) else f"\u2265{compact(height)}"
+    axes.annotate(text if known else layout.MISSING, (at, height), xytext=(0, 2),
+                  textcoords="offset points", ha="center", va="bottom", fontsize=7.5,
+                  rotation=90 if turned else 0, color=style.light("muted"))
+    return height
+
+
+def _bars(axes, vcpus, kernels, layers, title, inches):
+    """Stacked bars: for each vCPU count one bar for each kernel.  inches: how wide axes are."""
+    axes.set_title(title)
+    if not layers:
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center",
+                  color=style.light("muted"))
+        axes.set_axis_off()
+        return
+    names = [kernel.split(":", 1)[-1] for kernel in kernels]
+    room = inches * 72 * 0.84 / max(len(vcpus) * len(kernels), 1)      # points for each bar
+    longest = max(map(len, names)) * 7.5 * 0.62                        # points, at font size 7.5
+    turned, steep = longest > room, room < 26
+    places, highest = [], 0
+    for number, count in enumerate(vcpus):
+        for index, kernel in enumerate(kernels):
+            at = number + (index - (len(kernels) - 1) / 2) * 0.84 / len(kernels)
+            places.append(at)
+            highest = max(highest, _stack(axes, at, 0.76 / len(kernels), layers,
+                                          (kernel, count), steep))
+    axes.xaxis.remove_overlapping_locs = False
+    axes.set_xticks(places, names * len(vcpus), minor=True, fontsize=7.5,
+                    rotation=90 if turned else 0)
+    axes.set_xticks(range(len(vcpus)), map(str, vcpus))
+    axes.tick_params(axis="x", which="major", length=0, pad=(longest if turned else 8) + 7)
+    axes.tick_params(axis="x", which="minor", length=0, pad=3)
+    axes.set_xlim(-0.6, len(vcpus) - 0.4)
+    axes.set_xlabel("vCPUs")
+    axes.set_ylim(0, highest * (1.18 if steep else 1.1) or 1)
+    axes.yaxis.set_major_formatter(FuncFormatter(compact))
+
+
+def _legend(figure, layers, side="left"):
+    """A legend above the plots, of layers in the order in which they are stacked."""
+    seen = dict.fromkeys((label, role) for label, role, _ in layers)
+    if seen:
+        figure.legend(handles=[Patch(color=style.light(role), label=label)
+                               for label, role in seen],
+                      loc=f"outside upper {side}", ncols=8, handlelength=1.1, columnspacing=1.4)
+
+
+def _figure(width, height):
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def lock_figure(summary, kernels=None, size=(10, 4.1), title=None):
+    """A Figure: acquisitions and contentions, write and read stacked, of kernels (None: all)."""
+    left, right = acquisition_layers(summary), contention_layers(summary)
+    kernels = kernels or summary.kernels
+    figure = _figure(*size)
+    panels = figure.subplots(1, 2)
+    for axes, layers, name in zip(panels, (left, right), ("acquisitions", "contentions")):
+        _bars(axes, summary.vcpus, kernels, layers, f"mmu_lock {name}", size[0] / 2 - 0.6)
+    if title:
+        figure.suptitle(title, x=0.008, ha="left", fontsize=11, fontweight="bold",
+                        color=style.light("ink"))
+    _legend(figure, left + right, "right" if title else "left")
+    return figure
+
+
+def contention_figure(summary):
+    """A Figure: contentions stacked by phase, or None where no contention was counted."""
+    layers = phase_layers(summary)
+    if not layers:
+        return None
+    figure = _figure(10, 3.8)
+    by = "by phase" if layers[0][1].startswith("phase-") else "of the whole test"
+    _bars(figure.subplots(), summary.vcpus, summary.kernels, layers,
+          f"mmu_lock contentions {by}", 9.3)
+    _legend(figure, layers)
+    return figure
+
+
+def _kernel_roles(kernels):
+    others = [kernel for kernel in kernels if kernel not in (s.BASE, s.SERIES)]
+    roles = {kernel: f"kernel-{number % 3 + 1}" for number, kernel in enumerate(others)}
+    return {**roles, s.BASE: "kernel-base", s.SERIES: "kernel-series"}
+
+
+def _lines(axes, summary, metric):
+    """One metric (seconds) against vCPUs: medians, error bars from least to greatest sample."""
+    unit, scale, _ = layout.time_unit(summary.values(metric))
+    roles = _kernel_roles(summary.kernels)
+    for number, kernel in enumerate(summary.kernels):
+        points = [(count, summary.value(kernel, count, metric)) for count in summary.vcpus]
+        points = [(count, value) for count, value in points if value]
+        shift = 1 + 0.025 * (number - (len(summary.kernels) - 1) / 2)     # no bar hides another
+        middle = [value.median * scale for _, value in points]
+        spread = [[(value.median - value.low) * scale for _, value in points],
+                  [(value.high - value.median) * scale for _, value in points]]
+        if points:
+            axes.errorbar([max(count, 0.5) * shift for count, _ in points], middle, yerr=spread,
+                          marker=MARKERS[number % len(MARKERS)], color=style.light(roles[kernel]),
+                          capsize=2.5, elinewidth=1, label=kernel)
+    title = f"{metric.replace('_', ' ')}, {unit}"
+    note = layout.iterations_note(summary, metric)
+    if note:
+        title += f", {note}"
+    if summary.group.emulated:
+        title += f"\n({s.EMULATED})"
+    axes.set_title(title)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(summary.vcpus, map(str, summary.vcpus))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(min(summary.vcpus) * 0.8, max(summary.vcpus) * 1.25)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.4g}"))
+    axes.set_xlabel("vCPUs")
+
+
+def time_figure(summary):
+    """A Figure of all times against vCPUs, or None if there is none."""
+    metrics = [metric for metric in s.MAIN_TIMES + s.OTHER_TIMES if summary.has(metric)]
+    if not metrics or min(summary.vcpus) < 1:
+        return None
+    rows = (len(metrics) + 1) // 2
+    figure = _figure(10, 3.1 * rows + 0.4)
+    panels = figure.subplots(rows, 2, squeeze=False).flatten()
+    for axes, metric in zip(panels, metrics):
+        _lines(axes, summary, metric)
+    for axes in panels[len(metrics):]:
+        axes.set_axis_off()
+    handles = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles, loc="outside upper left", ncols=6)
+    return figure
+
+
+def svg(draw, name, label):
+    """The Figure that draw() returns as inline <svg>, Html; None if it returns None.
+
+    name: makes the ids in the SVG unique in the page.  label: what it shows, for screen readers.
+    """
+    with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": name}):
+        figure = draw()
+        if figure is None:
+            return None
+        file = io.StringIO()
+        figure.savefig(file, format="svg",
+                       metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = file.getvalue()
+    text = text[text.index("<svg"):]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = text.replace("url(#", f"url(#{name}-").replace('xlink:href="#', f'href="#{name}-')
+    for role in style.PALETTE:
+        text = text.replace(style.light(role), f"var(--{role})")
+    text = re.sub(r"(font|font-family):([^;\"]*)'DejaVu Sans'[^;\"]*", r"\1:\2inherit", text)
+    box = re.search(r'viewBox="[^"]*"', text).group()
+    inside = text[text.index(">") + 1:]
+    return Html(f'<svg {box} role="img" aria-label="{html.escape(label)}" class="plot">{inside}')
+
+
+def plot_png(results, out):
+    """Write README's picture: lock acquisitions and contentions per vCPU count.
+
+    Shows base against series (or the last milestone), for the group with the most vCPU counts
+    among those that have lock counts.  Raises Fail if `out`
+    cannot be written.
+    """
+    candidates = [summary for summary in s.summarise(results)
+                  if acquisition_layers(summary) or contention_layers(summary)]
+    with matplotlib.rc_context({**SETTINGS, "figure.facecolor": style.light("paper")}):
+        if candidates:
+            best = max(candidates, key=lambda one: (bool(one.compared), len(one.vcpus)))
+            group = best.group
+            title = f"{group.test}, {group.series}, {group.arch}, accel {group.accel}"
+            kernels = [s.BASE, best.compared] if best.compared else None
+            figure = lock_figure(best, kernels, (10, 5 / 1.2), title)
+        else:
+            figure = _figure(10, 5 / 1.2)
+            figure.text(0.5, 0.5, "no lock counts", ha="center")
+        data = io.BytesIO()
+        figure.savefig(data, format="png", dpi=120, metadata={"Software": None})
+    write_atomically(out, data.getvalue())

@@ -1,0 +1,267 @@
+"""From results files to medians, spreads and ratios, without mixing what must not be mixed.
+
+A Group is everything that runs must share to stand in one table: series, arch, accel, clock, cpu,
+kernel parameters, test, its arguments without -v, and the host that they were taken on.  The
+kernel configuration decides what a run is used for: mmu_lock counts come from the "lockstat"
+kernels, everything else from the others (LOCK_STAT brings lockdep, whose times mean nothing).
+
+Samples are interleaved pairwise: sample i of base and sample i of series of one file were taken
+one after the other.  So a sample is always known by (file, i), also when files are joined.
+"""
+
+import re
+import statistics
+from dataclasses import dataclass
+
+EMULATED = "emulated wall-clock, not evidence"
+BASE = "base"
+SERIES = "series"
+LOCK = "mmu_lock_"
+WRITES, READS = "mmu_lock_write_acquisitions", "mmu_lock_read_acquisitions"
+CONTENDED = "mmu_lock_contentions"
+CONTENDED_WRITES, CONTENDED_READS = "mmu_lock_write_contentions", "mmu_lock_read_contentions"
+LOCK_METRICS = (WRITES, READS, CONTENDED, CONTENDED_WRITES, CONTENDED_READS)
+DIRTY, POPULATE = "dirty_memory_time", "populate_memory_time"
+MAIN_TIMES = (DIRTY, POPULATE)
+OTHER_TIMES = ("enable_dirty_log_time", "get_dirty_log_time", "clear_dirty_log_time",
+               "disable_dirty_log_time")
+PHASES = ("populate", "enable", "dirty", "get", "clear", "disable", "exit")
+
+
+@dataclass(frozen=True)
+class Group:
+    """What the runs of one table have in common; `cohort` numbers the hosts, from 0."""
+
+    cohort: int
+    series: str
+    arch: str
+    accel: str
+    clock: str
+    cpu: str
+    variant: str      # configurations beside normal and lockstat, such as "64k"
+    params: str
+    test: str
+    args: str         # without -v N
+
+    @property
+    def emulated(self):
+        """True if times of this group are the wall clock of an emulator: no evidence."""
+        return self.accel == "tcg" and self.clock == "wall"
+
+    @property
+    def title(self):
+        """One line: "dirty_log_perf_test, v5.10, arm64, cortex-a72"."""
+        return ", ".join(part for part in (self.test, self.series, self.arch, self.cpu) if part)
+
+    @property
+    def clock_name(self):
+        """The clock, with the words that emulated wall-clock times must carry."""
+        return EMULATED if self.emulated else f"{self.clock} clock"
+
+    def facts(self):
+        """(name, text) of everything that distinguishes this group, for people."""
+        rows = [("Test", self.test), ("Arguments", self.args or "none"), ("Series", self.series),
+                ("Architecture", self.arch), ("CPU", self.cpu), ("Accelerator", self.accel),
+                ("Times", self.clock_name)]
+        if self.variant:
+            rows.append(("Configuration", self.variant))
+        if self.params:
+            rows.append(("Kernel parameters", self.params))
+        return rows
+
+
+@dataclass(frozen=True)
+class Value:
+    """The samples of one number, in its metric's unit: {(file, i): number}, never empty.
+
+    iterations: those that were summed, () if the number is for the whole test.
+    """
+
+    samples: dict
+    iterations: tuple = ()
+
+    @property
+    def median(self):
+        return statistics.median(self.samples.values())
+
+    @property
+    def low(self):
+        return min(self.samples.values())
+
+    @property
+    def high(self):
+        return max(self.samples.values())
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """median / median, and the least and greatest ratio of paired samples (None: no pairs)."""
+
+    median: float
+    low: object
+    high: object
+
+
+def add(values):
+    """The sum of Values, sample by sample; None if one is None or no sample is in all."""
+    values = list(values)
+    if not values or any(value is None for value in values):
+        return None
+    common = [key for key in values[0].samples
+              if all(key in value.samples for value in values)]
+    if not common:
+        return None
+    return Value({key: sum(value.samples[key] for value in values) for key in common},
+                 values[0].iterations)
+
+
+def ratio(value, base):
+    """value / base (Values or None) as a Ratio, or None where it would mean nothing."""
+    if value is None or base is None or value.iterations != base.iterations or not base.median:
+        return None
+    pairs = [value.samples[key] / base.samples[key] for key in value.samples
+             if base.samples.get(key)]
+    return Ratio(value.median / base.median, min(pairs, default=None), max(pairs, default=None))
+
+
+class Summary:
+    """The runs of one Group.  host: that of the first file; unused: runs that no table shows."""
+
+    def __init__(self, group, host):
+        self.group = group
+        self.host = host
+        self.unused = 0
+        self._kernels = {}
+        self._vcpus = set()
+        self._cells = {}      # (kernel, vcpus, metric) -> {iteration: {(file, i): number}}
+
+    def add_run(self, run, file):
+        """Take in one run of results file number `file`."""
+        lockstat = "lockstat" in _config_parts(run["config"])
+        if run["metric"].startswith(LOCK) != lockstat:
+            self.unused += 1
+            return
+        self._kernels[run["kernel"]] = True
+        self._vcpus.add(run["vcpus"])
+        iterations = self._cells.setdefault((run["kernel"], run["vcpus"], run["metric"]), {})
+        samples = iterations.setdefault(run["iteration"], {})
+        first = sum(1 for key in samples if key[0] == file)
+        for number, sample in enumerate(run["samples"], first):
+            if abs(sample) < 1e300:      # not NaN, not infinite
+                samples[file, number] = sample
+
+    @property
+    def kernels(self):
+        """The kernels: base, then upto:NAME in the order of the files, then series."""
+        order = {BASE: 0, SERIES: 2}
+        return sorted(self._kernels, key=lambda kernel: order.get(kernel, 1))
+
+    @property
+    def vcpus(self):
+        """The vCPU counts, ascending."""
+        return sorted(self._vcpus)
+
+    @property
+    def compared(self):
+        """The kernel that the ratio is about: series, else the last upto:NAME; None if neither."""
+        others = [kernel for kernel in self.kernels if kernel != BASE]
+        return others[-1] if others and BASE in self._kernels else None
+
+    def value(self, kernel, vcpus, metric):
+        """The metric for the whole test, else the sum over its iterations; None if missing."""
+        iterations = self._cells.get((kernel, vcpus, metric), {})
+        if iterations.get(None):
+            return Value(iterations[None])
+        numbers = tuple(sorted(number for number in iterations if number is not None))
+        total = add(Value(iterations[number]) for number in numbers)
+        return total and Value(total.samples, numbers)
+
+    def contended(self, kernel, vcpus, phase=None):
+        """All contentions of the lock: the metric, else the sum of write and read ones."""
+        return self.value(kernel, vcpus, in_phase(CONTENDED, phase)) or add(
+            self.value(kernel, vcpus, in_phase(metric, phase))
+            for metric in (CONTENDED_WRITES, CONTENDED_READS))
+
+    def has(self, metric):
+        """True if any kernel has `metric` at any vCPU count."""
+        return any(self.values(metric))
+
+    def values(self, metric):
+        """All Values of `metric`, over kernels and vCPU counts."""
+        found = (self.value(kernel, vcpus, metric)
+                 for kernel in self.kernels for vcpus in self.vcpus)
+        return [value for value in found if value is not None]
+
+    def phases(self):
+        """The phases that have any lock count, in the order of the test."""
+        return [phase for phase in PHASES
+                if any(self.has(in_phase(metric, phase)) for metric in LOCK_METRICS)]
+
+    def sample_note(self, metrics):
+        """How many samples stand behind `metrics`: "5 samples", "3 to 5 samples", ""."""
+        counts = {len(value.samples) for metric in metrics for value in self.values(metric)}
+        if not counts:
+            return ""
+        few, many = min(counts), max(counts)
+        if few != many:
+            return f"{few} to {many} samples"
+        return f"{many} sample" + ("s" if many > 1 else "")
+
+
+def in_phase(metric, phase):
+    """The metric's name in a phase (None: for the whole test)."""
+    return f"{metric}.{phase}" if phase else metric
+
+
+def _config_parts(config):
+    return [part for part in re.split(r"[\s,+]+", config) if part]
+
+
+def without_vcpus(args):
+    """The test's arguments without `-v N`, which is what a table varies."""
+    return " ".join(re.sub(r"(^|\s)-v\s*\d+(?=\s|$)", " ", args).split())
+
+
+def _compatible(one, two):
+    """True if two host descriptions can be of one machine running the same software."""
+    for key in ("machine", "cpu", "cpus", "os", "kernel"):
+        if one.get(key) != two.get(key):
+            return False
+    for key in ("tools", "kernels"):
+        left, right = one.get(key), two.get(key)
+        if isinstance(left, dict) and isinstance(right, dict):
+            if any(left[name] != right[name] for name in left.keys() & right.keys()):
+                return False
+    return True
+
+
+def cohorts(results):
+    """The number of its host for each file: files share one if they are of one machine,
+    QEMU and set of kernels, so that their samples may be joined."""
+    members, numbers = [], []
+    for result in results:
+        for number, hosts in enumerate(members):
+            if all(_compatible(result["host"], host) for host in hosts):
+                hosts.append(result["host"])
+                numbers.append(number)
+                break
+        else:
+            numbers.append(len(members))
+            members.append([result["host"]])
+    return numbers
+
+
+def summarise(results):
+    """A Summary for each Group in `results`, in the order in which they first appear."""
+    summaries = {}
+    for file, (result, cohort) in enumerate(zip(results, cohorts(results))):
+        for run in result["runs"]:
+            variant = [part for part in _config_parts(run["config"])
+                       if part not in ("normal", "lockstat")]
+            group = Group(cohort, run["series"], run["arch"], run["accel"], run["clock"],
+                          run["cpu"], " ".join(variant), " ".join(map(str, run["params"])),
+                          run["test"], without_vcpus(run["args"]))
+            if group not in summaries:
+                summaries[group] = Summary(group, result["host"])
+            summaries[group].add_run(run, file)
+    return list(summaries.values())

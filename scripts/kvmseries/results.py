@@ -1,0 +1,129 @@
+"""Results files: `{"schema": 1, "host": {...}, "runs": [...]}`.
+
+A run is one metric of one test on one kernel with its samples; Documentation/results.md describes
+every key and metric.  load() checks all of it, so that whoever reads results afterwards need not.
+"""
+
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from .errors import Fail
+
+SCHEMA = 1
+
+# Key of a run -> types that it may have.
+KEYS = {
+    "series": str,        # "v5.10"
+    "kernel": str,        # "base", "series" or "upto:NAME"
+    "arch": str,          # "arm64" or "x86_64"
+    "accel": str,         # "tcg", "kvm" or "here"
+    "clock": str,         # "wall" or "virtual"
+    "cpu": str,           # the emulated CPU: "max", "cortex-a72"; "host"
+    "config": str,        # kernel configuration: "normal", "lockstat", "debug", ...
+    "params": list,       # kernel command line parameters added by the user
+    "test": str,          # "dirty_log_perf_test"
+    "args": str,          # the test's arguments, as run
+    "vcpus": int,
+    "iteration": (int, type(None)),
+    "metric": str,
+    "unit": str,          # "s" or "1"
+    "samples": list,      # numbers, in the order they were taken
+}
+CLOCKS = ("wall", "virtual")
+
+
+def check_run(run, where):
+    """Raise Fail unless `run` (a dict) has exactly the keys of KEYS, of the right type."""
+    if not isinstance(run, dict):
+        raise Fail(f"{where} is not an object")
+    for key, kind in KEYS.items():
+        if key not in run:
+            raise Fail(f"{where} has no '{key}'")
+        if not isinstance(run[key], kind) or isinstance(run[key], bool):
+            raise Fail(f"{where}: '{key}' is {run[key]!r}")
+    for key in run:
+        if key not in KEYS:
+            raise Fail(f"{where}: unknown key '{key}'")
+    if run["clock"] not in CLOCKS:
+        raise Fail(f"{where}: clock is {run['clock']!r}, not one of {', '.join(CLOCKS)}")
+    if not run["samples"]:
+        raise Fail(f"{where} has no samples")
+    for sample in run["samples"]:
+        if not isinstance(sample, (int, float)) or isinstance(sample, bool):
+            raise Fail(f"{where}: sample {sample!r} is not a number")
+
+
+def load(path):
+    """Read and check the results file `path`; returns its dict.  Raises Fail with one line."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except OSError as error:
+        raise Fail(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, UnicodeDecodeError):
+        raise Fail(f"{path} is not a results file: it is not JSON") from None
+    if not isinstance(data, dict) or "runs" not in data:
+        raise Fail(f"{path} is not a results file: it has no runs")
+    if data.get("schema") != SCHEMA:
+        raise Fail(f"{path} has schema {data.get('schema')!r}, this tool reads {SCHEMA}")
+    if not isinstance(data.get("host"), dict) or not isinstance(data["runs"], list):
+        raise Fail(f"{path} is not a results file: 'host' or 'runs' is of the wrong type")
+    for number, run in enumerate(data["runs"]):
+        check_run(run, f"{path}: run {number}")
+    return data
+
+
+def save(path, host, runs):
+    """Write a results file atomically: a reader sees the old file or the new one."""
+    data = {"schema": SCHEMA, "host": host, "runs": runs}
+    for number, run in enumerate(runs):
+        check_run(run, f"run {number}")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _first_line(command):
+    try:
+        out = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return None
+    return out.splitlines()[0].strip() if out.strip() else None
+
+
+def _cpu_model():
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def host_info(tools=(), kernels=None):
+    """Describe the machine: CPU model and count, memory (bytes), OS, versions of `tools`.
+
+    tools: commands that print their version for --version, such as qemu-system-aarch64.
+    kernels: dict of "<kernel> <arch> <config>" to the version that the guest reported.
+    """
+    os_release = platform.freedesktop_os_release() \
+        if hasattr(platform, "freedesktop_os_release") else {}
+    return {
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "os": os_release.get("PRETTY_NAME") or _first_line(["uname", "-sr"]) or "unknown",
+        "kernel": platform.release(),
+        "tools": {tool: _first_line([tool, "--version"]) for tool in tools},
+        "kernels": dict(kernels or {}),
+    }

@@ -1,0 +1,69 @@
+"""Building the KVM selftests, statically, from the tree that has the whole series.
+
+Base and series run the same binaries: what differs in a comparison is the kernel.
+"""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+from . import paths, proc, toolchain, trees
+from .progress import say
+
+SUBDIR = "tools/testing/selftests/kvm"
+
+
+def build(series, arch, kernel_tree=None):
+    """Build the selftests of `series` for `arch` (or find them built); returns their directory.
+
+    Tests are in it under their names in the Makefile: dirty_log_perf_test, aarch64/get-reg-list.
+    """
+    tree = trees.worktree(series, len(series.patches), kernel_tree)
+    toolchain.install(arch)
+    folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}")
+    wanted = hashlib.sha256(json.dumps([trees.head(tree.path), toolchain.version(arch)])
+                            .encode()).hexdigest()
+    with paths.locked(f"selftests-{folder.name}", say):
+        if _stamp(folder) == wanted:
+            return folder
+        log = paths.out("logs", f"selftests-{arch}.log")
+        headers = paths.out("selftests", f"{folder.name}-headers")
+        make = ["make", *toolchain.make_arguments(arch)]
+        env = toolchain.environment()
+        with paths.whole(headers) as part:
+            proc.run([*make, "-C", str(tree.path), f"O={part}/obj", f"INSTALL_HDR_PATH={part}",
+                      "headers_install"], "make headers_install", log=log, env=env)
+            paths.remove(part / "obj")
+        with paths.whole(folder) as part:
+            # The Makefile makes directories in the source otherwise.
+            proc.run([*make, "-C", str(tree.path / SUBDIR), f"OUTPUT={part}",
+                      f"INSTALL_HDR_PATH={headers}", "KSFT_KHDR_INSTALL_DONE=1",
+                      f"KHDR_INCLUDES=-isystem {headers}/include",
+                      "LDFLAGS=-static -pthread"],
+                     f"building the selftests for {arch}", log=log, env=env)
+            _helper(arch, part)
+            (part / ".stamp").write_text(wanted, encoding="utf-8")
+    return folder
+
+
+def _helper(arch, folder):
+    """lockphase, which counts locks phase by phase, is a test program of ours."""
+    source = paths.TESTS / "guest" / "lockphase.c"
+    proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
+              str(folder / "lockphase"), str(source)], "building lockphase")
+
+
+def _stamp(folder):
+    try:
+        return (folder / ".stamp").read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+def programs(folder):
+    """Names of the test programs in a directory made by build(), sorted."""
+    folder = Path(folder)
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
+                  if path.is_file() and path.suffix not in (".o", ".a", ".d")
+                  and path.name != ".stamp" and shutil.os.access(path, shutil.os.X_OK))

@@ -1,0 +1,247 @@
+"""Git trees: the base of a series, and worktrees of it that have some of the patches.
+
+out/trees/<key>/base is a git repository: one commit, tag `base`.  Beside it, as worktrees of the
+same repository, `series` (all patches) and `upto-N`.  <key> names the base: the series and the
+package's version, or a hash of the user's own tree.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import am, debian, paths, proc
+from .errors import Fail, Usage
+from .git import changes, git, head
+from .progress import say, single
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree that the tool made."""
+
+    path: Path
+    point: str       # "base", "series" or "upto-N"
+    count: int       # number of patches applied
+    version: str     # kernel version of the base, from its Makefile
+
+
+def kernel_version(makefile):
+    """The version that a kernel's Makefile (text) gives, "5.10.262"; None if it is no such."""
+    found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL) *= *(\d+)", makefile, re.M))
+    if len(found) != 3:
+        return None
+    return f"{found['VERSION']}.{found['PATCHLEVEL']}.{found['SUBLEVEL']}"
+
+
+def _version_of(tree, what):
+    try:
+        text = (Path(tree) / "Makefile").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    version = kernel_version(text)
+    if not version or not (Path(tree) / "virt/kvm/kvm_main.c").exists():
+        raise Fail(f"{what} is not a linux kernel tree: it has no kernel Makefile and "
+                   "virt/kvm/kvm_main.c at its top")
+    return version
+
+
+def base(series, kernel=None, version=None):
+    """The base of `series` as a Tree, made if it is not there.
+
+    kernel: the user's own git tree or tarball instead of Debian's source.  version: one of the
+    versions in patches/<series>/base ("5.10.223") instead of the first.
+    """
+    if kernel and version:
+        raise Usage("--kernel and --version exclude each other")
+    if kernel:
+        kernel = Path(kernel).absolute()
+        key, fill, what = _user_tree(series, kernel)
+    else:
+        package = _version(series, version)
+        key = f"{series.name}-{package.version}"
+        what = f"linux {package.kernel}"
+
+        def fill(folder):
+            deb = debian.fetch_pinned(package.package, package.version, package.suite,
+                                      package.sha256)
+            _unpack_deb(deb, folder)
+    path = paths.out("trees", key, "base")
+    with paths.locked(f"tree-{key}", say):
+        if not (path / ".git").exists():
+            debian.install("fetch")
+            with single("fetch", f"fetch {what}", 45), paths.whole(path) as part:
+                fill(part)
+                _version_of(part, kernel or what)
+                _commit_base(part, what)
+    return Tree(path, "base", 0, _version_of(path, what))
+
+
+def _version(series, wanted):
+    for version in series.versions:
+        if wanted in (None, version.kernel):
+            return version
+    raise Usage(f"unknown version '{wanted}': patches/{series.name}/base has "
+                f"{', '.join(v.kernel for v in series.versions)}")
+
+
+def _user_tree(series, kernel):
+    """(key, function that fills a directory, name) for the user's tree or tarball."""
+    if not kernel.exists():
+        raise Fail(f"--kernel {kernel}: no such tree or tarball")
+    stat = kernel.stat()
+    if kernel.is_file():
+        state = f"{stat.st_size} {stat.st_mtime_ns}"
+
+        def fill(folder):
+            status, text = proc.run(["tar", "-xf", str(kernel), "-C", str(folder),
+                                     "--strip-components=1"], "tar", check=False)
+            if status:
+                raise Fail(f"--kernel {kernel} is not a tarball: {proc.reason(text)}")
+    else:
+        _version_of(kernel, f"--kernel {kernel}")
+        if not (kernel / ".git").exists():
+            raise Fail(f"--kernel {kernel} is not a git tree: give the tarball that it came from, "
+                       "or commit it (git init; git add -f -A; git commit)")
+        dirty = changes(kernel)
+        if dirty:
+            raise Fail(f"--kernel {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}"
+                       "): commit or stash them")
+        state = head(kernel)
+
+        def fill(folder):
+            # A shallow copy: the user's tree is read only, and may move or be collected later.
+            git(folder, "init", "-q")
+            git(folder, "fetch", "-q", "--depth=1", f"file://{kernel}", "HEAD",
+                what=f"copying {kernel}")
+            git(folder, "checkout", "-q", "-b", "main", "FETCH_HEAD")
+            git(folder, "tag", "base")
+    digest = hashlib.sha256(f"{kernel} {state}".encode()).hexdigest()[:12]
+    return f"{series.name}-user-{digest}", fill, str(kernel)
+
+
+def _unpack_deb(deb, folder):
+    """Unpack the kernel tarball in a linux-source .deb into `folder`."""
+    proc.need("dpkg-deb")
+    with paths.whole(folder / ".deb") as part:
+        proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
+        tarball = next(part.glob("usr/src/linux-source-*.tar.*"))
+        proc.run(["tar", "-xf", str(tarball), "-C", str(folder), "--strip-components=1"], "tar")
+    paths.remove(folder / ".deb")
+
+
+def _commit_base(folder, what):
+    if not (folder / ".git").exists():
+        git(folder, "init", "-q", "-b", "main")
+        # The tree's own .gitignore would leave files out that its tarball has.
+        git(folder, "add", "-f", "-A", ".")
+        git(folder, "commit", "-q", "-m", what, own=True)
+        git(folder, "tag", "base")
+    exclude = folder / ".git/info/exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_text("/build-*/\n", encoding="utf-8")
+
+
+def worktree(series, count, kernel=None, version=None):
+    """A Tree with the first `count` patches applied, made or brought up to date.
+
+    Raises Fail if somebody has changed it: work that is not in patches/ is not thrown away.
+    """
+    root = base(series, kernel, version)
+    if count == 0:
+        _check_unchanged(series, root.path, git(root.path, "rev-parse", "base").strip())
+        return root
+    point = "series" if count == len(series.patches) else f"upto-{count}"
+    path = root.path.parent / point
+    stamp = root.path.parent / f"{point}.stamp"
+    wanted = series.patches_id(count)
+    with paths.locked(f"tree-{path.parent.name}", say):
+        if path.exists() and stamp.exists():
+            made, commit = stamp.read_text(encoding="utf-8").split()
+            _check_unchanged(series, path, commit)
+            if made == wanted:
+                return Tree(path, point, count, root.version)
+        _apply(series, root, path, point, count)
+        paths.remove(stamp)
+        stamp.write_text(f"{wanted} {head(path)}\n", encoding="utf-8")
+    return Tree(path, point, count, root.version)
+
+
+def walk(series, counts):
+    """Yield a Tree with the first n patches for each n in `counts`, all in one worktree, so that
+    a build of it compiles only what the step from one to the next changes."""
+    whole = worktree(series, len(series.patches))
+    commits = ["base", *git(whole.path, "rev-list", "--reverse", "base..HEAD").split()]
+    path = whole.path.parent / "walk"
+    with paths.locked(f"walk-{path.parent.name}", say):
+        if not (path / ".git").exists():
+            paths.remove(path)
+            git(whole.path, "worktree", "prune")
+            git(whole.path, "worktree", "add", "-q", "--force", "--detach", str(path), "base")
+        for count in counts:
+            git(path, "checkout", "-q", "-f", "--detach", commits[count])
+            yield Tree(path, f"patch-{count}", count, whole.version)
+
+
+def _check_unchanged(series, path, commit):
+    if head(path) != commit:
+        raise Fail(f"{path} has commits that are not in patches/{series.name}: "
+                   f"keep them with `scripts/series export {series.name}`, or remove {path}")
+    dirty = changes(path)
+    if dirty:
+        raise Fail(f"{path} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit and "
+                   f"export them (`scripts/series export {series.name}`), or "
+                   f"`git -C {path} checkout -f`")
+
+
+def _apply(series, root, path, point, count):
+    repo = root.path
+    if not (path / ".git").exists():
+        paths.remove(path)
+        git(repo, "worktree", "prune")
+        git(repo, "branch", "-f", point, "base")
+        git(repo, "worktree", "add", "-q", "--force", str(path), point)
+    else:
+        # Left by a run that was interrupted, or the patches have changed. Not a new checkout:
+        # files that stay the same keep their times, and builds stay small.
+        git(path, "am", "--abort", check=False)
+        git(path, "checkout", "-q", "-f", "-B", point, "base")
+        git(path, "clean", "-q", "-f", "-d")
+    am.apply(path, series.patches[:count], own=True)
+
+
+def own_series_tree(series, kernel=None):
+    """Path of the tree of all patches for export, with its commits as they are."""
+    path = base(series, kernel).path.parent / "series"
+    if not path.exists():
+        raise Fail(f"no tree to export: make one with `scripts/series build {series.name}` or "
+                   f"`scripts/series apply {series.name} DIR`")
+    return path
+
+
+def forget(series, path):
+    """After an export: the tree `path` is what patches/ say now."""
+    path = Path(path)
+    stamp = path.parent / f"{path.name}.stamp"
+    if path.name == "series" and stamp.exists():
+        stamp.write_text(f"{series.patches_id(len(series.patches))} {head(path)}\n",
+                         encoding="utf-8")
+
+
+def copy(series, destination, count, kernel=None, version=None, signoff=False):
+    """Make a git repository of the user's at `destination`: tag base, then `count` patches.
+
+    It stands on its own (nothing is shared with out/), on branch `series`.
+    """
+    paths.check_destination(destination)
+    root = base(series, kernel, version)
+    destination = Path(destination).absolute()
+    if signoff:
+        am.check_identity(root.path)
+    with paths.whole(destination) as part:
+        git(part, "clone", "-q", "--local", str(root.path), ".", what="git clone")
+        git(part, "remote", "remove", "origin")
+        git(part, "checkout", "-q", "-b", f"kvm-{series.name}", "base")
+        am.apply(part, series.patches[:count], signoff=signoff, where=kernel or f"linux {root.version}",
+                 version=root.version, wants=series.kernel)
+    return destination

@@ -1,0 +1,201 @@
+"""What each verb of scripts/series does with its options; cli.py says what those are."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from . import (bench, build, catalog, check, export, functional, guest, here, image,
+               machine as machines, paths, progress, report, results, selftests, trees)
+from .errors import Fail, Usage
+from .progress import say
+
+
+def _count(options):
+    """Number of patches that --base and --upto ask for."""
+    if options.base:
+        return 0
+    return options.series.upto(options.upto) if options.upto else len(options.series.patches)
+
+
+def list_verb(_options):
+    """scripts/series list"""
+    view = Table("series", "base", "arches", "patches", "milestones", "state")
+    for name in catalog.names():
+        series = catalog.load(name)
+        key = f"{name}-{series.versions[0].version}" if series.versions else name
+        made = sorted(path.name for path in paths.out("trees", key).glob("*")
+                      if (path / ".git").exists())
+        view.add_row(name, series.kernel, " ".join(series.arches), str(len(series.patches)),
+                     " ".join(f"{step}={count}" for step, count in series.milestones.items()),
+                     f"trees: {' '.join(made)}" if made else "not fetched")
+    _print(view)
+
+
+def base_verb(options):
+    """scripts/series fetch"""
+    print(trees.base(options.series, options.kernel, options.version).path)
+
+
+def apply_verb(options):
+    """scripts/series apply"""
+    series = options.series
+    count = series.upto(options.upto) if options.upto else len(series.patches)
+    path = trees.copy(series, options.dir, count, options.kernel, options.version, options.signoff)
+    say(f"{count} of {len(series.patches)} patches of {series.name}, branch kvm-{series.name}, "
+        "tag base:")
+    print(path)
+
+
+def export_verb(options):
+    """scripts/series export"""
+    count = export.export(options.series, options.tree)
+    say(f"{count} patches in {options.series.path}")
+
+
+def check_verb(options):
+    """scripts/series check"""
+    series = options.series
+    arches = [options.arch] if options.arch else series.arches
+    plan = [("check-applies", "applies to all versions of its base", 90),
+            ("check-patches", "checkpatch, sign-offs, cover letter, export", 30)]
+    if not options.no_build:
+        plan += [(f"check-builds-{arch}", f"every patch builds for {arch}", 300)
+                 for arch in arches]
+    steps = progress.Steps(plan)
+    with steps.step("check-applies") as note:
+        check.applies(series, note)
+    with steps.step("check-patches"):
+        check.clean(series)
+        check.checkpatch(series)
+        check.round_trip(series)
+    for arch in [] if options.no_build else arches:
+        with steps.step(f"check-builds-{arch}") as note:
+            check.builds(series, arch, note)
+    say(f"{series.name}: {len(series.patches)} patches are fine")
+
+
+def build_verb(options):
+    """scripts/series build"""
+    kernel = build.kernel(options.series, _count(options), options.arch, options.config,
+                          options.kernel)
+    say(f"linux {kernel.release} for {kernel.arch} ({kernel.config.name}):")
+    print(kernel.image)
+
+
+def boot_verb(options):
+    """scripts/series boot"""
+    machine = machines.Machine(options.arch, options.cpu, options.accel, options.cpus,
+                               options.memory, tuple(options.param))
+    machines.check(machine)
+    kernel = build.kernel(options.series, _count(options), options.arch, options.config,
+                          options.kernel)
+    initrd = image.base(options.arch, selftests.build(options.series, options.arch, options.kernel))
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        line = machines.command(machine, kernel, initrd)
+        say(shlex.join(line))
+        sys.stdout.flush()
+        os.execvp(line[0], line)
+    # Through a shell, so that one quoted argument may be a pipeline.
+    words = command if len(command) > 1 else ["sh", "-c", command[0]]
+    name = f"boot-{options.arch}-{os.getpid()}"
+    result = guest.run(kernel, initrd, machine, [("command", options.timeout, words)], name,
+                       silence=options.silence)
+    outcome = result.outcomes[0]
+    sys.stdout.write(outcome.output)
+    for line in result.splats:
+        say(f"the kernel reported: {line}")
+    if outcome.status == 124:
+        raise Fail(f"the command ran out of time ({options.timeout} s; see {result.folder})")
+    paths.remove(result.folder)
+    return outcome.status
+
+
+def bench_verb(options):
+    """scripts/series bench"""
+    series = options.series
+    entry = bench.settings(options.test)
+    points = bench.points(series, options.kernels)
+    if options.no_counts and options.no_times:
+        raise Usage("--no-counts and --no-times leave nothing to measure")
+    job = bench.Job(series, options.arch, options.test, options.test_args,
+                    bench.vcpu_counts(options.vcpus), points,
+                    options.samples or entry["samples"], not options.no_counts,
+                    not options.no_times, options.cpu, options.accel, tuple(options.param),
+                    options.kernel)
+    target = Path(options.json) if options.json else paths.out(
+        "results", f"{series.name}-{options.arch}-{options.test}.json")
+    _check_writable(target)
+    if options.here:
+        bench.points(series, options.here)
+        runs, versions = here.run(job, options.here)
+        machine = here.host(versions)
+    else:
+        machines.check(machines.Machine(options.arch, options.cpu, options.accel))
+        runs, versions = bench.run(job)
+        machine = bench.host(job, versions)
+    machine["command"] = shlex.join(["scripts/series", *sys.argv[1:]])
+    results.save(target, machine, runs)
+    report.print_table([results.load(target)], _stdout())
+    say(f"results in {target}")
+
+
+def test_verb(options):
+    """scripts/series test"""
+    points = bench.points(options.series, options.kernels)
+    machines.check(machines.Machine(options.arch, options.cpu, options.accel))
+    verdicts, complaints, machine = functional.run(
+        options.series, options.arch, points, options.cpu, options.accel, options.config,
+        options.param, options.kernel)
+    _print(functional.table(verdicts, [point.label for point in points]))
+    config = "+".join(options.config) or "normal"
+    target = paths.out("results",
+                       f"{options.series.name}-{options.arch}-tests-{options.cpu}-{config}.json")
+    functional.save(target, machine, verdicts, {
+        "series": options.series.name, "arch": options.arch, "cpu": options.cpu,
+        "accel": options.accel, "config": config, "params": options.param})
+    for verdict in verdicts:
+        if verdict.known and "fail" not in verdict.results.values() \
+                and "timeout" not in verdict.results.values():
+            say(f"{verdict.name} is listed as a known failure but did not fail")
+    if complaints:
+        for complaint in complaints:
+            say(complaint)
+        raise Fail(f"{len(complaints)} complaint{'s' if len(complaints) > 1 else ''}, the first: "
+                   f"{complaints[0]} (see {paths.out('runs', 'x').parent})")
+    say(f"series is as base; results in {target}")
+
+
+def report_verb(options):
+    """scripts/series report"""
+    loaded = [results.load(path) for path in options.files]
+    commands = [data["host"]["command"] for data in loaded if data["host"].get("command")]
+    report.print_table(loaded, _stdout())
+    page = report.write_page(loaded, paths.out("report", "index.html").parent, commands)
+    if options.picture:
+        report.plot_png(loaded, Path(options.picture))
+    say(f"page: {page}")
+
+
+def _check_writable(target):
+    """Find out before minutes of work that its result cannot be kept."""
+    if target.is_dir():
+        raise Usage(f"--json {target} is a directory: name a file")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise paths.os_fail(error, target.parent) from None
+    if not os.access(target.parent, os.W_OK):
+        raise Fail(f"no permission to write {target.parent}: choose another --json")
+
+
+def _stdout():
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def _print(view):
+    _stdout().print(view)
