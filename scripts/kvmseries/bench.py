@@ -27,7 +27,7 @@ class Job:
     series: object           # catalog.Series
     arch: str
     test: str
-    test_args: str           # of the user
+    line: tuple              # the test's arguments but the number of vCPUs
     vcpus: tuple
     points: tuple            # of Point
     samples: int
@@ -78,8 +78,9 @@ def vcpu_counts(text):
     return counts
 
 
-def arguments(test, arch, extra):
-    """The test's arguments but the number of vCPUs: the defaults with `extra` (text) over them."""
+def arguments(test, arch, extra, alone=False):
+    """The test's arguments but the number of vCPUs: the defaults with `extra` (text) over them, or
+    `extra` alone."""
     entry = settings(test)
     try:
         words = shlex.split(extra or "")
@@ -89,9 +90,9 @@ def arguments(test, arch, extra):
         raise Usage(f"--test-args: the number of vCPUs comes from --vcpus, not from "
                     f"{entry['vcpus']}")
     line = []
-    for option, value in entry["args"].get(arch, {}).items():
+    for option, value in ({} if alone else entry["args"].get(arch, {})).items():
         if option not in words:
-            line += [option, str(value)]
+            line += [option] if value is None else [option, str(value)]
     return line + words
 
 
@@ -106,7 +107,7 @@ def kernel_params(test, line):
 
 def run(job):
     """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions)."""
-    line = arguments(job.test, job.arch, job.test_args)
+    line = list(job.line)
     configs = (["lockstat"] if job.counts else []) + (["normal"] if job.times else [])
     steps = progress.Steps(_plan(job, configs))
     kernels = {}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from . import catalog, paths
 from .errors import Fail, Usage
-from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, check_verb,
-                    export_verb, list_verb, report_verb, test_verb)
+from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, check_verb, deps_verb,
+                    export_verb, list_verb, report_verb, soak_verb, test_verb)
 
 
 def _parser():
@@ -32,6 +32,7 @@ def _verb(verbs, name, function, text, series=True):
 
 def _add_trees(verbs):
     _verb(verbs, "list", list_verb, "every series: base, patches, state", series=False)
+    _verb(verbs, "deps", deps_verb, "install the Debian packages that the verbs need", series=False)
     parser = _verb(verbs, "fetch", base_verb, "fetch the base tree (cached) and print its path")
     _kernel(parser)
     _version(parser)
@@ -83,6 +84,8 @@ def _add_measuring(verbs):
     parser.add_argument("--test", default="dirty_log_perf_test", help="see bench.yaml")
     parser.add_argument("--test-args", default="", metavar="ARGS",
                         help="arguments that replace or extend the defaults of bench.yaml")
+    parser.add_argument("--only-args", action="store_true",
+                        help="run with --test-args alone, without the defaults of bench.yaml")
     parser.add_argument("--kernels", default="base,series", metavar="K,...",
                         help="of base, series, upto:STEP (default: base,series)")
     parser.add_argument("--samples", type=_positive("--samples"), metavar="N",
@@ -103,10 +106,17 @@ def _add_measuring(verbs):
     _configs(parser)
     _kernel(parser)
     _machine(parser)
+    parser = _verb(verbs, "soak", soak_verb,
+                   "functional selftests on debug kernels, over and over; results to "
+                   "Documentation/results/")
+    parser.add_argument("--hours", type=float, default=4, help="stop after (default: 4)")
     parser = _verb(verbs, "report", report_verb, "table and out/report/index.html from results",
                    series=False)
     parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
     parser.add_argument("--picture", metavar="PNG", help="also draw the README's picture")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--ascii", action="store_true", help="print the table for a cover letter")
+    parser.add_argument("--quiet", action="store_true", help="write the page, print no table")
 
 
 def _arch(parser):

@@ -19,7 +19,7 @@ def run(job, label):
         raise Usage(f"--here: no tests for {platform.machine()}")
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         raise Fail("--here: cannot open /dev/kvm: is KVM in this kernel, and are you root?")
-    line = bench.arguments(job.test, job.arch, job.test_args)
+    line = list(job.line)
     folder = selftests.build(job.series, job.arch, job.kernel)
     counting = os.path.exists("/proc/lock_stat")
     point = bench.Point(label, 0)

@@ -31,7 +31,8 @@ _ONCE = {"Populate memory": "populate_memory_time",
 _PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
                     r"guest physical test memory offset: 0x[0-9a-f]+|"
                     r"(Get|Clear) dirty log over \d+ iterations took .*|"
-                    r"Backing source: .*|Random seed: .*|In-kernel vGIC.*|)$")
+                    r"Manual dirty log protect: (on, initially all set|on|off)|"
+                    r"In-kernel GICv3: (on|off)|The host has no GICv3 to offer|)$")
 # Phases of the lock counts -> suffix of their metrics.
 _PHASES = {"Populate memory time": "populate", "Enabling dirty logging time": "enable",
            "Disabling dirty logging time": "disable", "exit": "exit",

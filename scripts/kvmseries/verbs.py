@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import (bench, build, catalog, check, export, functional, guest, here, image,
-               machine as machines, paths, progress, report, results, selftests, trees)
+from . import (bench, build, catalog, check, debian, export, functional, guest, here, image,
+               machine as machines, paths, progress, report, results, selftests, soak, trees)
 from .errors import Fail, Usage
 from .progress import say
 
@@ -33,6 +33,12 @@ def list_verb(_options):
                      " ".join(f"{step}={count}" for step, count in series.milestones.items()),
                      f"trees: {' '.join(made)}" if made else "not fetched")
     _print(view)
+
+
+def deps_verb(_options):
+    """scripts/series deps"""
+    debian.install(*debian.GROUPS)
+    say("everything is installed")
 
 
 def base_verb(options):
@@ -122,7 +128,8 @@ def bench_verb(options):
     points = bench.points(series, options.kernels)
     if options.no_counts and options.no_times:
         raise Usage("--no-counts and --no-times leave nothing to measure")
-    job = bench.Job(series, options.arch, options.test, options.test_args,
+    line = bench.arguments(options.test, options.arch, options.test_args, options.only_args)
+    job = bench.Job(series, options.arch, options.test, tuple(line),
                     bench.vcpu_counts(options.vcpus), points,
                     options.samples or entry["samples"], not options.no_counts,
                     not options.no_times, options.cpu, options.accel, tuple(options.param),
@@ -170,11 +177,24 @@ def test_verb(options):
     say(f"series is as base; results in {target}")
 
 
+def soak_verb(options):
+    """scripts/series soak"""
+    if not options.hours > 0:
+        raise Usage(f"--hours {options.hours}: give a number above 0")
+    path = soak.run(options.series, options.hours)
+    say(f"results in {path}")
+
+
 def report_verb(options):
     """scripts/series report"""
     loaded = [results.load(path) for path in options.files]
     commands = [data["host"]["command"] for data in loaded if data["host"].get("command")]
-    report.print_table(loaded, _stdout())
+    if options.markdown:
+        print(report.markdown_table(loaded), end="")
+    elif options.ascii:
+        print(report.ascii_table(loaded), end="")
+    elif not options.quiet:
+        report.print_table(loaded, _stdout())
     page = report.write_page(loaded, paths.out("report", "index.html").parent, commands)
     if options.picture:
         report.plot_png(loaded, Path(options.picture))

@@ -34,7 +34,7 @@ def markdown_table(results):
 
 
 def ascii_table(results):
-    """The main tables in pure ASCII, at most 75 columns, for a cover letter; ends with a newline."""
+    """The main tables in ASCII, at most 75 columns wide, for a cover letter; ends in a newline."""
     from .table import ascii_table as make
     return make(results)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from . import summary as s
 
 MISSING = "\u2014"    # em dash: not measured, or a ratio that would mean nothing
+RATIO = f"/{s.BASE}"   # ends the label of a row of ratios
 TO = "\u2013"         # en dash, between the ends of a spread
 
 
@@ -89,7 +90,7 @@ def _sheet(summary, columns, notes):
         if compared:
             cells = [value_cell(s.ratio(value(compared, vcpus), value(s.BASE, vcpus)), ratio_text)
                      for _, _, value in columns]
-            rows.append((f"{compared}/{s.BASE}", cells))
+            rows.append((compared.split(":", 1)[-1] + RATIO, cells))
         blocks.append((vcpus, rows))
     return Sheet([column for column, _, _ in columns], blocks, notes=notes)
 

@@ -48,7 +48,7 @@ def _sheet_html(sheet, label):
                 if number in wide:
                     line.append(element("td", f"({cell.spread})" if cell.spread else "",
                                         class_="spread"))
-            lines.append(element("tr", line, class_="ratio" if "/" in name else None))
+            lines.append(element("tr", line, class_="ratio" if name.endswith(layout.RATIO) else None))
         bodies.append(element("tbody", lines))
     table = element("table", _table_head(sheet, wide), bodies)
     return [element("div", table, class_="scroll", tabindex=0, role="region", aria_label=label),
@@ -182,7 +182,7 @@ def _raw_html(results):
         table = _plain_table(RAW, [[_raw_text(run.get(key)) for key in RAW] for run in runs],
                              (RAW.index("vcpus"), RAW.index("iteration")))
         parts.append(element("details", element(
-            "summary", f"All raw runs, {which}{len(runs)} runs"), table, class_="raw"))
+            "summary", f"All raw runs, {which}{len(runs)} runs"), table))
     return parts
 
 
@@ -196,8 +196,8 @@ def page_html(results, commands):
     glance = [(summary, layout.highlights(summary)) for summary in summaries]
     body = [
         element("h1", title),
-        element("p", "Each kernel boots under QEMU as a host for nested guests and runs the same "
-                "KVM selftest binaries: base is the kernel as released, series has every patch "
+        element("p", "Each kernel, booted in QEMU with nested KVM (accelerator tcg or kvm) or on "
+                "the machine itself (here), runs the same KVM selftest binaries: base is the kernel as released, series has every patch "
                 "of patches/", ", ".join(series) or "<series>", " on top, upto:NAME the patches "
                 "up to a milestone. Lock counts come from kernels with CONFIG_LOCK_STAT, times "
                 "from separate kernels without it.", class_="lead"),
@@ -210,7 +210,7 @@ def page_html(results, commands):
         element("pre", element("code", "\n".join(commands))) if commands
         else element("p", "The commands were not recorded.", class_="empty"),
         element("h2", "Kernels and host"), _hosts_html(results),
-        element("h2", "Raw runs"), _raw_html(results),
+        element("section", element("h2", "Raw runs"), _raw_html(results), class_="raw"),
         element("footer", "Written by scripts/series report. The results files are described in "
                 "Documentation/results.md."),
     ]

@@ -209,6 +209,7 @@ def time_figure(summary):
         return None
     rows = (len(metrics) + 1) // 2
     figure = _figure(10, 3.1 * rows + 0.4)
+    figure.get_layout_engine().set(hspace=0.06)
     panels = figure.subplots(rows, 2, squeeze=False).flatten()
     for axes, metric in zip(panels, metrics):
         _lines(axes, summary, metric)

@@ -46,8 +46,8 @@ def _variables(number):
 STYLE = (":root{color-scheme:light dark;" + _variables(0) + "}\n"
          "@media screen and (prefers-color-scheme:dark){:root{" + _variables(1) + "}}\n" + """
 *{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);
- font:15px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",Arial,sans-serif}
+body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,-apple-system,
+ "Segoe UI",Roboto,"Noto Sans","Liberation Sans",Arial,sans-serif}
 main{max-width:70rem;margin:0 auto;padding:2.2rem 1.25rem 4rem}
 h1{font-size:1.75rem;line-height:1.25;margin:0 0 .4rem}
 h2{font-size:1.25rem;line-height:1.3;margin:3rem 0 .6rem;padding-top:1.2rem;
@@ -94,8 +94,7 @@ details{margin:.8rem 0}
 summary{cursor:pointer;padding:.3rem 0}
 footer{margin-top:3rem;color:var(--muted);font-size:.85rem}
 @media (min-width:48rem){dl.facts{grid-template-columns:max-content 1fr max-content 1fr}}
-@media (max-width:40rem){main{padding:1.2rem .8rem 3rem}dl{grid-template-columns:1fr}
- dd{margin-bottom:.4rem}figure{overflow-x:auto}figure svg{min-width:40rem}}
+@media (max-width:40rem){main{padding:1.2rem .8rem 3rem}figure{overflow-x:auto}figure svg{min-width:40rem}}
 @media print{@page{margin:14mm}body{font-size:10pt}main{max-width:none;padding:0}
  table{font-size:7.5pt}th,td{padding:.15rem .35rem}.scroll{overflow:visible}
  pre{white-space:pre-wrap;overflow-wrap:anywhere}h2,h3{break-after:avoid}

@@ -73,7 +73,7 @@ def _rich_table(sheet, clean):
     for vcpus, rows in grid:
         for number, row in enumerate(rows):
             last = number == len(rows) - 1
-            is_ratio = "/" in row[0]
+            is_ratio = row[0].endswith(layout.RATIO)
             table.add_row(Text(vcpus if number == 0 else ""), *(Text(clean(cell)) for cell in row),
                           style="bold" if is_ratio else "", end_section=last)
     return table, sum(widths) + 3 * len(widths)

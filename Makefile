@@ -1,0 +1,41 @@
+# The commands of this project. Each installs what it lacks, can be interrupted and repeated, and
+# keeps all that it makes under out/. KERNEL=/path uses your own tree as the base of the series.
+
+SERIES ?= v5.10
+VCPUS ?= 1,2,4
+RESULTS = out/results/$(SERIES)-arm64-dirty_log_perf_test.json
+PYTEST = PYTHONPATH=scripts out/venv/bin/python -m pytest
+
+export KERNEL
+
+.PHONY: help run test check soak deps clean
+
+help:
+	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
+	@echo 'make test   every check: unit tests, patches, builds, functional selftests (under 50 min)'
+	@echo 'make check  the checks that boot nothing (minutes)'
+	@echo 'make soak   functional selftests on debug kernels, over and over (HOURS=4)'
+	@echo 'make deps   install what the above install when they need it'
+	@echo 'make clean  remove out/, which holds all that was made or fetched'
+	@echo 'Variables: SERIES=$(SERIES) VCPUS=$(VCPUS) KERNEL=/path/to/your/tree; see scripts/series -h'
+
+run:
+	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --json $(RESULTS)
+	@scripts/series report --quiet $(RESULTS)
+
+test:
+	@scripts/bootstrap
+	@$(PYTEST) -s -v scripts
+
+check:
+	@scripts/bootstrap
+	@$(PYTEST) -q -m 'not build and not boot' scripts
+
+soak:
+	@scripts/series soak $(SERIES) --hours $(or $(HOURS),4)
+
+deps:
+	@scripts/series deps
+
+clean:
+	rm -rf out

@@ -1,0 +1,106 @@
+"""Tests of how numbers are written; all numbers are made up."""
+
+import pytest
+
+from kvmseries.report import layout, summary as s
+from kvmseries.report.conftest import full_results, make_file, make_run
+
+
+def of(*runs):
+    return s.summarise([make_file(*runs)])[0]
+
+
+def count(metric, number=1, **keys):
+    return make_run(config="lockstat", unit="1", metric=metric, samples=[number], **keys)
+
+
+@pytest.mark.parametrize("number, text", [
+    (0, "0.00"), (1, "1.00"), (0.346, "0.35"), (0.0995, "0.10"), (0.0874, "0.087"),
+    (0.0012, "0.0012"), (9.99, "9.99"), (12.34, "12.3"), (99.96, "100"), (1234.5, "1,234"),
+])
+def test_ratio_text(number, text):
+    assert layout.ratio_text(number) == text
+
+
+@pytest.mark.parametrize("seconds, expected", [
+    ((0.5,), ("ms", 1000, 0)), ((0.5, 0.05), ("ms", 1000, 1)), ((0.005,), ("ms", 1000, 2)),
+    ((0.0005,), ("ms", 1000, 3)), ((12.0, 150.0), ("s", 1, 1)), ((0.0,), ("ms", 1000, 3)),
+    ((), ("ms", 1000, 3)),
+])
+def test_time_unit(seconds, expected):
+    assert layout.time_unit([s.Value({(0, 0): second}) for second in seconds]) == expected
+
+
+def test_spread_only_where_it_says_something():
+    assert layout.value_cell(s.Value({(0, 0): 3, (0, 1): 3})) == layout.Cell("3")
+    assert layout.value_cell(s.Value({(0, 0): 3, (0, 1): 5})) == layout.Cell("4", "3\u20135")
+    assert layout.value_cell(None) == layout.Cell("\u2014")
+
+
+def test_missing_is_a_dash_and_zero_is_zero():
+    sheet = layout.lock_sheet(of(count(s.WRITES, 0), count(s.WRITES, 4, kernel="series")))
+    assert [(label, [cell.text for cell in cells]) for label, cells in sheet.blocks[0][1]] == [
+        ("base", ["0", "\u2014", "\u2014", "\u2014"]),
+        ("series", ["4", "\u2014", "\u2014", "\u2014"]),
+        ("series/base", ["\u2014"] * 4)]
+
+
+def test_total_contentions_only_where_they_are_not_split():
+    def names(*runs):
+        return [column.full for column in layout.lock_sheet(of(*runs)).columns]
+    taken = ["write acquired", "read acquired"]
+    split = ["write contended", "read contended"]
+    total, write = count(s.CONTENDED), count(s.CONTENDED_WRITES)
+    assert names(total) == taken + ["all contended"]
+    assert names(total, write) == taken + split
+    assert names(total, write, count(s.CONTENDED, kernel="series")) == \
+        taken + ["all contended"] + split
+
+
+def test_headers_say_sum_and_clock():
+    summary = of(make_run(iteration=1), make_run(iteration=2))
+    column, = layout.time_sheet(summary, s.MAIN_TIMES).columns
+    assert column.full == \
+        "dirty memory time (ms), sum of 2 iterations, emulated wall-clock, not evidence"
+    summary = of(make_run(iteration=1, clock="virtual"), make_run(clock="virtual", vcpus=2))
+    column, = layout.time_sheet(summary, s.MAIN_TIMES).columns
+    assert "sum over iterations" in column.full and "evidence" not in column.full
+
+
+def test_iterations_that_differ_have_no_ratio():
+    summary = of(make_run(iteration=1), make_run(iteration=2),
+                 make_run(kernel="series", iteration=1))
+    label, cells = layout.time_sheet(summary, s.MAIN_TIMES).blocks[0][1][-1]
+    assert (label, cells[0].text) == ("series/base", "\u2014")
+
+
+def test_join_of_different_vcpu_counts():
+    summary = of(count(s.WRITES), make_run(vcpus=2), make_run(vcpus=2, kernel="series"))
+    joined = layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES))
+    assert [vcpus for vcpus, _ in joined.blocks] == [1, 2]
+    for _, rows in joined.blocks:
+        assert all(len(cells) == len(joined.columns) for _, cells in rows)
+
+
+def test_phase_sheet():
+    sheet = layout.phase_sheet(s.summarise([full_results()])[0])
+    assert [label for label, _ in sheet.blocks[0][1]] == list(s.PHASES)
+    assert [column.head for column in sheet.columns] == ["base"] * 4 + ["series"] * 4
+    dirty = dict(sheet.blocks[-1][1])["dirty"]
+    assert [cell.text for cell in dirty[:2]] == ["8,192", "0"]
+    assert [cell.text for cell in dirty[4:6]] == ["0", "8,192"]
+
+
+def test_highlights_take_the_most_vcpus_that_both_have():
+    runs = [count(s.WRITES, number, kernel=kernel, vcpus=vcpus)
+            for kernel, vcpus, number in (("base", 1, 10), ("series", 1, 5), ("base", 2, 99))]
+    line, = layout.highlights(of(*runs))
+    assert line.startswith("1 vCPU, mmu_lock write") and "(\u00d7 0.50)" in line
+
+
+def test_empty_sheets():
+    summary = of(make_run(metric="unknown_metric"))
+    for sheet in (layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES),
+                  layout.phase_sheet(summary)):
+        assert not sheet
+    assert layout.highlights(summary) == []

@@ -1,0 +1,175 @@
+"""Tests of the HTML page and of the plots; all numbers are made up."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from kvmseries import report
+from kvmseries.errors import Fail
+from kvmseries.report import plots, style, summary as s
+from kvmseries.report.conftest import full_results, make_file, make_run
+from kvmseries.report.page import page_html
+from kvmseries.results import KEYS, load
+
+VOID = {"meta", "br", "use"}
+
+
+class Checker(HTMLParser):
+    """Checks that tags nest, and collects ids and the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.text = [], [], ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style",):
+            self.text += data
+
+
+def test_page_is_written_atomically(results, tmp_path):
+    path = report.write_page(results, tmp_path / "new" / "report", ["make run"])
+    assert path == tmp_path / "new" / "report" / "index.html"
+    assert [file.name for file in path.parent.iterdir()] == ["index.html"]
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_page_is_self_contained_and_well_formed(results):
+    text = page_html(results, ["make run", "scripts/series bench v5.10 > 'a & b'"])
+    checker = Checker(text)
+    assert "http" not in text and "<script" not in text and "xlink" not in text
+    assert not re.search(r"@import|<link|<img|src=|url\((?!#)", text)
+    assert len(checker.ids) == len(set(checker.ids))
+    for reference in re.findall(r'(?:url\(|href=")#([^)"]*)', text):
+        assert reference in checker.ids
+    assert "&gt; 'a &amp; b'" in text or "&gt; &#x27;a &amp; b&#x27;" in text
+
+
+def test_page_tells_what_it_must(results):
+    text = Checker(page_html(results, ["make run"])).text
+    for words in (s.EMULATED, "make run", "5.10.262-fixture-series", "Fixture CPU", "8.0 GiB",
+                  "QEMU emulator version 10.0.2", "3 samples", "series/base", "populate",
+                  "mmu_lock_write_acquisitions.dirty"):
+        assert words in text, words
+    assert f"All raw runs, {len(results[0]['runs'])} runs" in text
+
+
+def test_times_of_other_clocks_are_not_called_emulated():
+    assert s.EMULATED not in page_html([full_results(clock="virtual")], [])
+    assert s.EMULATED not in page_html([full_results(accel="kvm")], [])
+
+
+def test_everything_is_escaped():
+    evil = "<script>alert('x')</script>&\"$\\frac"
+    keys = {key: evil for key in ("series", "kernel", "arch", "cpu", "test", "args", "config")}
+    runs = [make_run(**keys, params=[evil]), make_run(**{**keys, "config": "lockstat"},
+            metric=s.WRITES, unit="1"), make_run(**keys, metric=evil, unit=evil)]
+    file = make_file(*runs, cpu=evil, tools={evil: evil}, kernels={evil: evil})
+    file["host"][evil] = {evil: [evil]}
+    text = page_html([file], [evil])
+    assert "<script" not in text
+    Checker(text)
+
+
+@pytest.mark.parametrize("host", (
+    {}, {"kernels": "text"}, {"kernels": None, "tools": ["a"]}, {"memory": "much", "cpus": None}))
+def test_any_host(host):
+    Checker(page_html([{"schema": 1, "host": host, "runs": [make_run()]}], []))
+
+
+def test_no_runs(tmp_path):
+    assert "no runs" in page_html([], [])
+    assert "no runs" in page_html([make_file()], [])
+    report.plot_png([], tmp_path / "x.png")
+
+
+def test_every_metric_may_be_missing():
+    whole = full_results(vcpus=(1, 2))
+    metrics = sorted({run["metric"] for run in whole["runs"] if "." not in run["metric"]})
+    for metric in metrics:
+        Checker(page_html([make_file(*(run for run in whole["runs"]
+                                       if not run["metric"].startswith(metric)))], []))
+        Checker(page_html([make_file(*(run for run in whole["runs"]
+                                       if run["metric"] == metric))], []))
+
+
+def test_several_groups_and_hosts():
+    text = page_html([full_results(), full_results(clock="virtual", kernels=("upto:x", "base")),
+                      make_file(make_run(), cpu="Another CPU")], [])
+    checker = Checker(text)
+    assert len(checker.ids) == len(set(checker.ids))
+    assert "Host 2" in checker.text and "x/base" in checker.text
+    assert "file 3 of 3" in checker.text
+
+
+@pytest.mark.parametrize("vcpus", (0, -1))
+def test_strange_vcpu_counts(vcpus):
+    Checker(page_html([make_file(make_run(vcpus=vcpus))], []))
+
+
+def test_failures_are_one_line(results, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(Fail, match="cannot write .*index.html"):
+        report.write_page(results, file, [])
+    with pytest.raises(Fail, match="cannot write"):
+        report.plot_png(results, file / "plot.png")
+    assert file.read_text() == "x"
+
+
+def test_png(results, tmp_path):
+    path = tmp_path / "plot.png"
+    report.plot_png(results, path)
+    with Image.open(path) as image:
+        assert image.size == (1200, 500)
+    first = path.read_bytes()
+    report.plot_png(results, path)
+    assert path.read_bytes() == first
+
+
+def test_page_is_reproducible(results):
+    assert page_html(results, ["x"]) == page_html(results, ["x"])
+
+
+def test_svg_colours_are_variables(results):
+    summary, = s.summarise(results)
+    text = plots.svg(lambda: plots.lock_figure(summary), "name", "label")
+    assert "var(--write)" in text and "var(--read)" in text
+    assert not re.search(r"#[0-9a-f]{6}", text)
+
+
+def test_palette_can_be_told_apart():
+    lights = [light for light, _ in style.PALETTE.values()]
+    assert len(lights) == len(set(lights))
+
+
+@pytest.mark.parametrize("number, text", [
+    (0, "0"), (950, "950"), (1234, "1.23k"), (999999, "1M"), (4.7e6, "4.7M"), (2e9, "2G")])
+def test_compact(number, text):
+    assert plots.compact(number) == text
+
+
+def test_the_example_of_the_documentation_is_a_results_file(tmp_path):
+    text = (Path(__file__).parents[3] / "Documentation" / "results.md").read_text(encoding="utf-8")
+    example = tmp_path / "example.json"
+    example.write_text(re.search(r"```json\n(.*?)```", text, re.S).group(1), encoding="utf-8")
+    Checker(page_html([load(example)], []))
+    for name in list(KEYS) + list(s.LOCK_METRICS + s.MAIN_TIMES + s.OTHER_TIMES + s.PHASES):
+        assert f"`{name}`" in text, name

@@ -1,0 +1,102 @@
+"""Tests of the tables as text; all numbers are made up."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from kvmseries import report
+from kvmseries.report import summary as s, table
+from kvmseries.report.conftest import full_results, make_file, make_run
+
+
+def printed(results, width=80, encoding="utf-8"):
+    data = io.BytesIO()
+    file = io.TextIOWrapper(data, encoding=encoding)
+    report.print_table(results, Console(file=file, width=width))
+    file.flush()
+    return data.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("width", (80, 100, 200))
+def test_terminal(results, width):
+    text = printed(results, width)
+    assert s.EMULATED in " ".join(text.split())
+    assert all(len(line.rstrip()) <= width for line in text.splitlines())
+    for word in ("12,475", "8,192", "series/base", "0.34", "1,730 (1,678\u20131,834)"):
+        assert word in text
+
+
+def test_terminal_is_one_table_where_there_is_room(results):
+    assert printed(results, 200).count("vCPUs") == 1
+    assert printed(results, 80).count("vCPUs") == 2
+
+
+def test_terminal_without_unicode(results):
+    printed(results, encoding="ascii").encode("ascii")
+
+
+def test_terminal_does_not_read_markup():
+    assert "[red]-x[/]" in printed([make_file(make_run(args="[red]-x[/] -v 1"))])
+
+
+def test_ascii(results):
+    text = report.ascii_table(results + [full_results(("base", "upto:fast-path", "series"),
+                                                      (1, 64), clock="virtual")])
+    text.encode("ascii")
+    assert all(len(line) <= 75 for line in text.splitlines())
+    assert s.EMULATED in " ".join(text.split())
+    assert "| #vCPU | kernel      |" in text
+    assert text.index("contended") < text.index("Times:")
+    boxes = [line for line in text.splitlines() if line.startswith(("+", "|"))]
+    assert all(line.endswith(line[0]) for line in boxes)
+
+
+def test_ascii_splits_what_is_too_wide():
+    runs = [make_run(kernel=kernel, config="lockstat", metric=metric, unit="1",
+                     samples=[12345678901234])
+            for metric in s.LOCK_METRICS for kernel in ("base", "upto:a-long-milestone-name")]
+    text = report.ascii_table([make_file(*runs)])
+    assert all(len(line) <= 75 for line in text.splitlines())
+    assert text.count("#vCPU") > 1
+    assert "acquired" in text and "contended" in text
+
+
+def test_markdown(results):
+    text = report.markdown_table(results)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 3 * 3
+    assert {line.count("|") for line in rows} == {9}
+    assert s.EMULATED in rows[0]
+    assert "| 4 | base | 12,475 | 0 |" in text
+
+
+def test_markdown_escapes():
+    text = report.markdown_table([make_file(make_run(kernel="a|b", args="<img>_x_"))])
+    assert "a\\|b" in text and "\\<img\\>" in text
+
+
+@pytest.mark.parametrize("results", ([], [make_file()]))
+def test_no_runs(results):
+    assert table.NOTHING in printed(results)
+    assert report.ascii_table(results) == table.NOTHING + "\n"
+    assert report.markdown_table(results) == table.NOTHING + "\n"
+
+
+def test_every_metric_may_be_missing():
+    whole = full_results()
+    for metric in {run["metric"] for run in whole["runs"]}:
+        left = [make_file(*(run for run in whole["runs"] if run["metric"] != metric))]
+        assert printed(left) and report.ascii_table(left) and report.markdown_table(left)
+        alone = [make_file(*(run for run in whole["runs"] if run["metric"] == metric))]
+        assert printed(alone) and report.ascii_table(alone) and report.markdown_table(alone)
+
+
+def test_ascii_keeps_acquisitions_and_contentions_together():
+    def column(head, room):
+        return head, ["x" * room]
+    keys = [column("#vCPU", 5), column("kernel", 11)]
+    counts = [column(head, 14) for head in "abcd"]
+    tables = table._fit(keys + counts, ["acquisitions"] * 2 + ["contentions"] * 2)
+    assert tables == [keys + counts[:2], keys + counts[2:]]
+    assert table._fit(keys + counts[:2], ["left", "right"]) == [keys + counts[:2]]
