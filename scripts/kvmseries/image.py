@@ -70,7 +70,9 @@ def _busybox(arch):
         deb = debian.fetch_native("busybox-static", toolchain.debian_arch(arch))
         with paths.whole(paths.out("cache", f"{name}.d")) as part:
             proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
-            found = next((path for path in part.rglob("busybox") if path.is_file()), None)
+            # /bin before Debian's /usr merge.
+            found = next((part / folder / "busybox" for folder in ("usr/bin", "bin")
+                          if (part / folder / "busybox").is_file()), None)
             if not found:
                 raise Fail(f"{deb} has no busybox in it")
             shutil.copy2(found, target.with_suffix(".new"))

@@ -5,6 +5,7 @@ every key and metric.  load() checks all of it, so that whoever reads results af
 """
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -52,7 +53,8 @@ def check_run(run, where):
     if not run["samples"]:
         raise Fail(f"{where} has no samples")
     for sample in run["samples"]:
-        if not isinstance(sample, (int, float)) or isinstance(sample, bool):
+        if not isinstance(sample, (int, float)) or isinstance(sample, bool) \
+                or not math.isfinite(sample):
             raise Fail(f"{where}: sample {sample!r} is not a number")
 
 
@@ -115,8 +117,10 @@ def host_info(tools=(), kernels=None):
     tools: commands that print their version for --version, such as qemu-system-aarch64.
     kernels: dict of "<kernel> <arch> <config>" to the version that the guest reported.
     """
-    os_release = platform.freedesktop_os_release() \
-        if hasattr(platform, "freedesktop_os_release") else {}
+    try:
+        os_release = platform.freedesktop_os_release()
+    except (OSError, AttributeError):   # no such file; Python 3.9
+        os_release = {}
     return {
         "machine": platform.machine(),
         "cpu": _cpu_model(),

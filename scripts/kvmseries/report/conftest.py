@@ -48,8 +48,9 @@ def _times(kernel, vcpus, **keys):
 def _counts(kernel, vcpus, **keys):
     faults = PAGES * vcpus
     wait = (vcpus - 1) * 0.11
-    shares = {"populate": (faults + 37, 0), "enable": (3, 0), "dirty": (faults, 0),
-              "get": (2, 0), "clear": (16 * vcpus, 0), "disable": (3, 0), "exit": (12, 0)}
+    shares = {"setup": (7, 0), "populate": (faults + 30, 0), "enable": (3, 0),
+              "dirty": (faults, 0), "get": (2, 0), "clear": (16 * vcpus, 0), "disable": (3, 0),
+              "exit": (12, 0)}
     if kernel != "base":
         shares["dirty"] = (0, faults)
     total = [0, 0, 0, 0]

@@ -48,7 +48,8 @@ def _sheet_html(sheet, label):
                 if number in wide:
                     line.append(element("td", f"({cell.spread})" if cell.spread else "",
                                         class_="spread"))
-            lines.append(element("tr", line, class_="ratio" if name.endswith(layout.RATIO) else None))
+            kind = "ratio" if name.endswith(layout.RATIO) else None
+            lines.append(element("tr", line, class_=kind))
         bodies.append(element("tbody", lines))
     table = element("table", _table_head(sheet, wide), bodies)
     return [element("div", table, class_="scroll", tabindex=0, role="region", aria_label=label),
@@ -197,10 +198,11 @@ def page_html(results, commands):
     body = [
         element("h1", title),
         element("p", "Each kernel, booted in QEMU with nested KVM (accelerator tcg or kvm) or on "
-                "the machine itself (here), runs the same KVM selftest binaries: base is the kernel as released, series has every patch "
-                "of patches/", ", ".join(series) or "<series>", " on top, upto:NAME the patches "
-                "up to a milestone. Lock counts come from kernels with CONFIG_LOCK_STAT, times "
-                "from separate kernels without it.", class_="lead"),
+                "the machine itself (here), runs the same KVM selftest binaries: base is "
+                "the kernel as released, series has every patch of patches/",
+                ", ".join(series) or "<series>", " on top, upto:NAME the patches up to a "
+                "milestone. Lock counts come from kernels with CONFIG_LOCK_STAT, times from "
+                "separate kernels without it.", class_="lead"),
         [[element("h3", f"At a glance: {summary.group.title}"),
           element("ul", [element("li", line) for line in lines])]
          for summary, lines in glance if lines],

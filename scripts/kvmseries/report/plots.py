@@ -64,7 +64,7 @@ def contention_layers(summary):
 def phase_layers(summary):
     """Contentions by the phase of the test; those of the whole test if phases are unknown."""
     def layer(phase):
-        return (phase, f"phase-{phase}",
+        return (phase, f"phase-{phase}" if phase in s.PHASES else "all",
                 lambda kernel, vcpus: summary.contended(kernel, vcpus, phase))
     layers = [layer(phase) for phase in summary.phases()
               if any(summary.contended(kernel, vcpus, phase)
@@ -158,7 +158,7 @@ def contention_figure(summary):
     if not layers:
         return None
     figure = _figure(10, 3.8)
-    by = "by phase" if layers[0][1].startswith("phase-") else "of the whole test"
+    by = "by phase" if layers[0][0] in summary.phases() else "of the whole test"
     _bars(figure.subplots(), summary.vcpus, summary.kernels, layers,
           f"mmu_lock contentions {by}", 9.3)
     _legend(figure, layers)

@@ -24,6 +24,7 @@ PALETTE = {
     "kernel-1": ("#cc5c00", "#f0954a"),
     "kernel-2": ("#008f6b", "#35c79c"),
     "kernel-3": ("#b0588c", "#dd94bd"),
+    "phase-setup": ("#8a6a45", "#b8946a"),
     "phase-populate": ("#9aa2ab", "#737d88"),
     "phase-enable": ("#d8c21f", "#f0e04a"),
     "phase-dirty": ("#d55e00", "#f08236"),
@@ -94,7 +95,8 @@ details{margin:.8rem 0}
 summary{cursor:pointer;padding:.3rem 0}
 footer{margin-top:3rem;color:var(--muted);font-size:.85rem}
 @media (min-width:48rem){dl.facts{grid-template-columns:max-content 1fr max-content 1fr}}
-@media (max-width:40rem){main{padding:1.2rem .8rem 3rem}figure{overflow-x:auto}figure svg{min-width:40rem}}
+@media (max-width:40rem){main{padding:1.2rem .8rem 3rem}
+ figure{overflow-x:auto}figure svg{min-width:40rem}}
 @media print{@page{margin:14mm}body{font-size:10pt}main{max-width:none;padding:0}
  table{font-size:7.5pt}th,td{padding:.15rem .35rem}.scroll{overflow:visible}
  pre{white-space:pre-wrap;overflow-wrap:anywhere}h2,h3{break-after:avoid}

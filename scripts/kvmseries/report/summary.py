@@ -25,7 +25,7 @@ DIRTY, POPULATE = "dirty_memory_time", "populate_memory_time"
 MAIN_TIMES = (DIRTY, POPULATE)
 OTHER_TIMES = ("enable_dirty_log_time", "get_dirty_log_time", "clear_dirty_log_time",
                "disable_dirty_log_time")
-PHASES = ("populate", "enable", "dirty", "get", "clear", "disable", "exit")
+PHASES = ("setup", "populate", "enable", "dirty", "get", "clear", "disable", "exit")
 
 
 @dataclass(frozen=True)
@@ -193,9 +193,11 @@ class Summary:
         return [value for value in found if value is not None]
 
     def phases(self):
-        """The phases that have any lock count, in the order of the test."""
-        return [phase for phase in PHASES
-                if any(self.has(in_phase(metric, phase)) for metric in LOCK_METRICS)]
+        """The phases that have any lock count, in the order of the test; last, unknown ones."""
+        found = dict.fromkeys(metric.split(".", 1)[1] for _, _, metric in self._cells
+                              if "." in metric and metric.split(".", 1)[0] in LOCK_METRICS)
+        return sorted(found, key=lambda phase: PHASES.index(phase) if phase in PHASES
+                      else len(PHASES))
 
     def sample_note(self, metrics):
         """How many samples stand behind `metrics`: "5 samples", "3 to 5 samples", ""."""

@@ -158,6 +158,7 @@ def test_svg_colours_are_variables(results):
 def test_palette_can_be_told_apart():
     lights = [light for light, _ in style.PALETTE.values()]
     assert len(lights) == len(set(lights))
+    assert all(f"phase-{phase}" in style.PALETTE for phase in s.PHASES)
 
 
 @pytest.mark.parametrize("number, text", [

@@ -137,6 +137,12 @@ def test_phases_of_a_full_file():
     assert summary.sample_note(["unknown"]) == ""
 
 
+def test_unknown_phases_come_last():
+    summary = only(make_file(*(make_run(config="lockstat", unit="1", metric=f"{s.WRITES}.{phase}")
+                               for phase in ("new", "exit", "setup"))))
+    assert summary.phases() == ["setup", "exit", "new"]
+
+
 def test_only_tcg_wall_clock_is_emulated():
     for accel, clock, emulated in (("tcg", "wall", True), ("tcg", "virtual", False),
                                    ("kvm", "wall", False), ("here", "wall", False)):

@@ -1,0 +1,1 @@
+"""The slow checks of make test: each series' patches, builds, and guests."""

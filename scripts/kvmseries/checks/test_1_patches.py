@@ -1,0 +1,29 @@
+"""Every series applies, and its patches are as they must be.  No boot, no kernel build."""
+
+import pytest
+
+from kvmseries import catalog, check
+
+SERIES = catalog.names()
+
+
+@pytest.fixture(params=SERIES)
+def series(request):
+    """Each directory of patches/."""
+    return catalog.load(request.param)
+
+
+def test_applies_to_every_version_of_its_base(series):
+    check.applies(series)
+
+
+def test_checkpatch_is_clean(series):
+    check.checkpatch(series)
+
+
+def test_trailers_milestones_and_cover_letter(series):
+    check.clean(series)
+
+
+def test_export_gives_the_same_files_back(series):
+    check.round_trip(series)

@@ -1,0 +1,32 @@
+"""Every patch builds, on every architecture of its series, without a new warning."""
+
+import pytest
+
+from kvmseries import build, catalog, check, paths, progress
+
+CASES = [(name, arch) for name in catalog.names() for arch in catalog.load(name).arches]
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("name,arch", CASES)
+def test_base_and_series_build_without_new_warnings(name, arch):
+    series = catalog.load(name)
+    found = {}
+    for count in (0, len(series.patches)):
+        kernel = build.kernel(series, count, arch)
+        log = paths.out("logs", f"build-{kernel.tree.point}-{arch}-normal.log")
+        # Without line numbers, which the series moves.
+        found[count] = {" ".join(word for word in line.split() if not word.strip(":0123456789") == "")
+                        for line in build.warnings(log)}
+    new = {line.split(":", 1)[-1] for line in found[len(series.patches)]} \
+        - {line.split(":", 1)[-1] for line in found[0]}
+    assert not new
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("name,arch", CASES)
+def test_every_patch_builds(name, arch):
+    series = catalog.load(name)
+    with progress.single(f"check-builds-{arch}", f"every patch of {name} builds for {arch}",
+                         200) as note:
+        assert check.builds(series, arch, note)

@@ -1,0 +1,49 @@
+"""Guests: the functional selftests on base and series, and what the lock counts must show."""
+
+import pytest
+
+from kvmseries import bench, catalog, claims, functional
+
+CASES = [("v5.10", "arm64", "max", ()), ("v5.10", "arm64", "cortex-a72", ()),
+         ("v5.10", "x86_64", "max", ())]
+# bench.yaml's 4M a vCPU in pages of 4K.
+PAGES = 1024
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("name,arch,cpu,configs", CASES)
+def test_selftests_pass_wherever_they_pass_on_base(name, arch, cpu, configs):
+    series = catalog.load(name)
+    verdicts, complaints, _ = functional.run(series, arch, bench.points(series, "base,series"), cpu,
+                                             configs=configs)
+    assert not complaints
+    # A run in which everything is skipped would find nothing.
+    assert sum(verdict.results["series"] == "pass" for verdict in verdicts) >= 5
+
+
+@pytest.fixture(scope="module", name="counts")
+def _counts():
+    """Lock counts of base, of the series, and of the series without its fast path."""
+    series = catalog.load("v5.10")
+    job = bench.Job(series, "arm64", "dirty_log_perf_test",
+                    tuple(bench.arguments("dirty_log_perf_test", "arm64", "")), (1, 4),
+                    bench.points(series, "base,upto:rwlock,series"), 1, True, False, "max", "tcg",
+                    (), None)
+    runs, _ = bench.run(job)
+    return runs
+
+
+@pytest.mark.boot
+def test_dirty_logging_permission_faults_take_the_lock_for_read_only(counts):
+    assert not claims.fast_path(counts, "series", PAGES)
+
+
+@pytest.mark.boot
+def test_base_takes_it_for_write(counts):
+    assert not claims.spinlock(counts, "base", PAGES)
+
+
+@pytest.mark.boot
+def test_negative_control_an_rwlock_without_the_fast_path_is_caught(counts):
+    assert claims.fast_path(counts, "upto:rwlock", PAGES)
+    assert not claims.spinlock(counts, "upto:rwlock", PAGES)

@@ -1,0 +1,48 @@
+"""What a results file must show for the claims that a cover letter makes of lock counts."""
+
+
+def _value(runs, kernel, vcpus, metric, iteration):
+    for run in runs:
+        if (run["kernel"], run["vcpus"], run["metric"], run["iteration"]) == \
+                (kernel, vcpus, metric, iteration):
+            return run["samples"][-1]
+    return None
+
+
+def fast_path(runs, kernel, pages):
+    """Check that `kernel` takes dirty-logging permission faults under the read lock only.
+
+    runs: of dirty_log_perf_test on lockstat kernels with page-sized backing, where each iteration
+    dirties `pages` write protected pages a vCPU.  Returns complaints, [] if the claim holds.  Code
+    and stack pages of the guest fault, too, a few each time.
+    """
+    complaints = []
+    cases = sorted({(run["vcpus"], run["iteration"]) for run in runs if run["kernel"] == kernel
+                    and run["metric"] == "mmu_lock_write_acquisitions.dirty"})
+    if not cases:
+        return [f"{kernel}: there are no lock counts of dirtying"]
+    for vcpus, iteration in cases:
+        faults, slack = pages * vcpus, 16 * (vcpus + 1)
+        write = _value(runs, kernel, vcpus, "mmu_lock_write_acquisitions.dirty", iteration)
+        read = _value(runs, kernel, vcpus, "mmu_lock_read_acquisitions.dirty", iteration)
+        waits = _value(runs, kernel, vcpus, "mmu_lock_write_contentions.dirty", iteration)
+        where = f"{kernel}, {vcpus} vCPUs, iteration {iteration}"
+        if write > slack:
+            complaints.append(f"{where}: {write} acquisitions for write while dirtying")
+        if not faults <= read <= faults + slack:
+            complaints.append(f"{where}: {read} acquisitions for read, {faults} pages dirtied")
+        if waits > slack:
+            complaints.append(f"{where}: {waits} waits for write while dirtying")
+    return complaints
+
+
+def spinlock(runs, kernel, pages):
+    """Check that on `kernel` each page dirtied takes the lock for write, as it is on base: what
+    makes fast_path() a measurement and not a tautology.  Returns complaints."""
+    complaints = []
+    for run in runs:
+        if run["kernel"] == kernel and run["metric"] == "mmu_lock_write_acquisitions.dirty" \
+                and run["samples"][-1] < pages * run["vcpus"]:
+            complaints.append(f"{kernel}: {run['samples'][-1]} acquisitions for write for "
+                              f"{pages * run['vcpus']} pages")
+    return complaints

@@ -1,0 +1,39 @@
+"""The claims about lock counts hold on counts as they are, and fail on counts as they were."""
+
+from kvmseries import claims
+
+
+def _runs(kernel, write, read, contentions=0):
+    return [{"kernel": kernel, "vcpus": 2, "iteration": 1, "metric": metric, "samples": [value]}
+            for metric, value in (("mmu_lock_write_acquisitions.dirty", write),
+                                  ("mmu_lock_read_acquisitions.dirty", read),
+                                  ("mmu_lock_write_contentions.dirty", contentions))]
+
+
+def test_read_lock_only_is_fine():
+    assert not claims.fast_path(_runs("series", 3, 2052), "series", 1024)
+
+
+def test_write_lock_is_not():
+    assert claims.fast_path(_runs("series", 2051, 0), "series", 1024)
+
+
+def test_a_fault_that_took_no_lock_is_missed():
+    assert claims.fast_path(_runs("series", 3, 2000), "series", 1024)
+
+
+def test_faults_that_come_twice_are_noticed():
+    assert claims.fast_path(_runs("series", 3, 4096), "series", 1024)
+
+
+def test_waiting_for_write_is_noticed():
+    assert claims.fast_path(_runs("series", 3, 2052, 900), "series", 1024)
+
+
+def test_no_counts_are_no_proof():
+    assert claims.fast_path([], "series", 1024)
+
+
+def test_base_takes_the_lock_for_every_page():
+    assert not claims.spinlock(_runs("base", 2051, 0), "base", 1024)
+    assert claims.spinlock(_runs("base", 3, 2051), "base", 1024)
