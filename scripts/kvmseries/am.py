@@ -46,8 +46,11 @@ def _failed_number(tree):
 
 def _explain(tree, patches, number, where, version, wants):
     patch = patches[number - 1]
-    if number == 1 and git(tree, "apply", "--check", "--reverse", str(patch), check=False)[0] == 0:
-        return (f"{where} is patched already (it has {patch.name}): use a tree without the series")
+    # The last first: a patch can be taken back only while none after it changes the same lines.
+    for there in reversed(patches[number - 1:]):
+        if git(tree, "apply", "--check", "--reverse", str(there), check=False)[0] == 0:
+            return (f"{where} is patched already (it has {there.name}): use a tree without the "
+                    "series")
     before = git(tree, "rev-parse", "HEAD").strip()
     if number > 1:
         git(tree, "am", "--quiet", *map(str, patches[:number - 1]), check=False, own=True)

@@ -86,7 +86,8 @@ def arguments(test, arch, extra, alone=False):
         words = shlex.split(extra or "")
     except ValueError as error:
         raise Usage(f"--test-args '{extra}': {error}") from None
-    if entry["vcpus"] in words:
+    # getopt takes "-v4", too.
+    if any(word.startswith(entry["vcpus"]) for word in words):
         raise Usage(f"--test-args: the number of vCPUs comes from --vcpus, not from "
                     f"{entry['vcpus']}")
     line = []

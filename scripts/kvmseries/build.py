@@ -105,14 +105,14 @@ def warnings(log):
     return [line for line in _read(Path(log)).splitlines() if re.search(r"\bwarning:", line)]
 
 
-def each_patch(series, arch, counts, note, configs=()):
+def each_patch(series, arch, counts, note, kernel_tree=None):
     """Build the kernel after each number of patches in `counts`, ascending, in one tree.
 
     Raises Fail that names the patch with which it stops building.
     """
-    for tree in trees.walk(series, counts):
+    for tree in trees.walk(series, counts, kernel_tree):
         try:
-            in_tree(tree, arch, configs, note)
+            in_tree(tree, arch, (), note)
         except Fail as error:
             name = series.patches[tree.count - 1].name if tree.count else "the base"
             raise Fail(f"{series.name} does not build for {arch} with {name}: {error}") from None

@@ -80,7 +80,7 @@ def load(name):
                                if not p.name.startswith("0000-")))
         series = Series(name, path, base["kernel"], base["tag"], versions,
                         tuple(base["arches"]), _milestones(path), patches)
-    except (yaml.YAMLError, KeyError, TypeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise Fail(f"{path / 'base'} is not right: {error!r}") from None
     for number, patch in enumerate(patches, 1):
         if not patch.name.startswith(f"{number:04d}-"):

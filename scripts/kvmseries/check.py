@@ -14,17 +14,20 @@ _CHECKPATCH = ["--strict", "--no-signoff", "--no-summary", "--terse", "--show-ty
                "--ignore", "FILE_PATH_CHANGES"]
 
 
-def applies(series, note=lambda text: None):
-    """Apply all patches to every version in patches/<series>/base."""
+def applies(series, note=lambda text: None, kernel=None):
+    """Apply all patches to every version in patches/<series>/base, or to the user's tree."""
+    if kernel:
+        trees.worktree(series, len(series.patches), kernel)
+        return
     for version in series.versions:
         note(f"applying to {version.kernel}")
         trees.worktree(series, len(series.patches), version=version.kernel)
 
 
-def checkpatch(series):
+def checkpatch(series, kernel=None):
     """Run checkpatch.pl --strict of the base's own tree over every patch."""
     debian.install("check")
-    tree = trees.base(series)
+    tree = trees.base(series, kernel)
     # spdxcheck.py, which checkpatch calls, imports packages of the tool's own Python.
     env = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     for patch in series.patches:
@@ -57,7 +60,10 @@ def clean(series):
 
 
 def round_trip(series):
-    """Exporting the applied series must give the files that are there, byte for byte."""
+    """Exporting the applied series must give the files that are there, byte for byte.
+
+    On the base that is pinned: patches name the contents that they change by hash.
+    """
     tree = trees.worktree(series, len(series.patches))
     with paths.whole(paths.out("export-check")) as part:
         exporting.write_patches(tree.path, part, len(series.patches))
@@ -73,17 +79,17 @@ def round_trip(series):
     paths.remove(paths.out("export-check"))
 
 
-def builds(series, arch, note):
+def builds(series, arch, note, kernel=None):
     """Build the kernel after each patch, in one tree, so that only what changes is compiled.
 
     Patches that touch nothing but tools/ and Documentation/ change no kernel; the selftests are
     built from the whole series.
     """
-    tree = trees.base(series)
+    tree = trees.base(series, kernel)
     counts = [number for number, patch in enumerate(series.patches, 1)
               if any(not name.startswith(("tools/", "Documentation/"))
                      for name in _files(tree.path, patch))]
-    build.each_patch(series, arch, [0, *counts], note)
+    build.each_patch(series, arch, [0, *counts], note, kernel)
     return counts
 
 

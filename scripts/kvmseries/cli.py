@@ -50,6 +50,7 @@ def _add_trees(verbs):
                    "applies, checkpatch --strict, exports the same, every patch builds")
     parser.add_argument("--arch", help="build for this arch only (default: all of the series)")
     parser.add_argument("--no-build", action="store_true", help="only what takes a minute")
+    _kernel(parser)
 
 
 def _add_kernels(verbs):
@@ -73,8 +74,9 @@ def _add_kernels(verbs):
                         help="seconds for COMMAND (default: 600)")
     parser.add_argument("--silence", type=_positive("--silence"), default=60, metavar="S",
                         help="a guest that says nothing for S seconds more hangs (default: 60)")
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND",
-                        help="run this in the guest, print its output, exit with its status")
+    parser.set_defaults(takes_command=True)
+    parser.usage = ("scripts/series boot SERIES [options] [-- COMMAND]\n\nwith COMMAND: runs it in "
+                    "the guest, prints its output, exits with its status")
 
 
 def _add_measuring(verbs):
@@ -165,7 +167,16 @@ def _positive(option):
 def main(arguments=None):
     """Run the command line `arguments` (default: sys.argv); returns the exit status."""
     try:
+        arguments = list(sys.argv[1:] if arguments is None else arguments)
+        command = None
+        if "--" in arguments:
+            # argparse's own way to take the rest would take options that come before it, too.
+            command = arguments[arguments.index("--") + 1:]
+            arguments = arguments[:arguments.index("--")]
         options = _parser().parse_args(arguments)
+        if command is not None and not getattr(options, "takes_command", False):
+            raise Usage(f"{options.verb} takes no command after --")
+        options.command = command or []
         if hasattr(options, "series"):
             options.series = catalog.load(options.series)
             if getattr(options, "arch", None):

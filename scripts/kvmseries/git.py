@@ -27,7 +27,8 @@ def git(tree, *arguments, check=True, own=False, what=None):
     own: commit as the tool, at a fixed date.
     """
     # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
-    env = {"GIT_CONFIG_COUNT": str(len(_CONFIG)), **(_OWN if own else {})}
+    # Without optional locks `git status` leaves the index of the user's tree as it is.
+    env = {"GIT_CONFIG_COUNT": str(len(_CONFIG)), "GIT_OPTIONAL_LOCKS": "0", **(_OWN if own else {})}
     for number, (key, value) in enumerate(_CONFIG.items()):
         env[f"GIT_CONFIG_KEY_{number}"] = key
         env[f"GIT_CONFIG_VALUE_{number}"] = value

@@ -49,7 +49,10 @@ def command(machine, kernel, initrd, joblog=None):
     kernel: a build.Kernel.  joblog: file that gets what the job prints (the guest's /dev/hvc0);
     None for a machine to sit at.  The console is standard input and output.
     """
-    cpu = "host" if machine.accel == "kvm" else machine.cpu
+    # QEMU's stand-in for the pointer authentication algorithm: the architected one is most of what
+    # an emulated kernel does.
+    cpu = "host" if machine.accel == "kvm" else \
+        "max,pauth-impdef=on" if (machine.arch, machine.cpu) == ("arm64", "max") else machine.cpu
     accel = "kvm" if machine.accel == "kvm" else "tcg,thread=multi"
     # -nodefaults: nothing that is not named, such as a network card and its ROM.
     line = [binary(machine.arch), "-nodefaults", "-display", "none", "-no-reboot",

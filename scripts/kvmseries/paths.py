@@ -61,7 +61,9 @@ def whole(path):
     """
     path = Path(path)
     part = path.with_name(f".{path.name}.part")
+    parents = []
     try:
+        parents = [parent for parent in path.parents if not parent.exists()]
         remove(part)
         part.mkdir(parents=True)
         yield part
@@ -71,6 +73,9 @@ def whole(path):
         raise os_fail(error, path) from None
     finally:
         remove(part)
+        for parent in parents if not path.exists() else ():
+            with contextlib.suppress(OSError):
+                parent.rmdir()
 
 
 @contextlib.contextmanager

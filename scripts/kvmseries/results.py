@@ -65,7 +65,7 @@ def load(path):
             data = json.load(file)
     except OSError as error:
         raise Fail(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         raise Fail(f"{path} is not a results file: it is not JSON") from None
     if not isinstance(data, dict) or "runs" not in data:
         raise Fail(f"{path} is not a results file: it has no runs")

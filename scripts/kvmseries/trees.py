@@ -78,6 +78,9 @@ def base(series, kernel=None, version=None):
 
 
 def _version(series, wanted):
+    if not series.versions:
+        raise Fail(f"patches/{series.name}/base names no package of the base: give your own kernel "
+                   "tree with --kernel (or KERNEL=/path)")
     for version in series.versions:
         if wanted in (None, version.kernel):
             return version
@@ -156,31 +159,37 @@ def worktree(series, count, kernel=None, version=None):
     stamp = root.path.parent / f"{point}.stamp"
     wanted = series.patches_id(count)
     with paths.locked(f"tree-{path.parent.name}", say):
-        if path.exists() and stamp.exists():
-            made, commit = stamp.read_text(encoding="utf-8").split()
+        # An interrupted write leaves a stamp without its two words: as if there were none.
+        made, commit = (_words(stamp) + ["", ""])[:2]
+        if path.exists() and commit:
             _check_unchanged(series, path, commit)
             if made == wanted:
                 return Tree(path, point, count, root.version)
-        _apply(series, root, path, point, count)
+        # From here on the tree is not what the stamp says, even if this fails or is interrupted.
         paths.remove(stamp)
+        _apply(series, root, path, point, count)
         stamp.write_text(f"{wanted} {head(path)}\n", encoding="utf-8")
     return Tree(path, point, count, root.version)
 
 
-def walk(series, counts):
+def _words(path):
+    return path.read_text(encoding="utf-8").split() if path.exists() else []
+
+
+def walk(series, counts, kernel=None):
     """Yield a Tree with the first n patches for each n in `counts`, all in one worktree, so that
     a build of it compiles only what the step from one to the next changes."""
-    whole = worktree(series, len(series.patches))
-    commits = ["base", *git(whole.path, "rev-list", "--reverse", "base..HEAD").split()]
-    path = whole.path.parent / "walk"
+    full = worktree(series, len(series.patches), kernel)
+    commits = ["base", *git(full.path, "rev-list", "--reverse", "base..HEAD").split()]
+    path = full.path.parent / "walk"
     with paths.locked(f"walk-{path.parent.name}", say):
-        if not (path / ".git").exists():
-            paths.remove(path)
-            git(whole.path, "worktree", "prune")
-            git(whole.path, "worktree", "add", "-q", "--force", "--detach", str(path), "base")
         for count in counts:
-            git(path, "checkout", "-q", "-f", "--detach", commits[count])
-            yield Tree(path, f"patch-{count}", count, whole.version)
+            try:
+                git(path, "checkout", "-q", "-f", "--detach", commits[count])
+            except Fail:
+                _add_worktree(full.path, path, "--detach")
+                git(path, "checkout", "-q", "-f", "--detach", commits[count])
+            yield Tree(path, f"patch-{count}", count, full.version)
 
 
 def _check_unchanged(series, path, commit):
@@ -195,19 +204,26 @@ def _check_unchanged(series, path, commit):
 
 
 def _apply(series, root, path, point, count):
-    repo = root.path
-    if not (path / ".git").exists():
+    """Make the worktree `path` the base plus `count` patches, whatever was left of it."""
+    try:
+        if (path / ".git").exists():
+            # Not a new checkout: files that stay the same keep their times, and builds stay small.
+            git(path, "am", "--abort", check=False)
+            git(path, "checkout", "-q", "-f", "-B", point, "base")
+            git(path, "clean", "-q", "-f", "-d")
+    except Fail:
+        # A run that was killed in the middle of git's own work leaves what git does not get over.
         paths.remove(path)
-        git(repo, "worktree", "prune")
-        git(repo, "branch", "-f", point, "base")
-        git(repo, "worktree", "add", "-q", "--force", str(path), point)
-    else:
-        # Left by a run that was interrupted, or the patches have changed. Not a new checkout:
-        # files that stay the same keep their times, and builds stay small.
-        git(path, "am", "--abort", check=False)
-        git(path, "checkout", "-q", "-f", "-B", point, "base")
-        git(path, "clean", "-q", "-f", "-d")
-    am.apply(path, series.patches[:count], own=True)
+    if not (path / ".git").exists():
+        _add_worktree(root.path, path, "-B", point)
+    am.apply(path, series.patches[:count], own=True, where=root.path.parent.name,
+             version=root.version, wants=series.kernel)
+
+
+def _add_worktree(repo, path, *how):
+    paths.remove(path)
+    git(repo, "worktree", "prune")
+    git(repo, "worktree", "add", "-q", "--force", *how, str(path), "base")
 
 
 def own_series_tree(series, kernel=None):

@@ -18,7 +18,7 @@ def _count(options):
     """Number of patches that --base and --upto ask for."""
     if options.base:
         return 0
-    return options.series.upto(options.upto) if options.upto else len(options.series.patches)
+    return len(options.series.patches) if options.upto is None else options.series.upto(options.upto)
 
 
 def list_verb(_options):
@@ -49,7 +49,7 @@ def base_verb(options):
 def apply_verb(options):
     """scripts/series apply"""
     series = options.series
-    count = series.upto(options.upto) if options.upto else len(series.patches)
+    count = len(series.patches) if options.upto is None else series.upto(options.upto)
     path = trees.copy(series, options.dir, count, options.kernel, options.version, options.signoff)
     say(f"{count} of {len(series.patches)} patches of {series.name}, branch kvm-{series.name}, "
         "tag base:")
@@ -73,14 +73,15 @@ def check_verb(options):
                  for arch in arches]
     steps = progress.Steps(plan)
     with steps.step("check-applies") as note:
-        check.applies(series, note)
+        check.applies(series, note, options.kernel)
     with steps.step("check-patches"):
         check.clean(series)
-        check.checkpatch(series)
-        check.round_trip(series)
+        check.checkpatch(series, options.kernel)
+        if not options.kernel:
+            check.round_trip(series)
     for arch in [] if options.no_build else arches:
         with steps.step(f"check-builds-{arch}") as note:
-            check.builds(series, arch, note)
+            check.builds(series, arch, note, options.kernel)
     say(f"{series.name}: {len(series.patches)} patches are fine")
 
 
@@ -100,7 +101,7 @@ def boot_verb(options):
     kernel = build.kernel(options.series, _count(options), options.arch, options.config,
                           options.kernel)
     initrd = image.base(options.arch, selftests.build(options.series, options.arch, options.kernel))
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    command = options.command
     if not command:
         line = machines.command(machine, kernel, initrd)
         say(shlex.join(line))

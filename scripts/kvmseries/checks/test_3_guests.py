@@ -1,9 +1,12 @@
 """Guests: the functional selftests on base and series, and what the lock counts must show."""
 
+import os
+
 import pytest
 
 from kvmseries import bench, catalog, claims, functional
 
+KERNEL = os.environ.get("KERNEL") or None
 CASES = [("v5.10", "arm64", "max", ()), ("v5.10", "arm64", "cortex-a72", ()),
          ("v5.10", "x86_64", "max", ())]
 # bench.yaml's 4M a vCPU in pages of 4K.
@@ -15,7 +18,7 @@ PAGES = 1024
 def test_selftests_pass_wherever_they_pass_on_base(name, arch, cpu, configs):
     series = catalog.load(name)
     verdicts, complaints, _ = functional.run(series, arch, bench.points(series, "base,series"), cpu,
-                                             configs=configs)
+                                             configs=configs, kernel=KERNEL)
     assert not complaints
     # A run in which everything is skipped would find nothing.
     assert sum(verdict.results["series"] == "pass" for verdict in verdicts) >= 5
@@ -28,7 +31,7 @@ def _counts():
     job = bench.Job(series, "arm64", "dirty_log_perf_test",
                     tuple(bench.arguments("dirty_log_perf_test", "arm64", "")), (1, 4),
                     bench.points(series, "base,upto:rwlock,series"), 1, True, False, "max", "tcg",
-                    (), None)
+                    (), KERNEL)
     runs, _ = bench.run(job)
     return runs
 

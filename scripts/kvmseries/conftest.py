@@ -1,0 +1,356 @@
+"""What the tests of the modules share: a place of their own for everything that the tool makes, a
+kernel of four files with a series of three patches, and fake programs.  Nothing here reaches the
+network: apt-get is a script that says so."""
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kvmseries import build, catalog, cli, image, paths, selftests
+
+NO_NETWORK = """\
+case "$*" in
+*indextargets*)
+	echo 'http://deb.example.org/debian bookworm Debian'
+	echo 'http://deb.example.org/debian-security bookworm-security Debian' ;;
+*)
+	echo 'E: Failed to fetch http://deb.example.org/: Temporary failure resolving' >&2
+	exit 100 ;;
+esac
+"""
+INSTALLED = "echo installed\n"
+# A .deb of these tests is a tar archive.
+DPKG_DEB = 'exec tar -xf "$2" -C "$3"\n'
+# -O names the archive; the files, named on standard input, follow each other in it.
+CPIO = """\
+while [ "$1" != -O ]; do shift; done
+while read -r name; do [ -d "$name" ] || cat "$name"; done > "$2"
+"""
+COMPILER = "echo 'fake gcc (tests) 1.0'\n"
+# What the fakes and the tool itself call, for a PATH that has nothing else.
+TOOLS = ("sh", "git", "tar", "gzip", "cat", "cp", "sed", "sleep", "echo")
+
+
+def git(tree, *arguments):
+    """git with an identity of its own: (as a user would, not as the tool does)."""
+    return subprocess.run(["git", "-C", str(tree), "-c", "user.name=Tess Tester",
+                           "-c", "user.email=tess@example.org", *arguments], check=True,
+                          capture_output=True, text=True).stdout
+
+
+def snapshot(folder):
+    """Every file below `folder`, with its content and its time: what "never touched" means."""
+    return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
+            for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+
+
+def below(folder):
+    """Names of all that is below `folder`, hidden files too."""
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*"))
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def edit(tree, name, old, new):
+    """Replace the line `old` of a file."""
+    text = (tree / name).read_text(encoding="utf-8")
+    assert f"{old}\n" in text
+    write(tree / name, text.replace(f"{old}\n", f"{new}\n"))
+
+
+MMU = "virt/kvm/kvm_main.c"
+ARM = "arch/arm64/kvm/mmu.c"
+SUBJECTS = ("KVM: arm64: Take the first step with a subject that is so long that it is folded",
+            "KVM: arm64: Take the second step", "KVM: selftests: Take the third step")
+
+
+def _kernel(tree):
+    write(tree / "Makefile", "# SPDX\nVERSION = 5\nPATCHLEVEL = 10\nSUBLEVEL = 262\nEXTRAVERSION =\n")
+    write(tree / ARM, "".join(f"int arm{number};\n" for number in range(60)))
+    write(tree / MMU, "".join(f"int kvm{number};\n" for number in range(60)))
+    write(tree / ".gitignore", "*.o\n")
+    write(tree / "firmware/blob.o", "tracked although .gitignore names it\n")
+
+
+def _steps(tree):
+    """The commits of the series.  The second changes lines beside those of the first, so that
+    the first cannot be taken back from a tree that has both."""
+    edit(tree, ARM, "int arm10;", "int first;")
+    git(tree, "commit", "-q", "-a", "-m", f"{SUBJECTS[0]}\n\nWhy: because.", "--author",
+        "Zoë Author <zoe@example.org>", "--date", "2020-02-02T02:02:02+0200")
+    edit(tree, ARM, "int arm11;", "int second;")
+    git(tree, "commit", "-q", "-a", "-m", f"{SUBJECTS[1]}\n\nAnother reason.")
+    edit(tree, MMU, "int kvm30;", "int third;")
+    write(tree / "tools/testing/new.c", "int main(void) { return 0; }\n")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", f"{SUBJECTS[2]}\n\nThe last one.")
+
+
+_COVER = """\
+From: Tess Tester <tess@example.org>
+Subject: [PATCH 0/3] A tiny series
+
+What it is for.
+
+"""
+_FORMAT = ("format-patch", "-q", "--zero-commit", "--full-index", "--no-signature", "--numbered",
+           "--stat=72", "--no-renames", "base..HEAD", "-o")
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """What is made once: the tiny kernel as git tree, tarball and .deb, and its patches/ entry.
+    Tests only read it."""
+    top = tmp_path_factory.mktemp("made")
+    plain = top / "linux-source-5.10"
+    _kernel(plain)
+    tarball = top / "usr/src/linux-source-5.10.tar.gz"
+    tarball.parent.mkdir(parents=True)
+    subprocess.run(["tar", "-czf", str(tarball), "-C", str(top), plain.name], check=True)
+    deb = top / "linux.deb"
+    subprocess.run(["tar", "-cf", str(deb), "-C", str(top), "usr"], check=True)
+    tree = top / "git"
+    plain.rename(tree)
+    git(tree, "init", "-q", "-b", "main")
+    git(tree, "add", "-f", "-A")
+    git(tree, "commit", "-q", "-m", "the kernel")
+    patched = top / "patched"
+    shutil.copytree(tree, patched)
+    git(patched, "tag", "base")
+    _steps(patched)
+    mini = top / "patches/mini"
+    git(patched, *_FORMAT, str(mini))
+    stat = git(patched, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD").rstrip()
+    log = git(patched, "shortlog", "-w72,2,4", "base..HEAD").rstrip()
+    write(mini / "0000-cover-letter.patch", f"{_COVER}{log}\n\n{stat}\n")
+    write(mini / "milestones", "# steps\nfirst 1\nrwlock 2   # two of three\n")
+    write(mini / "base", f"""\
+kernel: 5.10.262
+tag: v5.10.262
+arches: [arm64, x86_64]
+versions:
+  - kernel: 5.10.262
+    package: linux-source-5.10
+    version: 5.10.262-1
+    suite: bullseye-security
+    sha256: {hashlib.sha256(deb.read_bytes()).hexdigest()}
+""")
+    return SimpleNamespace(tree=tree, tarball=tarball, deb=deb, patched=patched,
+                           patches=mini.parent)
+
+
+@pytest.fixture(autouse=True)
+def sandbox(request):
+    """out/, git's configuration and the programs of apt are the test's own: for the unit tests
+    beside the modules, not for checks/, which work on what is really there."""
+    if request.path.parent == Path(__file__).parent:
+        request.getfixturevalue("own_world")
+
+
+@pytest.fixture
+def own_world(tmp_path, monkeypatch):
+    """See sandbox."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in list(os.environ):
+        if name.startswith("GIT_") or name in ("KERNEL", "EMAIL", "SERIES_OUT"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    fake(folder, "apt-get", NO_NETWORK)
+    fake(folder, "dpkg-query", INSTALLED)
+
+
+def fake(folder, name, script):
+    """Put a shell script on PATH as the program `name`."""
+    (folder / name).write_text(f"#!/bin/sh\n{script}", encoding="utf-8")
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def program(tmp_path):
+    """program(name, script): a fake program that is found before the machine's own."""
+    return lambda name, script: fake(tmp_path / "bin", name, script)
+
+
+@pytest.fixture
+def only_tools(tmp_path, monkeypatch):
+    """PATH without apt, compilers and QEMU; fakes that a test adds later count."""
+    for name in ("apt-get", "dpkg-query"):
+        (tmp_path / "bin" / name).unlink()
+    for name in TOOLS:
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+
+@pytest.fixture
+def mirror(program, made, tmp_path):
+    """A mirror that has the .deb of the series' base; each download is a line of the file it
+    returns the path of."""
+    log = tmp_path / "downloads"
+    log.touch()
+    # A download takes a moment, so that two runs at once would both begin one.
+    program("apt-get", f"""\
+case "$*" in
+*update*) exit 0 ;;
+*download*)
+	echo "$*" >> '{log}'
+	sleep 0.2
+	exec cp '{made.deb}' linux-source-5.10_5.10.262-1_all.deb ;;
+esac
+{NO_NETWORK}""")
+    program("apt-cache", "echo ' linux-source-5.10 | 5.10.262-1 | http://deb.example.org Packages'\n")
+    program("dpkg-deb", DPKG_DEB)
+    return log
+
+
+@pytest.fixture
+def patches(tmp_path, made, monkeypatch):
+    """A patches/ of the test's own with the series "mini"; returns its directory."""
+    shutil.copytree(made.patches, tmp_path / "patches")
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
+    return tmp_path / "patches/mini"
+
+
+@pytest.fixture
+def mini(patches):
+    """The series "mini"."""
+    return catalog.load(patches.name)
+
+
+@pytest.fixture
+def kernel(tmp_path, made):
+    """A user's own clean git tree."""
+    shutil.copytree(made.tree, tmp_path / "linux")
+    # Times differ from those in git's index now: bring it up to date, as a user's is.
+    git(tmp_path / "linux", "status")
+    return tmp_path / "linux"
+
+
+@pytest.fixture
+def identity(tmp_path):
+    """git knows who the user is."""
+    write(tmp_path / "gitconfig", "[user]\n\tname = Ursula User\n\temail = ursula@example.org\n")
+
+
+@contextlib.contextmanager
+def mounted(folder, options):
+    """A tmpfs at `folder`, or the test is skipped."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a tmpfs takes root")
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)],
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 1 MiB."""
+    with mounted(tmp_path / "small", "size=1m") as folder:
+        yield folder
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """A directory in which nothing can be made, not even by root."""
+    if os.geteuid():
+        (tmp_path / "read-only").mkdir(mode=0o555)
+        yield tmp_path / "read-only"
+    else:
+        with mounted(tmp_path / "read-only", "size=64k,ro") as folder:
+            yield folder
+
+
+@pytest.fixture
+def series(capsys):
+    """series("apply", "mini", ...): runs the command line; returns status, out and err."""
+    def run(*arguments):
+        capsys.readouterr()
+        status = cli.main([str(argument) for argument in arguments])
+        return SimpleNamespace(status=status, **capsys.readouterr()._asdict())
+    return run
+
+
+@pytest.fixture
+def refused(series):
+    """refused("apply", ...): the command must fail with exactly one clear line, beside lines of
+    progress; returns that line without its beginning."""
+    def run(*arguments):
+        result = series(*arguments)
+        lines = [line for line in result.err.splitlines()
+                 if not re.match(r"\[\d+/\d+\] |waiting for |installing ", line)]
+        assert result.status in (1, 2), result
+        assert len(lines) == 1, result.err
+        assert lines[0].startswith("series: error: "), result.err
+        assert "Traceback" not in result.err and "Error(" not in lines[0]
+        assert result.out == ""
+        return lines[0][len("series: error: "):]
+    return run
+
+
+# A guest as QEMU shows it: the console on standard output, the job's lines in the chardev's file.
+# `run` is what job.sh's does, without running anything: the test says what a command prints.
+QEMU = """\
+[ "$1" = --version ] && { echo 'QEMU emulator version 0.0 (tests)'; exit; }
+for word; do
+	case $word in file,id=job,path=*) job=${word#file,id=job,path=} ;; esac
+	[ "$last" = -initrd ] && initrd=$word
+	last=$word
+done
+echo '[    0.000000] Booting Linux on physical CPU 0x0000000000 [0x000f0510]'
+echo '[    0.000000] Linux version 5.10.262-fake (series@localhost) #1 SMP'
+say() { echo "$*" >> "$job"; }
+"""
+# Appended to QEMU: run the job that is in the archive; prints() says what a command prints.
+RUN_JOB = """\
+run() {
+	name=$1; shift 2
+	say "@@ begin $name"
+	prints "$@" >> "$job"
+	say "@@ end $name rc=$? seconds=1.25"
+}
+finish() { say '@@ done'; }
+sed -n '/^run /p; /^finish/p' "$initrd" > "$initrd.sh"
+. "$initrd.sh"
+"""
+
+
+@pytest.fixture
+def qemu(program):
+    """qemu(script): what the fake guest does once its kernel has said its name."""
+    program("cpio", CPIO)
+    return lambda script: program("qemu-system-aarch64", QEMU + script)
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """Kernels and selftests that need no compiler: builds are stubs, guests fake."""
+    made_kernel = SimpleNamespace(config=SimpleNamespace(cmdline=("quiet",)), arch="arm64",
+                                  image=tmp_path / "Image")
+    initrd, tests = tmp_path / "base.cpio", tmp_path / "tests"
+    initrd.write_bytes(b"base image\n")
+    for name in ("alpha_test", "aarch64/beta_test"):
+        write(tests / name, "")
+        (tests / name).chmod(0o755)
+    monkeypatch.setattr(build, "kernel", lambda *_args, **_keys: made_kernel)
+    monkeypatch.setattr(selftests, "build", lambda *_args, **_keys: tests)
+    monkeypatch.setattr(image, "base", lambda *_args, **_keys: initrd)
+    return SimpleNamespace(kernel=made_kernel, initrd=initrd, tests=tests)

@@ -1,0 +1,216 @@
+"""Guests that are shell scripts: what they print and how they end is QEMU's and job.sh's."""
+
+import re
+import time
+
+import pytest
+
+from kvmseries import guest, paths
+from kvmseries.conftest import RUN_JOB
+from kvmseries.errors import Fail
+from kvmseries.machine import Machine
+
+JOB = """\
+@@ begin one
+hello
+world
+
+@@ end one rc=0 seconds=1.25
+@@ begin two
+half a line
+@@ end two rc=124 seconds=60.01
+@@ taint two before=0 after=512
+@@ done
+
+@@ exit rc=0
+"""
+COMMANDS = [("one", 60, ["/tests/one", "-v", "2"]), ("two", 60, ["/tests/two"])]
+
+
+def test_a_job_is_taken_apart():
+    outcomes, done = guest.parse_job(JOB)
+    assert done
+    assert outcomes == [guest.Outcome("one", 0, 1.25, "hello\nworld\n"),
+                        guest.Outcome("two", 124, 60.01, "half a line\n")]
+
+
+@pytest.mark.parametrize("end", ["@@ done", "@@ end two"])
+def test_a_job_that_breaks_off_is_not_done(end):
+    outcomes, done = guest.parse_job(JOB[:JOB.index(end)])
+    assert not done
+    assert len(outcomes) == (2 if end == "@@ done" else 1)
+
+
+def test_a_test_that_prints_done_inside_a_line_does_not_end_the_job():
+    assert guest.parse_job("@@ begin a\nwe are @@ done\n") == ([], False)
+
+
+def test_a_name_that_runs_twice_has_two_outputs():
+    text = "".join(f"@@ begin a\n{word}\n@@ end a rc=0 seconds=0.10\n" for word in ("x", "y"))
+    assert [outcome.output for outcome in guest.parse_job(text)[0]] == ["x\n", "y\n"]
+
+
+def test_an_end_without_begin_fails():
+    with pytest.raises(Fail, match="ends 'a', which never began"):
+        guest.parse_job("@@ begin b\n@@ end a rc=0 seconds=0.10\n")
+
+
+def test_nothing_is_no_job():
+    assert guest.parse_job("") == ([], False)
+
+
+@pytest.mark.parametrize("line", [
+    "WARNING: CPU: 0 PID: 12 at virt/kvm/kvm_main.c:12 f+0x0/0x10",
+    "WARNING: possible circular locking dependency detected", "BUG: KASAN: use-after-free in f",
+    "BUG: sleeping function called from invalid context at f.c:1", "kernel BUG at mm/slub.c:305!",
+    "INFO: possible recursive locking detected", "INFO: task a:1 blocked for more than 120 seconds.",
+    "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
+    "Internal error: Oops: 96000004 [#1] SMP", "Kernel panic - not syncing: Fatal exception",
+    "rcu: INFO: rcu_sched self-detected stall on CPU", "WARNING: suspicious RCU usage",
+    "BUG: Bad page state in process a  pfn:1", "BUG: KCSAN: data-race in f / g"])
+def test_a_kernels_report_is_seen_and_loses_its_time(line):
+    console = f"[    1.000000] fine\n[   12.345678] {line}\n[   13.000000][  T42] {line}\n"
+    assert guest.splats(console) == [line]
+
+
+def test_ordinary_lines_are_no_reports():
+    assert not guest.splats("[    0.1] Linux version 5.10.262\n[    0.2] rcu: Hierarchical RCU\n"
+                            "[    0.3] Booting Linux on physical CPU 0\n"
+                            "[    0.4] kvm [1]: Hyp mode initialized successfully\n")
+
+
+@pytest.fixture
+def run(built):
+    """run(): boots the fake guest with COMMANDS."""
+    return lambda note=None, silence=0.6, commands=COMMANDS: guest.run(
+        built.kernel, built.initrd, Machine("arm64"), commands, "test-run", note, silence)
+
+
+def test_a_guest_that_ends_well_gives_its_outcomes(run, qemu):
+    qemu("prints() { echo \"$*\"; }\n" + RUN_JOB
+         + "echo '[    3.000000] WARNING: CPU: 1 PID: 2 at x.c:3 f+0x1/0x2'\n")
+    notes = []
+    result = run(notes.append)
+    assert [(o.name, o.status, o.output) for o in result.outcomes] \
+        == [("one", 0, "/tests/one -v 2\n"), ("two", 0, "/tests/two\n")]
+    assert result.version == "5.10.262-fake"
+    assert result.splats == ["WARNING: CPU: 1 PID: 2 at x.c:3 f+0x1/0x2"]
+    assert {path.name for path in result.folder.iterdir()} \
+        >= {"console.log", "job.log", "qemu.sh"}
+    assert "qemu-system-aarch64" in (result.folder / "qemu.sh").read_text(encoding="utf-8")
+
+
+def test_a_command_that_fails_is_an_outcome_not_a_failure(run, qemu):
+    qemu("prints() { case $1 in */two) return 124 ;; esac; }\n" + RUN_JOB)
+    assert [outcome.status for outcome in run().outcomes] == [0, 124]
+
+
+def test_the_logs_of_an_earlier_run_are_not_taken_for_this_one(run, qemu):
+    qemu("prints() { :; }\n" + RUN_JOB)
+    run()
+    qemu("exit 1\n")
+    with pytest.raises(Fail, match="ended before its job"):
+        run()
+
+
+def test_progress_names_the_command_that_runs(run, qemu):
+    qemu("prints() { sleep 0.2; }\n" + RUN_JOB)
+    notes = []
+    run(notes.append)
+    assert "one (1 of 2)" in notes and "two (2 of 2)" in notes
+
+
+def test_a_guest_that_hangs_is_killed_and_its_last_words_told(run, qemu, tmp_path):
+    qemu(f"say '@@ begin one'; say 'about to hang'; echo $$ > '{tmp_path}/pid'\nexec sleep 1000\n")
+    begin = time.monotonic()
+    with pytest.raises(Fail, match=r"the guest hangs: nothing for \d+ s; it last printed: "
+                                   r"'about to hang' \(see .*runs/test-run\)"):
+        run(commands=[("one", 0.2, ["/tests/one"])])
+    assert 0.7 < time.monotonic() - begin < 10
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    assert not _alive(pid)
+
+
+def _alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_guest_that_hangs_while_booting_is_told_by_its_console(run, qemu):
+    qemu("echo '[    0.5] Waiting for root device'\nexec sleep 1000\n")
+    with pytest.raises(Fail, match="hangs: .*'\\[    0.5\\] Waiting for root device'"):
+        run(silence=0.3)
+
+
+def test_a_guest_that_says_nothing_at_all_hangs(run, program, qemu):
+    qemu("")
+    program("qemu-system-aarch64", "exec sleep 1000\n")
+    with pytest.raises(Fail, match="it last printed: nothing"):
+        run(silence=0.3)
+
+
+def test_a_guest_that_keeps_talking_does_not_hang(run, qemu):
+    qemu("prints() { for i in 1 2 3 4 5; do echo $i >> \"$job\"; sleep 0.15; done; }\n" + RUN_JOB)
+    assert len(run(silence=0.4).outcomes) == 2
+
+
+def test_a_commands_own_time_is_not_silence(tmp_path):
+    job = tmp_path / "job.log"
+    job.write_text("@@ begin one\n", encoding="utf-8")
+    assert guest._patience(tmp_path, {"one": 60}, 5) == 65
+    job.write_text("", encoding="utf-8")
+    assert guest._patience(tmp_path, {"one": 60}, 5) == 5
+    assert guest._patience(tmp_path, {"one": 60}, guest.SILENCE) == guest.BOOT_SILENCE
+
+
+def test_a_panic_is_told_with_what_ran(run, qemu):
+    qemu("say '@@ begin one'; say 'text'; say '@@ end one rc=0 seconds=0.10'; say '@@ begin two'\n"
+         "echo '[    9.1] Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b'\n")
+    with pytest.raises(Fail, match=re.escape("the guest's kernel panicked during two: Kernel panic - "
+                                             "not syncing: Attempted to kill init!")):
+        run()
+
+
+def test_a_panic_while_booting(run, qemu):
+    qemu("echo '[    1.1] Kernel panic - not syncing: VFS: Unable to mount root fs'\n")
+    with pytest.raises(Fail, match="the guest's kernel panicked: Kernel panic.*console.log"):
+        run()
+
+
+def test_a_guest_that_ends_early_says_during_what(run, qemu):
+    qemu("say '@@ begin one'; say 'last words'\n")
+    with pytest.raises(Fail, match="ended before its job during one; it last printed: 'last words'"):
+        run()
+
+
+def test_a_qemu_that_does_not_start_gives_its_reason(run, qemu, program):
+    qemu("")
+    program("qemu-system-aarch64", "echo \"qemu-system-aarch64: unable to find CPU model 'x'\"; exit 1\n")
+    with pytest.raises(Fail, match="QEMU failed: qemu-system-aarch64: unable to find CPU model 'x'"):
+        run()
+
+
+def test_an_interrupt_kills_the_guest(run, qemu, tmp_path):
+    qemu(f"echo $$ > '{tmp_path}/pid'\nexec sleep 1000\n")
+
+    def interrupt(*_):
+        if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="utf-8"):
+            raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupt, 5)
+    pid = (tmp_path / "pid").read_text(encoding="utf-8")
+    assert not _alive(int(pid))
+
+
+def test_runs_are_kept_below_out(run, qemu):
+    qemu("prints() { :; }\n" + RUN_JOB)
+    assert run().folder == paths.out("runs", "test-run")
+
+
+def test_a_missing_qemu_is_named(run, qemu, only_tools):
+    with pytest.raises(Fail, match="qemu-system-aarch64 is missing: install the package "
+                                   "qemu-system-arm"):
+        run()

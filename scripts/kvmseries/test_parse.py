@@ -1,0 +1,168 @@
+import re
+
+import pytest
+
+from kvmseries.errors import Fail
+from kvmseries.parse import Measure, parse
+
+# As the patched test prints it with -i 2.
+OUTPUT = """\
+Test iterations: 2
+Manual dirty log protect: off
+Testing guest mode: PA-bits:48,  VA-bits:48,  4K pages
+guest physical test memory offset: 0xffffbfc000
+In-kernel GICv3: on
+Populate memory time: 0.340000001s
+Enabling dirty logging time: 0.008112345s
+
+Iteration 1 dirty memory time: 1.210000000s
+Iteration 1 get dirty log time: 0.006000000s
+Iteration 2 dirty memory time: 12.000000009s
+Iteration 2 get dirty log time: 0.005000000s
+Disabling dirty logging time: 0.010200000s
+Get dirty log over 2 iterations took 0.011000000s. (Avg 0.005500000s/iteration)
+"""
+CLEARED = """\
+Test iterations: 1
+Manual dirty log protect: on, initially all set
+Testing guest mode: PA-bits:40,  VA-bits:48,  64K pages
+guest physical test memory offset: 0xffbffc0000
+The host has no GICv3 to offer
+In-kernel GICv3: off
+Populate memory time: 0.100000000s
+Enabling dirty logging time: 0.000000001s
+
+Iteration 1 dirty memory time: 0.200000000s
+Iteration 1 get dirty log time: 0.006000000s
+Iteration 1 clear dirty log time: 0.018000000s
+Disabling dirty logging time: 0.010200000s
+Get dirty log over 1 iterations took 0.006000000s. (Avg 0.006000000s/iteration)
+Clear dirty log over 1 iterations took 0.018000000s. (Avg 0.018000000s/iteration)
+"""
+
+
+def lock(phase, mode, acquisitions, contentions, name="&(kvm)->mmu_lock"):
+    """A line of lockphase: print_row() in tools-testing-selftests-kvm/guest/lockphase.c."""
+    return (f'@@ lock phase="{phase}" class="{name}" mode={mode} con-bounces=0 '
+            f"contentions={contentions} waittime-min=0.00 waittime-max=0.00 waittime-total=0.00 "
+            f"waittime-avg=0.00 acq-bounces=3 acquisitions={acquisitions} holdtime-min=0.06 "
+            "holdtime-max=9.10 holdtime-total=70.15 holdtime-avg=1.50\n")
+
+
+def with_locks(output=OUTPUT):
+    """`output` as lockphase prints it: the counts of a phase behind the line that ends it."""
+    text = ""
+    for number, line in enumerate(output.splitlines(keepends=True)):
+        text += line
+        phase = line.split(":")[0]
+        if " time: " in line or line.startswith("guest physical"):
+            text += lock(phase, "write", 100 + number, number) + lock(phase, "read", 7, 1)
+    return text + lock("exit", "write", 12, 0) + lock("exit", "read", 0, 0)
+
+
+def figures(measures):
+    return {(measure.metric, measure.iteration): measure.value for measure in measures}
+
+
+def test_every_time_is_read_with_its_iteration():
+    measures = parse("dirty_log_perf_test", OUTPUT)
+    assert figures(measures) == {
+        ("populate_memory_time", None): 0.340000001, ("enable_dirty_log_time", None): 0.008112345,
+        ("dirty_memory_time", 1): 1.21, ("get_dirty_log_time", 1): 0.006,
+        ("dirty_memory_time", 2): 12.000000009, ("get_dirty_log_time", 2): 0.005,
+        ("disable_dirty_log_time", None): 0.0102}
+    assert {measure.unit for measure in measures} == {"s"}
+    assert measures[0] == Measure("populate_memory_time", None, 0.340000001, "s")
+
+
+def test_clear_dirty_log_lines_are_read():
+    found = figures(parse("dirty_log_perf_test", CLEARED))
+    assert found["clear_dirty_log_time", 1] == 0.018
+    assert found["enable_dirty_log_time", None] == 1e-9
+
+
+def test_counts_of_each_phase_and_in_total():
+    measures = [m for m in parse("dirty_log_perf_test", with_locks()) if m.unit == "1"]
+    found = figures(measures)
+    assert found["mmu_lock_write_acquisitions.setup", None] == 103
+    assert found["mmu_lock_write_acquisitions.populate", None] == 105
+    assert found["mmu_lock_write_acquisitions.enable", None] == 106
+    assert found["mmu_lock_write_acquisitions.dirty", 1] == 108
+    assert found["mmu_lock_write_acquisitions.get", 2] == 111
+    assert found["mmu_lock_write_acquisitions.disable", None] == 112
+    assert found["mmu_lock_write_acquisitions.exit", None] == 12
+    assert found["mmu_lock_read_acquisitions.dirty", 2] == 7
+    # What sets the VM up is left out of the totals.
+    assert found["mmu_lock_write_acquisitions", None] == 105 + 106 + 108 + 109 + 110 + 111 + 112 + 12
+    assert found["mmu_lock_read_acquisitions", None] == 7 * 7
+    assert found["mmu_lock_write_contentions", None] == 5 + 6 + 8 + 9 + 10 + 11 + 12
+    assert found["mmu_lock_read_contentions", None] == 7
+    assert found["mmu_lock_contentions", None] == 61 + 7
+
+
+def test_counts_of_clearing_are_its_own():
+    found = figures(parse("dirty_log_perf_test", with_locks(CLEARED)))
+    assert found["mmu_lock_write_acquisitions.clear", 1] == 111
+
+
+def test_counts_of_other_locks_are_left_out():
+    text = OUTPUT + lock("exit", "write", 5, 0) + lock("exit", "write", 99, 9, "&(kvm)->slots_lock")
+    found = figures(parse("dirty_log_perf_test", text))
+    assert found["mmu_lock_write_acquisitions", None] == 5
+
+
+def test_without_counts_there_are_no_totals():
+    assert not [m for m in parse("dirty_log_perf_test", OUTPUT) if "mmu_lock" in m.metric]
+
+
+@pytest.mark.parametrize("line", [
+    "Iteration 1 reset dirty log time: 0.1s", "Populate memory time: soon", "Aborted",
+    "Manual dirty log protect: maybe", "In-kernel GICv3: perhaps", "@@ taint x before=0 after=512",
+    "Iteration 3 dirty memory time: 0,5s", "Test iterations: many", '@@ lock phase="exit" nonsense',
+    "Populate memory time: 0.5s and more"])
+def test_an_unknown_line_fails_loudly(line):
+    with pytest.raises(Fail, match="a line that is not known: '" + re.escape(line)):
+        parse("dirty_log_perf_test", f"{OUTPUT}{line}\n")
+
+
+def test_lines_may_end_as_on_a_terminal():
+    assert parse("dirty_log_perf_test", OUTPUT.replace("\n", "\r\n")) \
+        == parse("dirty_log_perf_test", OUTPUT)
+
+
+def test_a_missing_iteration_fails():
+    text = "".join(line for line in OUTPUT.splitlines(keepends=True) if "Iteration 2" not in line)
+    with pytest.raises(Fail, match="ran 2 iterations but timed 1"):
+        parse("dirty_log_perf_test", text)
+
+
+def test_two_guest_modes_in_one_run_fail():
+    """Their figures could not be told apart."""
+    mode = OUTPUT[OUTPUT.index("Testing"):]
+    with pytest.raises(Fail, match="one guest mode at a time"):
+        parse("dirty_log_perf_test", OUTPUT + mode)
+
+
+def test_an_output_without_the_number_of_iterations_fails():
+    with pytest.raises(Fail, match="ran None iterations"):
+        parse("dirty_log_perf_test", OUTPUT.split("\n", 1)[1])
+
+
+@pytest.mark.parametrize("output", ["", "Test iterations: 2\n"])
+def test_an_output_without_figures_fails(output):
+    with pytest.raises(Fail, match="printed no figures"):
+        parse("dirty_log_perf_test", output)
+
+
+def test_incomplete_lock_counts_fail():
+    text = OUTPUT + "@@ lock-error lock debugging is off, see the kernel log\n"
+    with pytest.raises(Fail, match="not complete: lock debugging is off, see the kernel log$"):
+        parse("dirty_log_perf_test", text)
+
+
+@pytest.mark.parametrize("phase", ["Iteration 1 dirty memory time + Iteration 1 get dirty log time",
+                                   "Reading the newspaper", ""])
+def test_counts_of_an_unknown_phase_fail(phase):
+    """Joined phases are what lockphase prints when stdout is no terminal."""
+    with pytest.raises(Fail, match="phase that is not known"):
+        parse("dirty_log_perf_test", OUTPUT + lock(phase, "write", 1, 0))

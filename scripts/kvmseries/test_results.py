@@ -1,0 +1,148 @@
+import json
+import os
+
+import pytest
+
+from kvmseries import results
+from kvmseries.conftest import below
+from kvmseries.errors import Fail
+
+RUN = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "tcg", "clock": "wall",
+       "cpu": "max", "config": "normal", "params": [], "test": "dirty_log_perf_test",
+       "args": "-i 2", "vcpus": 2, "iteration": 1, "metric": "dirty_memory_time", "unit": "s",
+       "samples": [0.5, 1]}
+
+
+def without(key):
+    return {name: value for name, value in RUN.items() if name != key}
+
+
+def store(path, data):
+    path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return path
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    path = tmp_path / "new/results.json"
+    results.save(path, {"cpu": "x"}, [RUN, {**RUN, "iteration": None}])
+    assert results.load(path) == {"schema": 1, "host": {"cpu": "x"},
+                                  "runs": [RUN, {**RUN, "iteration": None}]}
+    assert below(tmp_path) == ["new", "new/results.json"]
+
+
+def test_the_checked_example_is_right():
+    results.check_run(RUN, "here")
+    assert set(RUN) == set(results.KEYS)
+
+
+@pytest.mark.parametrize("key", sorted(RUN))
+def test_a_run_without_a_key_is_refused(key):
+    with pytest.raises(Fail, match=f"^here has no '{key}'$"):
+        results.check_run(without(key), "here")
+
+
+@pytest.mark.parametrize("key", sorted(RUN))
+@pytest.mark.parametrize("value", [{}, True, 1.5])
+def test_a_value_of_the_wrong_type_is_refused(key, value):
+    with pytest.raises(Fail, match=f"^here: '{key}' is "):
+        results.check_run({**RUN, key: value}, "here")
+
+
+@pytest.mark.parametrize("change, reason", [
+    ({"more": 1}, "unknown key 'more'"), ({"clock": "sun"}, "clock is 'sun'"),
+    ({"samples": []}, "has no samples"), ({"samples": ["1"]}, "sample '1' is not a number"),
+    ({"samples": [1, True]}, "sample True is not"), ({"samples": [None]}, "sample None is not"),
+    ({"vcpus": None}, "'vcpus' is None"), ({"iteration": "1"}, "'iteration' is '1'")])
+def test_a_value_that_makes_no_sense_is_refused(change, reason):
+    with pytest.raises(Fail, match=reason):
+        results.check_run({**RUN, **change}, "here")
+
+
+@pytest.mark.parametrize("run", [None, [], "run", 3])
+def test_a_run_that_is_no_object_is_refused(run):
+    with pytest.raises(Fail, match="here is not an object"):
+        results.check_run(run, "here")
+
+
+@pytest.mark.parametrize("data, reason", [
+    ("", "not JSON"), ("vCPUs  base  series", "not JSON"), ('{"schema": 1,', "not JSON"),
+    ("[" * 100000, "not JSON"), ("[]", "it has no runs"), ("3", "it has no runs"),
+    ({"schema": 1, "host": {}}, "it has no runs"),
+    ({"schema": 2, "host": {}, "runs": []}, "has schema 2, this tool reads 1"),
+    ({"host": {}, "runs": []}, "has schema None"),
+    ({"schema": 1, "host": [], "runs": []}, "'host' or 'runs' is of the wrong type"),
+    ({"schema": 1, "host": {}, "runs": {}}, "'host' or 'runs' is of the wrong type"),
+    ({"schema": 1, "host": {}, "runs": [RUN, without("unit")]}, "run 1 has no 'unit'")])
+def test_a_file_that_is_no_results_file_is_refused(tmp_path, data, reason):
+    path = store(tmp_path / "x.json", data)
+    with pytest.raises(Fail, match=reason) as caught:
+        results.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_binary_file_is_refused(tmp_path):
+    (tmp_path / "x").write_bytes(b"\x7fELF\xff\xfe")
+    with pytest.raises(Fail, match="not JSON"):
+        results.load(tmp_path / "x")
+
+
+@pytest.mark.parametrize("name, reason", [(".", "Is a directory"), ("none", "No such file")])
+def test_a_file_that_cannot_be_opened_is_named(tmp_path, name, reason):
+    with pytest.raises(Fail, match=f"cannot read {tmp_path / name}: {reason}"):
+        results.load(tmp_path / name)
+
+
+def test_a_file_without_permission_is_named(tmp_path):
+    path = store(tmp_path / "x.json", {"schema": 1, "host": {}, "runs": []})
+    path.chmod(0)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(Fail, match="cannot read .*x.json: Permission denied"):
+            results.load(path)
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_bad_run_is_not_saved_and_the_old_file_stays(tmp_path):
+    path = tmp_path / "results.json"
+    results.save(path, {}, [RUN])
+    old = path.read_bytes()
+    with pytest.raises(Fail, match="run 0 has no 'unit'"):
+        results.save(path, {}, [without("unit")])
+    assert path.read_bytes() == old
+    assert below(tmp_path) == ["results.json"]
+
+
+def test_a_save_that_breaks_off_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "results.json"
+    results.save(path, {}, [RUN])
+    old = path.read_bytes()
+
+    def broken(*_):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(KeyboardInterrupt):
+        results.save(path, {"new": 1}, [RUN, RUN])
+    assert path.read_bytes() == old
+    assert below(tmp_path) == ["results.json"]
+
+
+def test_a_full_disk_leaves_no_half_file(small_disk):
+    path = small_disk / "results.json"
+    results.save(path, {}, [RUN])
+    old = path.read_bytes()
+    with pytest.raises(OSError, match="No space left"):
+        results.save(path, {"much": "x" * (2 << 20)}, [RUN])
+    assert path.read_bytes() == old
+    assert below(small_disk) == ["results.json"]
+
+
+def test_the_host_says_which_tools_it_had(program):
+    program("some-tool", "echo some-tool 1.2\necho more\n")
+    host = results.host_info(["some-tool", "no-such-tool"], {"base": "5.10"})
+    assert host["tools"] == {"some-tool": "some-tool 1.2", "no-such-tool": None}
+    assert host["kernels"] == {"base": "5.10"}
+    assert host["cpus"] > 0 and host["memory"] > 1 << 20 and host["cpu"]
