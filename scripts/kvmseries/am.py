@@ -28,7 +28,8 @@ def apply(tree, patches, own=False, signoff=False, where="the tree", version=Non
     if status == 0:
         return
     number = _failed_number(tree)
-    git(tree, "am", "--abort", check=False)
+    # As the tool: git does not even abort without knowing who does.
+    git(tree, "am", "--abort", check=False, own=True)
     if not number:
         raise Fail(f"git am failed on {where}: {text.strip().splitlines()[-1]}")
     # The patches before it are gone again with --abort: put them back to ask about this one.

@@ -5,14 +5,21 @@ import os
 import sys
 from pathlib import Path
 
-from . import catalog, paths
+from . import catalog, kconfig, paths
 from .errors import Fail, Usage
 from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, check_verb, deps_verb,
                     export_verb, list_verb, report_verb, soak_verb, test_verb)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Reports mistakes as everything else is reported: in one line."""
+
+    def error(self, message):
+        raise Usage(f"{message} (see {self.prog} -h)")
+
+
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="scripts/series", description="Patch series on a base: fetch, apply, build, boot, "
         "measure, compare. Everything is made under out/.")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -181,6 +188,8 @@ def main(arguments=None):
             options.series = catalog.load(options.series)
             if getattr(options, "arch", None):
                 catalog.check_arch(options.series, options.arch)
+                # Before minutes of work; the tree's version is not known yet.
+                kconfig.load(options.arch, getattr(options, "config", []), options.series.kernel)
         return options.function(options) or 0
     except Fail as error:
         print(f"series: error: {error}", file=sys.stderr)

@@ -318,6 +318,8 @@ done
 echo '[    0.000000] Booting Linux on physical CPU 0x0000000000 [0x000f0510]'
 echo '[    0.000000] Linux version 5.10.262-fake (series@localhost) #1 SMP'
 say() { echo "$*" >> "$job"; }
+# Times of files are coarse: what comes now is later than the above.
+sleep 0.02
 """
 # Appended to QEMU: run the job that is in the archive; prints() says what a command prints.
 RUN_JOB = """\

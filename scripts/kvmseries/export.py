@@ -49,9 +49,9 @@ def export(series, tree=None):
 def write_patches(tree, folder, count):
     """Write the commits base..HEAD of `tree` as patch files into `folder`."""
     git(tree, "format-patch", "-q", "-o", str(folder), "--zero-commit", "--full-index",
-        "--no-signature", "--no-base", "--no-thread", "--no-cover-letter", "--numbered" if count > 1
+        "--no-signature", "--suffix=.patch", "--no-base", "--no-thread", "--no-cover-letter", "--numbered" if count > 1
         else "--no-numbered", "--stat=72", "--no-renames", "--no-attach", "base..HEAD",
-        what="git format-patch")
+        plain=True, what="git format-patch")
 
 
 def cover(series, tree, count):
@@ -63,6 +63,8 @@ def cover(series, tree, count):
     text = re.sub(r"^Subject: \[PATCH 0+/\d+\]",
                   f"Subject: [PATCH {0:0{len(str(count))}d}/{count}]", text, flags=re.M)
     head = re.split(r"^[^\n]+ \(\d+\):\n", text, maxsplit=1, flags=re.M)[0]
-    listing = git(tree, "-c", "user.name=x", "shortlog", "-w72,2,4", "--no-merges", "base..HEAD")
-    stat = git(tree, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD")
+    listing = git(tree, "-c", "user.name=x", "shortlog", "-w72,2,4", "--no-merges", "base..HEAD",
+                  plain=True)
+    stat = git(tree, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD",
+               plain=True)
     return f"{head}{listing.rstrip()}\n\n{stat.rstrip()}\n"

@@ -21,14 +21,16 @@ _OWN = {
 }
 
 
-def git(tree, *arguments, check=True, own=False, what=None):
+def git(tree, *arguments, check=True, own=False, plain=False, what=None):
     """Run git in the directory `tree`; returns what it printed (or (status, text) if not check).
 
-    own: commit as the tool, at a fixed date.
+    own: commit as the tool, at a fixed date.  plain: without the user's configuration at all.
     """
     # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
     # Without optional locks `git status` leaves the index of the user's tree as it is.
     env = {"GIT_CONFIG_COUNT": str(len(_CONFIG)), "GIT_OPTIONAL_LOCKS": "0", **(_OWN if own else {})}
+    if plain:
+        env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
     for number, (key, value) in enumerate(_CONFIG.items()):
         env[f"GIT_CONFIG_KEY_{number}"] = key
         env[f"GIT_CONFIG_VALUE_{number}"] = value

@@ -28,7 +28,8 @@ def test_export_does_not_depend_on_who_exports(mini, patches, tree, identity, tm
         file.write("[format]\n\tsignOff = true\n\tnumbered = false\n\tsubjectPrefix = RFC\n"
                    "\tattach = x\n\tthread = true\n\tsuffix = .txt\n\tcoverLetter = true\n\tfrom = true\n"
                    "[diff]\n\tnoprefix = true\n\talgorithm = patience\n\tcontext = 7\n"
-                   "[core]\n\tabbrev = 5\n[log]\n\tdate = iso\n")
+                   "[core]\n\tabbrev = 5\n[log]\n\tdate = iso\n[color]\n\tui = always\n"
+                   "[format]\n\tto = list@example.org\n\theaders = \"X-Own: 1\\n\"\n")
     export.export(mini, tree)
     assert contents(patches) == before
 

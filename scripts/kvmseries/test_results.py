@@ -27,7 +27,7 @@ def test_what_is_saved_is_loaded(tmp_path):
     results.save(path, {"cpu": "x"}, [RUN, {**RUN, "iteration": None}])
     assert results.load(path) == {"schema": 1, "host": {"cpu": "x"},
                                   "runs": [RUN, {**RUN, "iteration": None}]}
-    assert below(tmp_path) == ["new", "new/results.json"]
+    assert below(tmp_path / "new") == ["results.json"]
 
 
 def test_the_checked_example_is_right():
@@ -107,17 +107,17 @@ def test_a_file_without_permission_is_named(tmp_path):
 
 
 def test_a_bad_run_is_not_saved_and_the_old_file_stays(tmp_path):
-    path = tmp_path / "results.json"
+    path = tmp_path / "kept/results.json"
     results.save(path, {}, [RUN])
     old = path.read_bytes()
     with pytest.raises(Fail, match="run 0 has no 'unit'"):
         results.save(path, {}, [without("unit")])
     assert path.read_bytes() == old
-    assert below(tmp_path) == ["results.json"]
+    assert below(tmp_path / "kept") == ["results.json"]
 
 
 def test_a_save_that_breaks_off_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "results.json"
+    path = tmp_path / "kept/results.json"
     results.save(path, {}, [RUN])
     old = path.read_bytes()
 
@@ -127,7 +127,7 @@ def test_a_save_that_breaks_off_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         results.save(path, {"new": 1}, [RUN, RUN])
     assert path.read_bytes() == old
-    assert below(tmp_path) == ["results.json"]
+    assert below(tmp_path / "kept") == ["results.json"]
 
 
 def test_a_full_disk_leaves_no_half_file(small_disk):

@@ -115,7 +115,9 @@ def _user_tree(series, kernel):
         def fill(folder):
             # A shallow copy: the user's tree is read only, and may move or be collected later.
             git(folder, "init", "-q")
-            git(folder, "fetch", "-q", "--depth=1", f"file://{kernel}", "HEAD",
+            # git's own configuration does not reach the other end, which may be another user's.
+            git(folder, "fetch", "-q", "--depth=1", "--upload-pack",
+                "git -c 'safe.directory=*' upload-pack", f"file://{kernel}", "HEAD",
                 what=f"copying {kernel}")
             git(folder, "checkout", "-q", "-b", "main", "FETCH_HEAD")
             git(folder, "tag", "base")
@@ -208,7 +210,7 @@ def _apply(series, root, path, point, count):
     try:
         if (path / ".git").exists():
             # Not a new checkout: files that stay the same keep their times, and builds stay small.
-            git(path, "am", "--abort", check=False)
+            git(path, "am", "--abort", check=False, own=True)
             git(path, "checkout", "-q", "-f", "-B", point, "base")
             git(path, "clean", "-q", "-f", "-d")
     except Fail:

@@ -1,0 +1,328 @@
+"""Bad input, each one clear line and a non-zero exit, nothing half-written and no traceback: the
+fixture `refused` holds every one of these to that."""
+
+import os
+
+import pytest
+
+from kvmseries import cli, paths, trees, verbs
+from kvmseries.conftest import (ARM, COMPILER, MMU, RUN_JOB, SUBJECTS, below, edit, git,
+                                snapshot, write)
+
+pytestmark = pytest.mark.usefixtures("patches")
+
+
+def made_trees():
+    """Trees that are there, whole or half: none after a mistake in the arguments."""
+    return below(paths.out("trees")) if paths.out("trees").exists() else []
+
+
+MISTAKES = [
+    (["fetch", "v9.9"], "unknown series 'v9.9': there is mini"),
+    (["apply", "v9.9", "DIR"], "unknown series 'v9.9'"),
+    (["build", "mini", "--arch", "riscv"], "unknown arch 'riscv': mini is built for arm64, x86_64"),
+    (["test", "mini", "--arch", "arm"], "unknown arch 'arm'"),
+    (["check", "mini", "--arch", "arm"], "unknown arch 'arm'"),
+    (["bench", "mini", "--test", "nope"], "unknown test 'nope': scripts/series bench knows"),
+    (["build", "mini", "--config", "nope"], "unknown config 'nope': there is"),
+    (["test", "mini", "--config", "nope"], "unknown config 'nope': there is"),
+    (["build", "mini", "--config", "kcsan"], "config 'kcsan' is for x86_64, not for arm64"),
+    (["bench", "mini", "--kernels", "x"], "unknown kernel 'x': --kernels takes base, series and"),
+    (["test", "mini", "--kernels", "x"], "unknown kernel 'x'"),
+    (["bench", "mini", "--kernels", "base,upto:9"], "--upto 9 is beyond the end: mini has 3"),
+    (["bench", "mini", "--vcpus", "0"], "--vcpus 0: a guest has 1 to 64 vCPUs"),
+    (["bench", "mini", "--vcpus", "two"], "--vcpus 'two' is not a list of numbers such as 1,2,4"),
+    (["bench", "mini", "--vcpus", "100"], "--vcpus 100: a guest has 1 to 64 vCPUs"),
+    (["bench", "mini", "--samples", "0"], "--samples 0: give a number from 1 on"),
+    (["bench", "mini", "--samples", "x"], "--samples x: give a number from 1 on"),
+    (["bench", "mini", "--no-counts", "--no-times"], "--no-counts and --no-times leave nothing"),
+    (["bench", "mini", "--test-args", "-v 3"], "--test-args: the number of vCPUs comes from"),
+    (["bench", "mini", "--accel", "x"], "argument --accel: invalid choice: 'x'"),
+    (["boot", "mini", "--cpus", "-1", "--", "true"], "--cpus -1: give a number from 1 on"),
+    (["boot", "mini", "--memory", "²", "--", "true"], "--memory ²: give a number from 1 on"),
+    (["boot", "mini", "--base", "--upto", "1"], "argument --upto: not allowed with argument --base"),
+    (["soak", "mini", "--hours", "x"], "argument --hours: invalid float value: 'x'"),
+    (["soak", "mini", "--hours", "0"], "--hours 0.0: give a number above 0"),
+    (["apply", "mini", "DIR", "--upto", "4"], "--upto 4 is beyond the end: mini has 3 patches"),
+    (["build", "mini", "--upto", "99"], "--upto 99 is beyond the end"),
+    (["build", "mini", "--upto", ""], "mini has no milestone ''"),
+    (["apply", "mini", "DIR", "--upto", "nope"], "mini has no milestone 'nope' (milestones: first,"),
+    (["fetch", "mini", "--version", "5.4.1"], "unknown version '5.4.1': patches/mini/base has"),
+    (["apply", "mini"], "the following arguments are required: DIR (see scripts/series apply -h)"),
+    ([], "the following arguments are required: VERB (see scripts/series -h)"),
+    (["nope"], "argument VERB: invalid choice: 'nope'"),
+    (["list", "--more"], "unrecognized arguments: --more"),
+    (["report"], "the following arguments are required: FILE")]
+
+
+@pytest.mark.parametrize("arguments, line", MISTAKES, ids=lambda value: " ".join(value)
+                         if isinstance(value, list) else "")
+def test_a_mistake_in_the_arguments_is_told_before_any_work(refused, series, mirror, tmp_path,
+                                                            monkeypatch, arguments, line):
+    monkeypatch.chdir(tmp_path)
+    assert line in refused(*arguments)
+    assert series(*arguments).status == 2
+    assert not (tmp_path / "DIR").exists()
+    assert made_trees() == [] and not mirror.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("verb", [(), ("list",), ("fetch",), ("apply",), ("build",), ("boot",),
+                                  ("bench",), ("test",), ("check",), ("export",), ("report",),
+                                  ("soak",), ("deps",)])
+def test_every_verb_has_help(capsys, verb):
+    with pytest.raises(SystemExit) as caught:
+        cli.main([*verb, "-h"])
+    assert caught.value.code == 0
+    assert "usage: scripts/series" in capsys.readouterr().out
+
+
+# What goes well
+
+
+def test_list_shows_every_series(series):
+    result = series("list")
+    assert result.status == 0
+    for word in ("mini", "5.10.262", "rwlock=2", "not fetched"):
+        assert word in result.out
+
+
+def test_fetch_prints_the_path(series, mirror):
+    assert series("fetch", "mini").out == f"{paths.out('trees/mini-5.10.262-1/base')}\n"
+
+
+@pytest.mark.parametrize("upto, count", [((), 3), (("--upto", "rwlock"), 2), (("--upto", "0"), 0)])
+def test_apply_makes_a_tree_and_prints_its_path(series, kernel, tmp_path, upto, count):
+    result = series("apply", "mini", tmp_path / "copy", "--kernel", kernel, *upto)
+    assert (result.status, result.out) == (0, f"{tmp_path / 'copy'}\n")
+    assert git(tmp_path / "copy", "log", "--format=%s", "--reverse", "base..HEAD").splitlines() \
+        == list(SUBJECTS[:count])
+
+
+def test_the_kernel_may_come_from_the_environment(series, kernel, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNEL", str(kernel))
+    assert series("apply", "mini", tmp_path / "copy").status == 0
+
+
+def test_boot_runs_a_command_and_exits_with_its_status(series, built, qemu):
+    qemu("prints() { echo \"ran $*\"; return 3; }\n" + RUN_JOB)
+    result = series("boot", "mini", "--base", "--", "uname", "--all")
+    assert (result.status, result.out) == (3, "ran uname --all\n")
+
+
+def test_an_interrupt_is_one_line(series, monkeypatch, tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(trees, "base", interrupt)
+    result = series("fetch", "mini")
+    assert result.status == 130
+    assert result.err == "series: interrupted; repeat the command to go on where it stopped\n"
+
+
+# Destinations
+
+
+def test_a_destination_that_is_a_file(refused, kernel, tmp_path):
+    write(tmp_path / "file", "mine")
+    line = refused("apply", "mini", tmp_path / "file", "--kernel", kernel)
+    assert line == f"destination {tmp_path}/file is a file: name a directory that is new or empty"
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_destination_that_is_not_empty(refused, kernel, tmp_path):
+    write(tmp_path / "full/mine", "mine")
+    assert "is not empty" in refused("apply", "mini", tmp_path / "full", "--kernel", kernel)
+    assert below(tmp_path / "full") == ["mine"]
+
+
+def test_a_destination_without_permission(refused, kernel, read_only):
+    line = refused("apply", "mini", read_only / "new", "--kernel", kernel)
+    assert line == f"no permission to write {read_only}: choose another destination"
+    assert below(read_only) == []
+
+
+def test_an_out_without_permission(refused, kernel, read_only, monkeypatch):
+    monkeypatch.setenv("SERIES_OUT", str(read_only / "out"))
+    assert refused("fetch", "mini", "--kernel", kernel).startswith("no permission to write ")
+
+
+def test_results_without_permission_are_told_before_the_work(refused, mirror, read_only):
+    assert refused("bench", "mini", "--json", read_only / "x.json").startswith(
+        f"no permission to write {read_only}")
+    assert made_trees() == []
+
+
+def test_results_at_a_directory_are_told_before_the_work(refused, mirror, tmp_path):
+    assert "is a directory: name a file" in refused("bench", "mini", "--json", tmp_path)
+    assert made_trees() == []
+
+
+@pytest.fixture
+def big_kernel(kernel):
+    """The user's tree with 2 MiB that do not compress."""
+    (kernel / "blob").write_bytes(os.urandom(2 << 20))
+    git(kernel, "add", "-A")
+    git(kernel, "commit", "-q", "-m", "big")
+    return kernel
+
+
+def test_a_full_disk_at_the_destination(refused, big_kernel, small_disk):
+    line = refused("apply", "mini", small_disk / "copy", "--kernel", big_kernel)
+    assert "disk full: " in line
+    assert below(small_disk) == []
+
+
+def test_a_full_disk_under_out(refused, big_kernel, small_disk, monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(small_disk))
+    line = refused("apply", "mini", tmp_path / "copy", "--kernel", big_kernel)
+    assert "disk full: " in line
+    assert not (tmp_path / "copy").exists()
+    assert not [name for name in below(small_disk) if "base" in name]
+
+
+# Trees and patches
+
+
+def test_a_wrong_tree(refused, tmp_path):
+    write(tmp_path / "other/readme", "no kernel")
+    line = refused("apply", "mini", tmp_path / "copy", "--kernel", tmp_path / "other")
+    assert line.startswith(f"--kernel {tmp_path}/other is not a linux kernel tree")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_tree_that_is_not_there(refused, tmp_path):
+    assert refused("apply", "mini", tmp_path / "copy", "--kernel", tmp_path / "none") \
+        == f"--kernel {tmp_path}/none: no such tree or tarball"
+
+
+def test_a_tree_without_git(refused, kernel, tmp_path):
+    (kernel / ".git").rename(tmp_path / "elsewhere")
+    assert "is not a git tree" in refused("apply", "mini", tmp_path / "copy", "--kernel", kernel)
+
+
+@pytest.mark.parametrize("verb", [["apply", "mini", "copy"], ["build", "mini"], ["bench", "mini"]])
+def test_a_tree_that_is_patched_already(refused, kernel, tmp_path, monkeypatch, mini, verb, qemu):
+    qemu("")
+    monkeypatch.chdir(tmp_path)
+    git(kernel, "am", "-q", *map(str, mini.patches))
+    before = snapshot(kernel)
+    assert "is patched already (it has 0003-" in refused(*verb, "--kernel", kernel)
+    assert not (tmp_path / "copy").exists()
+    assert snapshot(kernel) == before
+
+
+def test_a_dirty_tree(refused, kernel, tmp_path):
+    edit(kernel, ARM, "int arm1;", "int precious;")
+    before = snapshot(kernel)
+    assert f"has uncommitted changes (M {ARM}): commit or stash them" \
+        in refused("apply", "mini", tmp_path / "copy", "--kernel", kernel)
+    assert snapshot(kernel) == before
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_tree_to_which_a_patch_does_not_apply(refused, kernel, tmp_path, mini):
+    edit(kernel, MMU, "int kvm29;", "int other;")
+    git(kernel, "commit", "-q", "-a", "-m", "elsewhere")
+    line = refused("apply", "mini", tmp_path / "copy", "--kernel", kernel)
+    assert line.startswith(f"patch 3 does not apply to {kernel}: {mini.patches[2].name}: hunk @@ -28")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_signoff_of_nobody(refused, kernel, tmp_path):
+    assert refused("apply", "mini", tmp_path / "copy", "--kernel", kernel, "--signoff").startswith(
+        "--signoff certifies the DCO in your name: set git's user.name and user.email")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_no_network_and_no_cache(refused, tmp_path):
+    line = refused("apply", "mini", tmp_path / "copy")
+    assert "cannot fetch linux-source-5.10 5.10.262-1: no answer from the mirror" in line
+    assert line.endswith("connect to the network, or give your own kernel tree with --kernel "
+                         "(or KERNEL=/path)")
+    assert not (tmp_path / "copy").exists() and made_trees() == []
+
+
+def test_a_source_that_has_left_the_mirrors(refused, mirror, program):
+    program("apt-cache", "exit 0\n")
+    assert "has left the mirrors (bullseye-security): give your own kernel tree" \
+        in refused("fetch", "mini")
+
+
+# Compilers, guests, results
+
+
+def test_a_missing_compiler(refused, only_tools, kernel):
+    assert refused("build", "mini", "--kernel", kernel) == \
+        "aarch64-linux-gnu-gcc is missing: install the package gcc-aarch64-linux-gnu, or run " \
+        "`make deps`"
+
+
+def test_a_missing_make(refused, only_tools, kernel, program):
+    program("aarch64-linux-gnu-gcc", COMPILER)
+    assert refused("build", "mini", "--kernel", kernel).startswith("make is missing: install")
+
+
+def test_a_missing_qemu(refused, only_tools):
+    assert refused("test", "mini") == "qemu-system-aarch64 is missing: install the package " \
+        "qemu-system-arm, or run `make deps`"
+
+
+def test_kvm_of_another_arch(refused, monkeypatch):
+    monkeypatch.setattr(verbs.machines.platform, "machine", lambda: "x86_64")
+    assert refused("test", "mini", "--accel", "kvm").startswith(
+        "--accel kvm runs arm64 on a aarch64 host only")
+
+
+def test_a_compiler_error_is_told_with_the_log(refused, only_tools, kernel, program):
+    for name in ("flex", "bison", "bc", "ccache", "rsync"):
+        program(name, "")
+    program("aarch64-linux-gnu-gcc", COMPILER)
+    program("make", "echo '  CC x.o'; echo 'x.c:3:1: error: expected expression'; exit 2\n")
+    line = refused("build", "mini", "--kernel", kernel)
+    assert line.startswith("make allnoconfig failed: x.c:3:1: error: expected expression (see ")
+
+
+BOOT = ["boot", "mini", "--silence", "1", "--timeout", "1", "--", "true"]
+
+
+def test_a_guest_that_panics(refused, built, qemu):
+    qemu("say '@@ begin command'; echo '[ 9.1] Kernel panic - not syncing: Oops'\n")
+    assert refused(*BOOT).startswith("the guest's kernel panicked during command: "
+                                     "Kernel panic - not syncing: Oops (see ")
+
+
+def test_a_guest_that_hangs(refused, built, qemu):
+    qemu("echo '[ 1.0] Waiting for the end'\nexec sleep 1000\n")
+    line = refused(*BOOT)
+    assert line.startswith("the guest hangs: nothing for 1 s; it last printed: "
+                           "'[ 1.0] Waiting for the end'")
+
+
+def test_a_command_that_runs_out_of_time(series, built, qemu):
+    qemu("prints() { return 124; }\n" + RUN_JOB)
+    result = series(*BOOT)
+    assert result.status == 1
+    assert result.err.startswith("series: error: the command ran out of time (1 s; see ")
+
+
+@pytest.mark.parametrize("name, text, reason", [
+    ("x.json", "no json", "x.json is not a results file: it is not JSON"),
+    ("x.json", "{}", "x.json is not a results file: it has no runs"),
+    ("none", None, "none: No such file"), (".", None, "Is a directory")])
+def test_a_results_file_that_is_none(refused, tmp_path, name, text, reason):
+    if text:
+        write(tmp_path / name, text)
+    assert reason in refused("report", tmp_path / name)
+    assert not (paths.out("report", "x").parent / "index.html").exists()
+
+
+def test_a_failing_comparison_ends_with_one_line(series, built, qemu, program, monkeypatch,
+                                                 tmp_path):
+    write(tmp_path / "data/tests.yaml", "default_timeout: 9\n")
+    monkeypatch.setattr(paths, "TESTS", tmp_path / "data")
+    program("aarch64-linux-gnu-gcc", COMPILER)
+    qemu("prints() { case $job$1 in *-series*alpha*) return 1 ;; esac; }\n" + RUN_JOB)
+    monkeypatch.setattr(cli.kconfig, "load", lambda *_: None)
+    result = series("test", "mini")
+    assert result.status == 1
+    assert result.err.splitlines()[-1].startswith(
+        "series: error: 1 complaint, the first: alpha_test: fail on series, but pass on base")

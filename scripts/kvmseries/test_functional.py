@@ -1,0 +1,120 @@
+import json
+
+import pytest
+
+from kvmseries import functional, paths
+from kvmseries.bench import Point
+from kvmseries.conftest import RUN_JOB, write
+from kvmseries.errors import Fail
+
+TESTS = """\
+default_timeout: 120
+mini:
+  arm64:
+    alpha_test:
+      timeout: 30
+      runs:
+        - {}
+        - {args: -m 2, timeout: 500, fails: "TCG has\\n  no such thing"}
+"""
+
+
+@pytest.fixture
+def tests(tmp_path, monkeypatch):
+    """tests.yaml is TESTS."""
+    write(tmp_path / "data/tests.yaml", TESTS)
+    monkeypatch.setattr(paths, "TESTS", tmp_path / "data")
+
+
+def test_a_plan_has_listed_runs_and_every_other_program(mini, tests):
+    commands, known = functional.plan(mini, "arm64", ["aarch64/beta", "alpha_test", "lockphase"])
+    assert commands == [("aarch64/beta", 120, ["/tests/aarch64/beta"]),
+                        ("alpha_test", 30, ["/tests/alpha_test"]),
+                        ("alpha_test_-m_2", 500, ["/tests/alpha_test", "-m", "2"])]
+    assert known == {"alpha_test_-m_2": "TCG has no such thing"}
+
+
+def test_an_arch_without_entries_runs_everything_once(mini, tests):
+    assert functional.plan(mini, "x86_64", ["alpha_test"]) \
+        == ([("alpha_test", 120, ["/tests/alpha_test"])], {})
+
+
+def test_a_listed_test_that_is_not_built_fails(mini, tests):
+    with pytest.raises(Fail, match="lists 'alpha_test' for mini on arm64, which is not built"):
+        functional.plan(mini, "arm64", ["beta"])
+
+
+KNOWN = "a reason"
+
+
+@pytest.mark.parametrize("base, series, known, complaint", [
+    ("pass", "pass", "", ""), ("pass", "pass", KNOWN, ""), ("skip", "skip", "", ""),
+    ("skip", "pass", "", ""), ("fail", "pass", KNOWN, ""), ("fail", "fail", KNOWN, ""),
+    ("timeout", "fail", KNOWN, ""), ("fail", "skip", KNOWN, ""),
+    ("pass", "fail", "", "fail on series, but pass on base"),
+    ("pass", "fail", KNOWN, "fail on series, but pass on base"),
+    ("pass", "timeout", KNOWN, "timeout on series, but pass on base"),
+    ("skip", "fail", KNOWN, "fail on series, but skip on base"),
+    ("pass", "skip", "", "skip on series, but pass on base"),
+    ("pass", "skip", KNOWN, "skip on series, but pass on base"),
+    ("fail", "fail", "", "fail on base, and tests.yaml does not say why"),
+    ("fail", "pass", "", "fail on base, and tests.yaml does not say why"),
+    ("timeout", "pass", "", "timeout on base, and tests.yaml does not say why")])
+def test_a_series_must_do_what_base_does(base, series, known, complaint):
+    verdict = functional.judge("x", {"base": base, "series": series}, known)
+    assert verdict == functional.Verdict("x", {"base": base, "series": series}, known, complaint)
+
+
+@pytest.mark.parametrize("result, known, bad", [("pass", "", False), ("fail", KNOWN, False),
+                                                ("fail", "", True), ("timeout", "", True)])
+def test_without_base_a_failure_must_be_known(result, known, bad):
+    assert bool(functional.judge("x", {"series": result}, known).complaint) == bad
+
+
+@pytest.fixture
+def run(mini, tests, built, program):
+    program("aarch64-linux-gnu-gcc", "echo gcc\n")
+    return lambda: functional.run(mini, "arm64", [Point("base", 0), Point("series", 3)])
+
+
+def test_all_tests_run_on_all_kernels(run, qemu):
+    qemu("prints() { case $1$2 in *alpha_test-m) return 1 ;; *beta*) return 4 ;; esac; }\n" + RUN_JOB)
+    verdicts, complaints, host = run()
+    assert {verdict.name: verdict.results for verdict in verdicts} == {
+        "aarch64/beta_test": {"base": "skip", "series": "skip"},
+        "alpha_test": {"base": "pass", "series": "pass"},
+        "alpha_test_-m_2": {"base": "fail", "series": "fail"}}
+    assert complaints == []
+    assert host["kernels"]["base arm64 normal"] == "5.10.262-fake"
+
+
+ON_SERIES = "case $job in *-series*) {} ;; esac\n"
+
+
+def test_a_test_that_fails_on_the_series_only_is_a_complaint(run, qemu):
+    qemu("prints() { case $job$1 in *-series*alpha*) return 1 ;; esac; }\n" + RUN_JOB)
+    verdicts, complaints, _ = run()
+    assert complaints == ["alpha_test: fail on series, but pass on base",
+                          "alpha_test_-m_2: fail on series, but pass on base"]
+
+
+def test_a_report_of_the_series_kernel_only_is_a_complaint(run, qemu):
+    qemu("prints() { :; }\n" + RUN_JOB
+         + "echo '[ 1.0] BUG: KCSAN: data-race in both / sides'\n"
+         + "case $job in *-series*) echo '[ 2.0] WARNING: suspicious RCU usage' ;; esac\n")
+    assert run()[1] == ["series: the kernel reported: WARNING: suspicious RCU usage"]
+
+
+def test_a_report_that_base_gives_too_is_not_the_series(run, qemu):
+    """But for numbers, which differ from boot to boot."""
+    qemu("prints() { :; }\n" + RUN_JOB + "echo \"[ 1.0] WARNING: CPU: 1 PID: $$ at x.c:3 f\"\n")
+    assert run()[1] == []
+
+
+def test_verdicts_are_saved_as_the_issue_wants(tmp_path):
+    verdict = functional.Verdict("x", {"base": "pass"}, "", "")
+    functional.save(tmp_path / "new/tests.json", {"cpu": "c"}, [verdict], {"arch": "arm64"})
+    assert json.loads((tmp_path / "new/tests.json").read_text(encoding="utf-8")) == {
+        "schema": 1, "host": {"cpu": "c"}, "about": {"arch": "arm64"},
+        "tests": [{"name": "x", "results": {"base": "pass"}, "known": "", "complaint": ""}]}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["tests.json"]
