@@ -194,6 +194,21 @@ def walk(series, counts, kernel=None):
             yield Tree(path, f"patch-{count}", count, full.version)
 
 
+def planted(series, patch, kernel=None):
+    """A Tree of the whole series with a bug on top, `patch` of patches/debug/ (a path)."""
+    full = worktree(series, len(series.patches), kernel)
+    path = full.path.parent / "planted"
+    with paths.locked(f"planted-{path.parent.name}", say):
+        try:
+            git(path, "checkout", "-q", "-f", "--detach", head(full.path))
+        except Fail:
+            _add_worktree(full.path, path, "--detach")
+            git(path, "checkout", "-q", "-f", "--detach", head(full.path))
+        git(path, "apply", "--index", str(patch), what=f"git apply {patch.name}")
+        git(path, "commit", "-q", "-m", f"Planted bug: {patch.stem}", own=True)
+    return Tree(path, "planted", full.count, full.version)
+
+
 def _check_unchanged(series, path, commit):
     if head(path) != commit:
         raise Fail(f"{path} has commits that are not in patches/{series.name}: "

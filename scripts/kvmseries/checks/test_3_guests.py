@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from kvmseries import bench, catalog, claims, functional
+from kvmseries import (bench, build, catalog, claims, functional, guest, image, machine, paths,
+                       progress, selftests, trees)
 
 KERNEL = os.environ.get("KERNEL") or None
 CASES = [("v5.10", "arm64", "max", ()), ("v5.10", "arm64", "cortex-a72", ()),
@@ -50,3 +51,17 @@ def test_base_takes_it_for_write(counts):
 def test_negative_control_an_rwlock_without_the_fast_path_is_caught(counts):
     assert claims.fast_path(counts, "upto:rwlock", PAGES)
     assert not claims.spinlock(counts, "upto:rwlock", PAGES)
+
+
+@pytest.mark.boot
+def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
+    series = catalog.load("v5.10")
+    with progress.single("planted", "a planted bug: no dirty bit", 120) as note:
+        tree = trees.planted(series, paths.PATCHES / "debug/v5.10-no-dirty-bit.patch", KERNEL)
+        kernel = build.in_tree(tree, "arm64", note=note)
+        initrd = image.base("arm64", selftests.build(series, "arm64", KERNEL))
+        result = guest.run(kernel, initrd, machine.Machine("arm64"),
+                           [("dirty_log_test", 120, ["/tests/dirty_log_test", "-m", "4"])],
+                           "planted", note)
+    assert result.outcomes[0].status not in (0, 4, 124)
+    assert "Test Assertion Failure" in result.outcomes[0].output
