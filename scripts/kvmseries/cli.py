@@ -165,7 +165,7 @@ def _machine(parser):
 
 def _positive(option):
     def convert(text):
-        if not text.isdigit() or int(text) < 1:
+        if not text.isdecimal() or int(text) < 1:
             raise Usage(f"{option} {text}: give a number from 1 on")
         return int(text)
     return convert

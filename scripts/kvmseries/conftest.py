@@ -168,6 +168,8 @@ def own_world(tmp_path, monkeypatch):
     monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    # Nothing here has to survive a power cut, or needs sample hooks.
+    write(tmp_path / "gitconfig", "[core]\n\tfsync = none\n[init]\n\ttemplateDir =\n")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     fake(folder, "apt-get", NO_NETWORK)
     fake(folder, "dpkg-query", INSTALLED)
@@ -198,16 +200,15 @@ def only_tools(tmp_path, monkeypatch):
 @pytest.fixture
 def mirror(program, made, tmp_path):
     """A mirror that has the .deb of the series' base; each download is a line of the file it
-    returns the path of."""
+    returns the path of, and takes $DOWNLOAD_SECONDS."""
     log = tmp_path / "downloads"
     log.touch()
-    # A download takes a moment, so that two runs at once would both begin one.
     program("apt-get", f"""\
 case "$*" in
 *update*) exit 0 ;;
 *download*)
 	echo "$*" >> '{log}'
-	sleep 0.2
+	sleep ${{DOWNLOAD_SECONDS:-0}}
 	exec cp '{made.deb}' linux-source-5.10_5.10.262-1_all.deb ;;
 esac
 {NO_NETWORK}""")
@@ -242,7 +243,8 @@ def kernel(tmp_path, made):
 @pytest.fixture
 def identity(tmp_path):
     """git knows who the user is."""
-    write(tmp_path / "gitconfig", "[user]\n\tname = Ursula User\n\temail = ursula@example.org\n")
+    with open(tmp_path / "gitconfig", "a", encoding="utf-8") as file:
+        file.write("[user]\n\tname = Ursula User\n\temail = ursula@example.org\n")
 
 
 @contextlib.contextmanager

@@ -49,8 +49,8 @@ def export(series, tree=None):
 def write_patches(tree, folder, count):
     """Write the commits base..HEAD of `tree` as patch files into `folder`."""
     git(tree, "format-patch", "-q", "-o", str(folder), "--zero-commit", "--full-index",
-        "--no-signature", "--suffix=.patch", "--no-base", "--no-thread", "--no-cover-letter", "--numbered" if count > 1
-        else "--no-numbered", "--stat=72", "--no-renames", "--no-attach", "base..HEAD",
+        "--no-signature", "--suffix=.patch", "--no-base", "--no-thread", "--no-cover-letter",
+        "--numbered" if count > 1 else "--no-numbered", "--stat=72", "--no-renames", "--no-attach", "base..HEAD",
         plain=True, what="git format-patch")
 
 

@@ -87,6 +87,15 @@ def test_all_hunks_that_fail_are_named(mini, kernel):
         in refused(kernel, mini.patches[2:])
 
 
+def test_a_hunk_is_that_of_its_file(tmp_path):
+    """Hunks of several files may begin at the same line."""
+    patch = tmp_path / "0001-x.patch"
+    patch.write_text("".join(f"--- a/{name}\n+++ b/{name}\n@@ -8,7 +8,7 @@ in_{name}\n"
+                             for name in "ab"), encoding="utf-8")
+    assert am._hunk(patch, "b", "8") == "hunk @@ -8,7 +8,7 @@ of b (in_b)"
+    assert am._hunk(patch, "b", "9") == "b:9"
+
+
 def test_a_file_in_the_way_is_named(mini, kernel):
     (kernel / "tools/testing").mkdir(parents=True)
     (kernel / "tools/testing/new.c").write_text("mine\n", encoding="utf-8")

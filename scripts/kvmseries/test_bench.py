@@ -80,10 +80,10 @@ def test_huge_pages_are_reserved_when_the_backing_needs_them():
 # Twice as fast, and no write lock, on the series.
 GUEST = f"""\
 prints() {{
-	case $job in *-series-*) reads=512 writes=1 time=0.5 ;; *) reads=0 writes=512 time=1 ;; esac
+	case $job in *-series-*) reads=512 writes=1 time=0.500000000 ;; *) reads=0 writes=512 time=1.000000000 ;; esac
 	cat > "$job.text" <<'END'
 {OUTPUT}END
-	sed -i "s/dirty memory time: .*/dirty memory time: $time\\00000000s/" "$job.text"
+	sed -i "s/dirty memory time: .*/dirty memory time: ${{time}}s/" "$job.text"
 	cat "$job.text"
 	case $1 in *lockphase)
 		sed "s/=W /=$writes /; s/=R /=$reads /" <<'END'

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.usefixtures("patches")
 
 
 def made_trees():
-    """Trees that are there, whole or half: none after a mistake in the arguments."""
-    return below(paths.out("trees")) if paths.out("trees").exists() else []
+    """Trees that are there, whole or half."""
+    return list(paths.out("trees", "x").parent.glob("*/*"))
 
 
 MISTAKES = [
@@ -116,6 +116,12 @@ def test_an_interrupt_is_one_line(series, monkeypatch, tmp_path):
     result = series("fetch", "mini")
     assert result.status == 130
     assert result.err == "series: interrupted; repeat the command to go on where it stopped\n"
+
+
+def test_an_error_of_the_system_is_one_line(refused, patches):
+    (patches / "base").unlink()
+    (patches / "base").mkdir()
+    assert refused("fetch", "mini") == f"{patches}/base: Is a directory"
 
 
 # Destinations
@@ -321,7 +327,7 @@ def test_a_failing_comparison_ends_with_one_line(series, built, qemu, program, m
     monkeypatch.setattr(paths, "TESTS", tmp_path / "data")
     program("aarch64-linux-gnu-gcc", COMPILER)
     qemu("prints() { case $job$1 in *-series*alpha*) return 1 ;; esac; }\n" + RUN_JOB)
-    monkeypatch.setattr(cli.kconfig, "load", lambda *_: None)
+    monkeypatch.setattr(cli.kconfig, "load", lambda *_: None)   # reads what is in TESTS, too
     result = series("test", "mini")
     assert result.status == 1
     assert result.err.splitlines()[-1].startswith(
