@@ -10,8 +10,8 @@ from kvmseries import (bench, build, catalog, claims, functional, guest, image, 
 KERNEL = os.environ.get("KERNEL") or None
 CASES = [("v5.10", "arm64", "max", ()), ("v5.10", "arm64", "cortex-a72", ()),
          ("v5.10", "x86_64", "max", ())]
-# bench.yaml's 4M a vCPU in pages of 4K.
-PAGES = 1024
+# bench.yaml's 1M a vCPU in pages of 4K.
+PAGES = 256
 
 
 @pytest.mark.boot
