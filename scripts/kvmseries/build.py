@@ -89,7 +89,9 @@ def _build(tree, arch, config, folder, note):
         with single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate):
             proc.run([*make, target], title, log=log, env=env)
     release = _read(folder / "include/config/kernel.release").strip()
-    stamp.write_text(json.dumps({**wanted, "release": release}), encoding="utf-8")
+    part = stamp.with_suffix(".part")
+    part.write_text(json.dumps({**wanted, "release": release}), encoding="utf-8")
+    part.replace(stamp)
     return release
 
 

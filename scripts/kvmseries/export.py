@@ -35,10 +35,12 @@ def export(series, tree=None):
     with paths.locked(f"export-{series.name}"), paths.whole(series.path.parent / ".export") as part:
         write_patches(tree, part, len(commits))
         letter = cover(series, tree, len(commits))
+        names = sorted(new.name for new in part.glob("*.patch"))
+        for name in names:
+            (part / name).replace(series.path / name)
         for old in series.patches:
-            old.unlink()
-        for new in sorted(part.glob("*.patch")):
-            new.replace(series.path / new.name)
+            if old.name not in names:
+                old.unlink()
         if letter:
             series.cover.write_text(letter, encoding="utf-8")
     paths.remove(series.path.parent / ".export")
@@ -50,7 +52,8 @@ def write_patches(tree, folder, count):
     """Write the commits base..HEAD of `tree` as patch files into `folder`."""
     git(tree, "format-patch", "-q", "-o", str(folder), "--zero-commit", "--full-index",
         "--no-signature", "--suffix=.patch", "--no-base", "--no-thread", "--no-cover-letter",
-        "--numbered" if count > 1 else "--no-numbered", "--stat=72", "--no-renames", "--no-attach", "base..HEAD",
+        "--numbered" if count > 1 else "--no-numbered", "--stat=72", "--no-renames", "--no-attach",
+        "base..HEAD",
         plain=True, what="git format-patch")
 
 
@@ -62,7 +65,8 @@ def cover(series, tree, count):
     text = series.cover.read_text(encoding="utf-8")
     text = re.sub(r"^Subject: \[PATCH 0+/\d+\]",
                   f"Subject: [PATCH {0:0{len(str(count))}d}/{count}]", text, flags=re.M)
-    head = re.split(r"^[^\n]+ \(\d+\):\n", text, maxsplit=1, flags=re.M)[0]
+    # git shortlog's first author, with a first subject under it.
+    head = re.split(r"^[^\n]+ \(\d+\):\n(?=  \S)", text, maxsplit=1, flags=re.M)[0]
     listing = git(tree, "-c", "user.name=x", "shortlog", "-w72,2,4", "--no-merges", "base..HEAD",
                   plain=True)
     stat = git(tree, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD",

@@ -83,16 +83,17 @@ def locked(name, say=None):
     """Hold the lock `name` (one for each thing that two runs must not make at once)."""
     path = out("locks", name.replace("/", "_"))
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                if say:
-                    say(f"waiting for another run that is making {name}")
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        file = open(path, "w", encoding="utf-8")  # pylint: disable=consider-using-with
     except OSError as error:
         raise os_fail(error, path) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if say:
+                say(f"waiting for another run that is making {name}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def check_destination(path):

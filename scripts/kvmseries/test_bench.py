@@ -127,7 +127,7 @@ def test_bench_measures_times_and_counts_on_their_own_kernels(measured):
             assert _samples(data, metric="mmu_lock_read_acquisitions", config="lockstat",
                             **about) == [reads]
     assert not [run for run in data["runs"] if (run["unit"] == "s") == (run["config"] == "lockstat")]
-    assert {run["args"] for run in data["runs"]} == {"-b 4M -i 2 -m 2 -s anonymous -g"}
+    assert {run["args"] for run in data["runs"]} == {"-b 1M -i 2 -m 2 -s anonymous -g"}
     assert {run["clock"] for run in data["runs"]} == {"wall"}
     assert set(data["host"]["kernels"]) == {f"{kernel} arm64 {config}" for kernel in
                                             ("base", "series") for config in ("normal", "lockstat")}
