@@ -5,6 +5,8 @@ SERIES ?= v5.10
 VCPUS ?= 1,2,4
 RESULTS = out/results/$(SERIES)-arm64-dirty_log_perf_test.json
 PYTEST = PYTHONPATH=scripts out/venv/bin/python -m pytest
+# Quick ones first.
+CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/kvmseries/checks
 
 export KERNEL
 
@@ -25,11 +27,11 @@ run:
 
 test:
 	@scripts/bootstrap
-	@$(PYTEST) -s -v scripts
+	@$(PYTEST) -s -v $(CHECKS)
 
 check:
 	@scripts/bootstrap
-	@$(PYTEST) -q -m 'not build and not boot' scripts
+	@$(PYTEST) -q -m 'not build and not boot' $(CHECKS)
 
 soak:
 	@scripts/series soak $(SERIES) --hours $(or $(HOURS),4)

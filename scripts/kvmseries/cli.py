@@ -103,9 +103,10 @@ def _add_measuring(verbs):
     parser.add_argument("--no-times", action="store_true", help="leave out the times")
     parser.add_argument("--json", metavar="FILE",
                         help="results file (default: out/results/<series>-<arch>-<test>.json)")
-    parser.add_argument("--here", metavar="LABEL",
-                        help="run on this machine, booted with the kernel LABEL (base, series, "
-                        "upto:STEP), instead of booting guests")
+    parser.add_argument("--here", metavar="LABEL", nargs="?", const="",
+                        help="run on this machine, booted with the kernel under test, instead of "
+                        "in guests; LABEL says which it is (base, series, upto:STEP) if its "
+                        "release does not end in -base, -series or -upto-N")
     _kernel(parser)
     _machine(parser)
     parser = _verb(verbs, "test", test_verb, "functional selftests, base and series, compared")

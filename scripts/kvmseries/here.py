@@ -2,27 +2,39 @@
 
 import os
 import platform
+import re
 import shlex
 
-from . import bench, parse, proc, progress, results, selftests
+from . import bench, parse, proc, progress, results, selftests, toolchain
 from .errors import Fail, Usage
 
 
-def run(job, label):
-    """Run `job`'s test on this machine; `label` says which kernel it was booted with ("base",
+def label(release=None):
+    """The label of the kernel with this release (default: the running one), as the tool's own
+    kernels carry it at their end: "5.10.262-upto-3" is "upto:3"."""
+    release = platform.release() if release is None else release
+    match = re.search(r"-(base|series|upto-(\d+))$", release)
+    if not match:
+        raise Usage(f"--here: linux {release} does not say which kernel of the series it is: add "
+                    "base, series or upto:STEP")
+    return f"upto:{match[2]}" if match[2] else match[1]
+
+
+def run(job, name):
+    """Run `job`'s test on this machine; `name` says which kernel it was booted with ("base",
     "series", "upto:NAME").  Returns (runs, versions) as bench.run() does, times only: lock counts
     are added if the kernel has /proc/lock_stat.
 
     Results of several boots are put together by giving their files to `series report`.
     """
-    if platform.machine() not in ("aarch64", "x86_64"):
-        raise Usage(f"--here: no tests for {platform.machine()}")
+    if platform.machine() != toolchain.machine(job.arch):
+        raise Usage(f"--here: this machine is {platform.machine()}, --arch {job.arch} is not")
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         raise Fail("--here: cannot open /dev/kvm: is KVM in this kernel, and are you root?")
     line = list(job.line)
     folder = selftests.build(job.series, job.arch, job.kernel)
     counting = os.path.exists("/proc/lock_stat")
-    point = bench.Point(label, 0)
+    point = bench.Point(name, 0)
     steps = progress.Steps([(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}",
                              5 * count) for sample in range(job.samples) for count in job.vcpus])
     table = {}
@@ -32,7 +44,7 @@ def run(job, label):
                 output = _once(job, folder, counting, count, line)
             bench.collect(table, job, point, "lockstat" if counting else "normal", line, count,
                           parse.parse(job.test, output), ("here", "wall"))
-    return list(table.values()), {f"{label} {job.arch} here": platform.release()}
+    return list(table.values()), {f"{name} {job.arch} here": platform.release()}
 
 
 def _once(job, folder, counting, count, line):

@@ -138,9 +138,10 @@ def bench_verb(options):
     target = Path(options.json) if options.json else paths.out(
         "results", f"{series.name}-{options.arch}-{options.test}.json")
     _check_writable(target)
-    if options.here:
-        bench.points(series, options.here)
-        runs, versions = here.run(job, options.here)
+    if options.here is not None:
+        label = options.here or here.label()
+        bench.points(series, label)
+        runs, versions = here.run(job, label)
         machine = here.host(versions)
     else:
         machines.check(machines.Machine(options.arch, options.cpu, options.accel))
