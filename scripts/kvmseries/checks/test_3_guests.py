@@ -9,7 +9,8 @@ from kvmseries import (bench, build, catalog, claims, functional, guest, image, 
 
 KERNEL = os.environ.get("KERNEL") or None
 CASES = [("v5.10", "arm64", "max", ()), ("v5.10", "arm64", "cortex-a72", ()),
-         ("v5.10", "x86_64", "max", ())]
+         ("v5.10", "x86_64", "max", ()), ("v5.10", "arm64", "max", ("64k",)),
+         ("v5.10", "arm64", "max", ("debug",)), ("v5.10", "arm64", "cortex-a72", ("debug",))]
 # bench.yaml's 1M a vCPU in pages of 4K.
 PAGES = 256
 
