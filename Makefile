@@ -3,8 +3,9 @@
 
 SERIES ?= v5.10
 VCPUS ?= 1,2,4
-RESULTS = out/results/$(SERIES)-arm64-dirty_log_perf_test.json
-PYTEST = PYTHONPATH=scripts out/venv/bin/python -m pytest
+OUT = $(or $(SERIES_OUT),out)
+RESULTS = $(OUT)/results/$(SERIES)-arm64-dirty_log_perf_test.json
+PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
 # Quick ones first.
 CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/kvmseries/checks
 
@@ -40,4 +41,4 @@ deps:
 	@scripts/series deps
 
 clean:
-	rm -rf out
+	rm -rf $(OUT)

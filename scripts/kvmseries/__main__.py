@@ -12,4 +12,5 @@ def _terminated(*_):
 
 # A job that is told to end cleans up as one that is interrupted by hand does.
 signal.signal(signal.SIGTERM, _terminated)
+signal.signal(signal.SIGHUP, _terminated)
 sys.exit(main())

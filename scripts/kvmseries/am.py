@@ -23,7 +23,7 @@ def apply(tree, patches, own=False, signoff=False, where="the tree", version=Non
     options = ["--quiet", "--committer-date-is-author-date"]
     if signoff:
         options.append("--signoff")
-    status, text = git(tree, "am", *options, *map(str, patches), check=False,
+    status, text = git(tree, "am", *options, *map(str, patches), check=False, plain=own,
                        own=own or not has_identity(tree))
     if status == 0:
         return

@@ -31,6 +31,7 @@ class Job:
     vcpus: tuple
     points: tuple            # of Point
     samples: int
+    configs: tuple           # overlays of the kernels: ("64k",)
     counts: bool             # also boot lockstat kernels
     times: bool
     cpu: str
@@ -67,7 +68,7 @@ def points(series, text):
 
 def vcpu_counts(text):
     """Counts from "1,2,4"."""
-    if not re.fullmatch(r"\d+(,\d+)*", text):
+    if not re.fullmatch(r"\d{1,5}(,\d{1,5})*", text, re.A):
         raise Usage(f"--vcpus '{text}' is not a list of numbers such as 1,2,4")
     counts = tuple(int(word) for word in text.split(","))
     for count in counts:
@@ -109,7 +110,8 @@ def kernel_params(test, line):
 def run(job):
     """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions)."""
     line = list(job.line)
-    configs = (["lockstat"] if job.counts else []) + (["normal"] if job.times else [])
+    configs = ([(*job.configs, "lockstat")] if job.counts else []) \
+        + ([job.configs] if job.times else [])
     steps = progress.Steps(_plan(job, configs))
     kernels = {}
     with steps.step("fetch-apply"):
@@ -118,42 +120,46 @@ def run(job):
             trees.worktree(job.series, point.count, job.kernel)
     for config in configs:
         for point in job.points:
-            with steps.step(f"build-{job.arch}-{config}-{bool(point.count)}") as note:
-                kernels[point, config] = build.kernel(job.series, point.count, job.arch, [config],
+            with steps.step(f"build-{job.arch}-{_name(config)}-{bool(point.count)}") as note:
+                kernels[point, config] = build.kernel(job.series, point.count, job.arch, config,
                                                       job.kernel, note)
     with steps.step(f"selftests-{job.arch}"):
         tests = selftests.build(job.series, job.arch, job.kernel)
         initrd = image.base(job.arch, tests)
     table, versions = {}, {}
     for config in configs:
-        for sample in range(1 if config == "lockstat" else job.samples):
+        for sample in range(1 if "lockstat" in config else job.samples):
             # Every other round the other way round: what drifts hits both alike.
             for point in job.points[::-1] if sample % 2 else job.points:
                 with steps.step(_boot_key(job, config)) as note:
                     result = _boot(job, kernels[point, config], initrd, line, point, config, note)
-                versions[f"{point.label} {job.arch} {config}"] = result.version
+                versions[f"{point.label} {job.arch} {_name(config)}"] = result.version
                 for outcome, count in zip(result.outcomes, job.vcpus):
                     collect(table, job, point, config, line, count,
                             parse.parse(job.test, outcome.output), (job.accel, "wall"))
     return list(table.values()), versions
 
 
+def _name(config):
+    return "+".join(config) or "normal"
+
+
 def _boot_key(job, config):
-    return f"bench-{job.arch}-{config}-{job.test}-{sum(job.vcpus)}"
+    return f"bench-{job.arch}-{_name(config)}-{job.test}-{sum(job.vcpus)}"
 
 
 def _plan(job, configs):
     plan = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
     for config in configs:
         for point in job.points:
-            plan.append((f"build-{job.arch}-{config}-{bool(point.count)}",
-                         f"build {point.label} for {job.arch} ({config})",
-                         build.seconds(job.arch, config, point.count)))
+            plan.append((f"build-{job.arch}-{_name(config)}-{bool(point.count)}",
+                         f"build {point.label} for {job.arch} ({_name(config)})",
+                         build.seconds(job.arch, _name(config), point.count)))
     plan.append((f"selftests-{job.arch}", f"build the selftests for {job.arch}", 15))
     for config in configs:
-        for sample in range(1 if config == "lockstat" else job.samples):
+        for sample in range(1 if "lockstat" in config else job.samples):
             for point in job.points[::-1] if sample % 2 else job.points:
-                what = "lock counts" if config == "lockstat" else f"times, round {sample + 1}"
+                what = "lock counts" if "lockstat" in config else f"times, round {sample + 1}"
                 plan.append((_boot_key(job, config), f"{job.test} on {point.label} ({what})",
                              10 + 4 * sum(job.vcpus)))
     return plan
@@ -161,15 +167,15 @@ def _plan(job, configs):
 
 def _boot(job, kernel, initrd, line, point, config, note):
     entry = settings(job.test)
-    prefix = ["/tests/lockphase", "--"] if config == "lockstat" else []
-    limit = entry["timeout"] * (4 if config == "lockstat" else 1)
+    prefix = ["/tests/lockphase", "--"] if "lockstat" in config else []
+    limit = entry["timeout"] * (4 if "lockstat" in config else 1)
     commands = [(f"{job.test}-{count}", limit * (1 + count),
                  [*prefix, f"/tests/{job.test}", entry["vcpus"], str(count), *line])
                 for count in job.vcpus]
     machine = machines.Machine(job.arch, job.cpu, job.accel, max(job.vcpus) + 1,
                                entry.get("memory", 3072),
                                (*kernel_params(job.test, line), *job.params))
-    name = f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-{config}"
+    name = f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-{_name(config)}"
     result = guest.run(kernel, initrd, machine, commands, name, note)
     if result.splats:
         raise Fail(f"{point.label}: the kernel reported a mistake: {result.splats[0]} "
@@ -189,12 +195,12 @@ def collect(table, job, point, config, line, count, measures, origin):
     origin: (accel, clock).  A lockstat kernel's times and a normal kernel's counts are left out.
     """
     for measure in measures:
-        if (measure.unit == "s") == (config == "lockstat"):
+        if (measure.unit == "s") == ("lockstat" in config):
             continue
         key = (point.label, config, count, measure.metric, measure.iteration)
         entry = table.setdefault(key, {
             "series": job.series.name, "kernel": point.label, "arch": job.arch,
-            "accel": origin[0], "clock": origin[1], "cpu": job.cpu, "config": config,
+            "accel": origin[0], "clock": origin[1], "cpu": job.cpu if origin[0] == "tcg" else "host", "config": _name(config),
             "params": list(job.params), "test": job.test, "args": shlex.join(line),
             "vcpus": count, "iteration": measure.iteration, "metric": measure.metric,
             "unit": measure.unit, "samples": []})

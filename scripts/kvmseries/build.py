@@ -75,10 +75,14 @@ def _build(tree, arch, config, folder, note):
     env = toolchain.environment()
     allconfig = folder / "fragments.config"
     if not (folder / ".config").exists() or _read(allconfig) != config.text:
-        allconfig.write_text(config.text, encoding="utf-8")
+        # fragments.config is what .config was made from and found right with, so it comes last.
+        paths.remove(allconfig)
+        wish = allconfig.with_suffix(".new")
+        wish.write_text(config.text, encoding="utf-8")
         proc.run([*make, "allnoconfig"], "make allnoconfig", log=log,
-                 env={**env, "KCONFIG_ALLCONFIG": str(allconfig)})
+                 env={**env, "KCONFIG_ALLCONFIG": str(wish)})
         kconfig.check(config, _read(folder / ".config"))
+        wish.replace(allconfig)
     title = f"build {tree.point} for {arch} ({config.name})"
     target = "Image" if arch == "arm64" else "bzImage"
     if note:

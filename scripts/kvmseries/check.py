@@ -42,7 +42,7 @@ def clean(series):
     letter's count."""
     for patch in series.patches:
         text = patch.read_text(encoding="utf-8")
-        trailer = re.search(r"^(Signed-off-by|Reviewed-by|Tested-by):.*$", text, re.M)
+        trailer = exporting.TRAILER.search(text)
         if trailer:
             raise Fail(f"{patch.name} carries '{trailer[0]}': whoever submits adds it (git am -s)")
         if not catalog.subject(patch):

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import catalog, kconfig, paths
+from . import catalog, git, kconfig, paths
 from .errors import Fail, Usage
 from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, check_verb, deps_verb,
                     export_verb, list_verb, report_verb, soak_verb, test_verb)
@@ -91,8 +91,9 @@ def _add_measuring(verbs):
     _arch(parser)
     parser.add_argument("--vcpus", default="1,2,4", metavar="N,...", help="default: 1,2,4")
     parser.add_argument("--test", default="dirty_log_perf_test", help="see bench.yaml")
+    _configs(parser)
     parser.add_argument("--test-args", default="", metavar="ARGS",
-                        help="arguments that replace or extend the defaults of bench.yaml")
+                        help="(as --test-args='-i 3') arguments that replace or extend the defaults of bench.yaml")
     parser.add_argument("--only-args", action="store_true",
                         help="run with --test-args alone, without the defaults of bench.yaml")
     parser.add_argument("--kernels", default="base,series", metavar="K,...",
@@ -176,6 +177,7 @@ def main(arguments=None):
     """Run the command line `arguments` (default: sys.argv); returns the exit status."""
     try:
         arguments = list(sys.argv[1:] if arguments is None else arguments)
+        git.forget_environment()
         command = None
         if "--" in arguments:
             # argparse's own way to take the rest would take options that come before it, too.

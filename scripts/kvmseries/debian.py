@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 
 from . import paths, proc
 from .errors import Fail
@@ -15,14 +16,14 @@ from .progress import say
 
 # What each kind of work needs: Debian packages on top of git and make.
 GROUPS = {
-    "fetch": ["xz-utils", "patch"],
+    "fetch": ["xz-utils"],
     "build": ["gcc", "libc6-dev", "make", "flex", "bison", "bc", "ccache", "cpio", "rsync", "perl",
               "libelf-dev", "libssl-dev", "kmod"],
     "build-arm64": ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
-    "build-x86_64": [],
+    "build-x86_64": ["gcc-x86-64-linux-gnu", "libc6-dev-amd64-cross"],
     "boot-arm64": ["qemu-system-arm"],
     "boot-x86_64": ["qemu-system-x86", "seabios"],
-    "check": ["perl", "codespell"],
+    "check": ["perl"],
 }
 _SITE = re.compile(r"^https?://\S+$|^file:\S+$")
 
@@ -39,19 +40,24 @@ def install(*groups):
     if not lacking:
         return
     say(f"installing {' '.join(lacking)}")
-    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    # Where nobody sits at a terminal sudo must not wait for a password.
+    sudo = [] if os.geteuid() == 0 else ["sudo"] if sys.stdin and sys.stdin.isatty() \
+        else ["sudo", "-n"]
     if sudo and not shutil.which("sudo"):
         raise Fail(f"not root and no sudo: install these packages first: {' '.join(lacking)}")
-    env = {"DEBIAN_FRONTEND": "noninteractive"}
+    # As an argument: sudo drops the environment.
+    sudo += ["env", "DEBIAN_FRONTEND=noninteractive"]
     log = paths.out("logs", "apt-install.log")
     options = ["-o", "DPkg::Lock::Timeout=300", "-q"]
-    _, text = proc.run([*sudo, "apt-get", *options, "update"], "apt-get update", env=env, log=log,
-                       check=False)
+    # What an interrupted dpkg of before left; apt-get would refuse.
+    proc.run([*sudo, "dpkg", "--configure", "-a"], "dpkg", log=log, check=False, whole=True)
+    proc.run([*sudo, "apt-get", *options, "update"], "apt-get update", log=log, check=False,
+             whole=True)
     status, text = proc.run([*sudo, "apt-get", *options, "install", "-y", "--no-install-recommends",
-                             *lacking], "apt-get install", env=env, log=log, check=False)
+                             *lacking], "apt-get install", log=log, check=False, whole=True)
     if status:
-        raise Fail(f"cannot install {' '.join(lacking)}: {proc.reason(text)} (see {log}); "
-                   "install them by hand and repeat")
+        raise Fail(f"cannot install {' '.join(lacking)}: {proc.reason(text)} (see {log}); as root, "
+                   f"run `apt-get install {' '.join(lacking)}` and repeat")
 
 
 def _installed(name):
@@ -137,6 +143,8 @@ def fetch_pinned(package, version, suite, sha256):
     instead = "give your own kernel tree with --kernel (or KERNEL=/path)"
     status, text = proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"],
                             "apt-get update", env=env, check=False)
+    if status and re.search(r"404 +Not Found|does not have a Release file", text):
+        raise Fail(f"{package} {version} has left the mirrors ({suite} is gone): {instead}")
     if status:
         raise Fail(f"cannot fetch {package} {version}: no answer from the mirror "
                    f"({proc.reason(text)}), and it is not in the cache: connect to the network, "

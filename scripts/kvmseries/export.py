@@ -7,7 +7,7 @@ from . import catalog, paths, trees
 from .errors import Fail
 from .git import changes, git
 
-_TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):", re.I | re.M)
+TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
 
 
 def export(series, tree=None):
@@ -29,20 +29,20 @@ def export(series, tree=None):
         raise Fail(f"{tree} has no commits after its tag 'base': nothing to export")
     for commit in commits:
         message = git(tree, "log", "-1", "--format=%B", commit)
-        if _TRAILER.search(message):
-            raise Fail(f"'{message.splitlines()[0]}' carries {_TRAILER.search(message)[0]} "
+        if TRAILER.search(message):
+            raise Fail(f"'{message.splitlines()[0]}' carries '{TRAILER.search(message)[0]}': "
                        "whoever submits adds it (git am -s)")
     with paths.locked(f"export-{series.name}"), paths.whole(series.path.parent / ".export") as part:
         write_patches(tree, part, len(commits))
         letter = cover(series, tree, len(commits))
+        if letter:
+            (part / series.cover.name).write_text(letter, encoding="utf-8")
         names = sorted(new.name for new in part.glob("*.patch"))
         for name in names:
             (part / name).replace(series.path / name)
         for old in series.patches:
             if old.name not in names:
                 old.unlink()
-        if letter:
-            series.cover.write_text(letter, encoding="utf-8")
     paths.remove(series.path.parent / ".export")
     trees.forget(catalog.load(series.name), tree)
     return len(commits)

@@ -21,6 +21,13 @@ _OWN = {
 }
 
 
+def forget_environment():
+    """Drop what a git hook sets for the repository it runs in: the trees here are others."""
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX",
+                 "GIT_OBJECT_DIRECTORY"):
+        os.environ.pop(name, None)
+
+
 def git(tree, *arguments, check=True, own=False, plain=False, what=None):
     """Run git in the directory `tree`; returns what it printed (or (status, text) if not check).
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from . import image, machine as machines, paths, proc
 from .errors import Fail
+from .progress import say
 
 # Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
 BOOT_SILENCE = 120
@@ -74,7 +75,11 @@ def run(kernel, initrd, machine, commands, name, note=None, silence=SILENCE):
     Raises Fail if the guest panics, hangs or QEMU fails.  A command that fails does not.
     """
     machines.check(machine)
-    folder = paths.out("runs", name)
+    with paths.locked(f"run-{name}", say):
+        return _run(kernel, initrd, machine, commands, paths.out("runs", name), note, silence)
+
+
+def _run(kernel, initrd, machine, commands, folder, note, silence):
     paths.remove(folder)
     try:
         folder.mkdir(parents=True)
@@ -90,9 +95,17 @@ def run(kernel, initrd, machine, commands, name, note=None, silence=SILENCE):
     outcomes, done = parse_job(text)
     if not done:
         raise Fail(_death(folder, console, text))
+    error = re.search(r"^@@ error (.*)$", text, re.M)
+    if error:
+        raise Fail(f"the guest lacks what its tests need: {error[1]} (see {folder}/job.log)")
     paths.remove(archive)
     banner = re.search(r"Linux version (\S+)", console)
-    return Result(outcomes, splats(console), banner[1] if banner else "unknown", folder)
+    found = splats(console)
+    if not found:
+        # A kernel that is tainted has said why, in words that splats() may not know.
+        found = [f"tainted during {name}"
+                 for name in re.findall(r"^@@ taint (\S+) ", text, re.M)]
+    return Result(outcomes, found, banner[1] if banner else "unknown", folder)
 
 
 def _watch(line, folder, limits, total, note, silence):

@@ -22,8 +22,8 @@ def label(release=None):
 
 def run(job, name):
     """Run `job`'s test on this machine; `name` says which kernel it was booted with ("base",
-    "series", "upto:NAME").  Returns (runs, versions) as bench.run() does, times only: lock counts
-    are added if the kernel has /proc/lock_stat.
+    "series", "upto:NAME").  Returns (runs, versions) as bench.run() does: times, or lock counts
+    alone if the kernel has /proc/lock_stat.
 
     Results of several boots are put together by giving their files to `series report`.
     """
@@ -42,7 +42,7 @@ def run(job, name):
         for count in job.vcpus:
             with steps.step(f"here-{job.test}"):
                 output = _once(job, folder, counting, count, line)
-            bench.collect(table, job, point, "lockstat" if counting else "normal", line, count,
+            bench.collect(table, job, point, ("lockstat",) if counting else (), line, count,
                           parse.parse(job.test, output), ("here", "wall"))
     return list(table.values()), {f"{name} {job.arch} here": platform.release()}
 

@@ -23,7 +23,7 @@ TESTS = ROOT / "tools-testing-selftests-kvm"
 
 def out(*parts):
     """The path of `parts` under out/; the directory that holds it is made."""
-    path = Path(os.environ.get("SERIES_OUT") or ROOT / "out").joinpath(*parts)
+    path = Path(os.environ.get("SERIES_OUT") or ROOT / "out").absolute().joinpath(*parts)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -13,10 +13,11 @@ from .errors import Fail
 # The package of each program, for a message that says what to install.
 _PACKAGES = {
     "qemu-system-aarch64": "qemu-system-arm", "qemu-system-x86_64": "qemu-system-x86",
-    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "x86_64-linux-gnu-gcc": "gcc",
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
     "dpkg-deb": "dpkg",
 }
-_ERROR = re.compile(r"(error:|fatal:|undefined reference|No such file|cannot|\*\*\* )", re.I)
+_ERROR = re.compile(r"(does not look like|error:|fatal:|undefined reference|No such file|cannot|\*\*\* )", re.I)
 
 
 def need(program):
@@ -38,11 +39,12 @@ def reason(text):
     return lines[-1][:200] if lines else "it said nothing"
 
 
-def run(command, what, cwd=None, env=None, log=None, stdin=None, check=True):
+def run(command, what, cwd=None, env=None, log=None, stdin=None, check=True, whole=False):
     """Run `command` (a list) to its end; returns its standard output and error as text.
 
     what: names the work in a failure, as in "git am".  log: a path that gets the output instead
-    (it is still what is returned).  Raises Fail if the program is missing or, unless check is
+    (it is still what is returned).  whole: it must not be killed half-way (a package manager): an
+    interrupt waits for its end, and it keeps the terminal, where sudo may ask.  Raises Fail if the program is missing or, unless check is
     false, if it fails.  An interrupt ends the program's whole process group.
     """
     need(command[0])
@@ -50,13 +52,17 @@ def run(command, what, cwd=None, env=None, log=None, stdin=None, check=True):
     try:
         with open(log, "w+b") if log else contextlib.nullcontext() as file:
             process = subprocess.Popen(  # pylint: disable=consider-using-with
-                command, cwd=cwd, env=environment, start_new_session=True,
+                command, cwd=cwd, env=environment, start_new_session=not whole,
+                preexec_fn=_ignore_interrupts if whole else None,
                 stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
                 stdout=file or subprocess.PIPE, stderr=subprocess.STDOUT)
             try:
                 output, _ = process.communicate(stdin)
             except BaseException:
-                end(process)
+                if whole:
+                    process.wait()
+                else:
+                    end(process)
                 raise
             if file:
                 file.seek(0)
@@ -70,11 +76,13 @@ def run(command, what, cwd=None, env=None, log=None, stdin=None, check=True):
     return text if check else (process.returncode, text)
 
 
+def _ignore_interrupts():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def end(process):
     """Kill a process started by run() or the guest, and all that it started."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 

@@ -42,6 +42,9 @@ class Steps:
     turns out not to be needed just ends at once.
     """
 
+    # Whether a running clock is on the terminal: there is room for one, the outermost step's.
+    live = False
+
     def __init__(self, plan):
         self.left = list(plan)
         self.total = len(self.left)
@@ -59,9 +62,13 @@ class Steps:
         left = self._remaining()
         line = f"[{number}/{self.total}] {title}"
         begin = time.monotonic()
-        if console.is_terminal:
-            with console.status(f"{line} (about {clock(left)} left)") as status:
-                yield _Note(status, line, begin, left)
+        if console.is_terminal and not Steps.live:
+            Steps.live = True
+            try:
+                with console.status(f"{line} (about {clock(left)} left)") as status:
+                    yield _Note(status, line, begin, left)
+            finally:
+                Steps.live = False
         else:
             say(f"{line} (about {clock(left)} left)")
             yield _Note(None, line, begin, left)

@@ -12,6 +12,7 @@ from . import paths, proc, toolchain, trees
 from .progress import say
 
 SUBDIR = "tools/testing/selftests/kvm"
+LOCKPHASE = paths.TESTS / "guest" / "lockphase.c"
 
 
 def build(series, arch, kernel_tree=None):
@@ -22,8 +23,9 @@ def build(series, arch, kernel_tree=None):
     tree = trees.worktree(series, len(series.patches), kernel_tree)
     toolchain.install(arch)
     folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}")
-    wanted = hashlib.sha256(json.dumps([trees.head(tree.path), toolchain.version(arch)])
-                            .encode()).hexdigest()
+    wanted = hashlib.sha256(json.dumps(
+        [trees.head(tree.path), toolchain.version(arch),
+         LOCKPHASE.read_text(encoding="utf-8")]).encode()).hexdigest()
     with paths.locked(f"selftests-{folder.name}", say):
         if _stamp(folder) == wanted:
             return folder
@@ -49,9 +51,8 @@ def build(series, arch, kernel_tree=None):
 
 def _helper(arch, folder):
     """lockphase, which counts locks phase by phase, is a test program of ours."""
-    source = paths.TESTS / "guest" / "lockphase.c"
     proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
-              str(folder / "lockphase"), str(source)], "building lockphase")
+              str(folder / "lockphase"), str(LOCKPHASE)], "building lockphase")
 
 
 def _stamp(folder):

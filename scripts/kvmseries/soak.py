@@ -4,7 +4,7 @@ other, until the time is up.  What was run and found is kept in Documentation/re
 import json
 import time
 
-from . import bench, functional, paths
+from . import bench, functional, paths, results
 from .errors import Fail
 from .progress import clock, say
 
@@ -38,14 +38,22 @@ def run(series, hours):
             say(f"soak: {arch} {cpu} {'+'.join(configs)} {' '.join(params)} "
                 f"({clock(max(0, end - time.monotonic()))} left)")
             begin = time.monotonic()
-            verdicts, found, host = functional.run(series, arch, points, cpu, "tcg", configs, params)
+            try:
+                verdicts, found, host = functional.run(series, arch, points, cpu, "tcg", configs,
+                                                       params)
+            except Fail as error:
+                # A guest that panics or hangs is what this is here to find.
+                verdicts, found, host = [], [str(error)], results.host_info()
+                say(found[0])
             complaints += found
             done.append({"arch": arch, "cpu": cpu, "configs": configs, "params": params,
                          "seconds": round(time.monotonic() - begin),
                          "tests": len(verdicts), "complaints": found, "host": host})
-            path.write_text(json.dumps({"schema": 1, "series": series.name, "hours": hours,
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps({"schema": 1, "series": series.name, "hours": hours,
                                         "patches": series.patches_id(len(series.patches)),
                                         "rounds": done}, indent=1) + "\n", encoding="utf-8")
+            part.replace(path)
     if complaints:
         raise Fail(f"{len(complaints)} complaints in {len(done)} rounds, the first: "
                    f"{complaints[0]} (see {path})")

@@ -140,7 +140,7 @@ def test_nothing_is_installed_when_nothing_is_lacking(lacking, program):
 
 def test_an_install_that_fails_names_package_and_reason(lacking, program):
     program("apt-get", "echo 'E: Unable to locate package xz-utils'; exit 100\n")
-    with pytest.raises(Fail, match="cannot install xz-utils: E: Unable to locate.*by hand and repeat"):
+    with pytest.raises(Fail, match="cannot install xz-utils: E: Unable to locate.*as root, run"):
         debian.install("fetch")
 
 

@@ -169,7 +169,13 @@ def worktree(series, count, kernel=None, version=None):
                 return Tree(path, point, count, root.version)
         # From here on the tree is not what the stamp says, even if this fails or is interrupted.
         paths.remove(stamp)
-        _apply(series, root, path, point, count)
+        try:
+            _apply(series, root, path, point, count)
+        except Fail:
+            # What somebody may commit on top of what is there now is not to be thrown away.
+            if (path / ".git").exists():
+                stamp.write_text(f"- {head(path)}\n", encoding="utf-8")
+            raise
         stamp.write_text(f"{wanted} {head(path)}\n", encoding="utf-8")
     return Tree(path, point, count, root.version)
 
@@ -239,6 +245,11 @@ def _apply(series, root, path, point, count):
 
 def _add_worktree(repo, path, *how):
     paths.remove(path)
+    # A worktree that was killed while it was made stays locked, and so may its branch.
+    git(repo, "worktree", "unlock", str(path), check=False)
+    for folder in ("refs", "worktrees"):
+        for lock in (repo / ".git" / folder).rglob("*.lock"):
+            lock.unlink(missing_ok=True)
     git(repo, "worktree", "prune")
     git(repo, "worktree", "add", "-q", "--force", *how, str(path), "base")
 

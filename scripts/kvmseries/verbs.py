@@ -130,15 +130,22 @@ def bench_verb(options):
     if options.no_counts and options.no_times:
         raise Usage("--no-counts and --no-times leave nothing to measure")
     line = bench.arguments(options.test, options.arch, options.test_args, options.only_args)
+    for name in options.config:
+        if name in ("lockstat", "normal"):
+            raise Usage(f"--config {name}: bench builds the normal and the lockstat kernel itself")
     job = bench.Job(series, options.arch, options.test, tuple(line),
                     bench.vcpu_counts(options.vcpus), points,
-                    options.samples or entry["samples"], not options.no_counts,
+                    options.samples or entry["samples"], tuple(options.config),
+                    not options.no_counts,
                     not options.no_times, options.cpu, options.accel, tuple(options.param),
                     options.kernel)
     target = Path(options.json) if options.json else paths.out(
         "results", f"{series.name}-{options.arch}-{options.test}.json")
     _check_writable(target)
     if options.here is not None:
+        if options.param or options.config or options.no_counts or options.no_times:
+            raise Usage("--here runs on the kernel that is booted: no --param, --config, "
+                        "--no-counts or --no-times")
         label = options.here or here.label()
         bench.points(series, label)
         runs, versions = here.run(job, label)
@@ -147,7 +154,8 @@ def bench_verb(options):
         machines.check(machines.Machine(options.arch, options.cpu, options.accel))
         runs, versions = bench.run(job)
         machine = bench.host(job, versions)
-    machine["command"] = shlex.join(["scripts/series", *sys.argv[1:]])
+    machine["command"] = shlex.join(["scripts/series", *sys.argv[1:], *(
+        ["--kernel", options.kernel] if options.kernel and "--kernel" not in sys.argv else [])])
     results.save(target, machine, runs)
     report.print_table([results.load(target)], _stdout())
     say(f"results in {target}")

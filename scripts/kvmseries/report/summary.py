@@ -224,6 +224,14 @@ def without_vcpus(args):
     return " ".join(re.sub(r"(^|\s)-v\s*\d+(?=\s|$)", " ", args).split())
 
 
+def _description(result):
+    """A file's host; without its kernel where that is what was measured (bench --here)."""
+    host = dict(result["host"])
+    if result["runs"] and all(run["accel"] == "here" for run in result["runs"]):
+        host["kernel"] = None
+    return host
+
+
 def _compatible(one, two):
     """True if two host descriptions can be of one machine running the same software."""
     for key in ("machine", "cpu", "cpus", "os", "kernel"):
@@ -243,13 +251,13 @@ def cohorts(results):
     members, numbers = [], []
     for result in results:
         for number, hosts in enumerate(members):
-            if all(_compatible(result["host"], host) for host in hosts):
-                hosts.append(result["host"])
+            if all(_compatible(_description(result), host) for host in hosts):
+                hosts.append(_description(result))
                 numbers.append(number)
                 break
         else:
             numbers.append(len(members))
-            members.append([result["host"]])
+            members.append([_description(result)])
     return numbers
 
 

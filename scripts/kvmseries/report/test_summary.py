@@ -154,3 +154,15 @@ def test_only_tcg_wall_clock_is_emulated():
 def test_nothing():
     assert s.summarise([]) == []
     assert s.summarise([make_file()]) == []
+
+
+def test_kernels_booted_on_the_machine_itself_share_a_table():
+    run = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "here", "clock": "wall",
+           "cpu": "host", "config": "normal", "params": [], "test": "t", "args": "", "vcpus": 1,
+           "iteration": None, "metric": "populate_memory_time", "unit": "s", "samples": [1.0]}
+    files = [{"schema": 1, "host": {"machine": "aarch64", "kernel": f"5.10.262-{name}"},
+              "runs": [{**run, "kernel": name}]} for name in ("base", "series")]
+    assert len(s.summarise(files)) == 1
+    for file in files:
+        file["runs"][0]["accel"] = "kvm"
+    assert len(s.summarise(files)) == 2
