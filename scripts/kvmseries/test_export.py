@@ -86,7 +86,7 @@ def test_the_exported_tree_of_the_tool_is_up_to_date(mini, patches, mirror):
 def test_trailers_of_whoever_submits_are_refused(mini, patches, tree, trailer):
     before = contents(patches)
     git(tree, "commit", "-q", "--amend", "-m", f"Last\n\nText.\n\n{trailer}: X <x@example.org>")
-    with pytest.raises(Fail, match=f"'Last' carries {trailer}: whoever submits adds it"):
+    with pytest.raises(Fail, match=f"'Last' carries '{trailer}: .*': whoever submits adds it"):
         export.export(mini, tree)
     assert contents(patches) == before
 
