@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from kvmseries import catalog, paths, trees
+from kvmseries import catalog, git as git_module, paths, trees
 from kvmseries.conftest import (ARM, MMU, NO_NETWORK, SUBJECTS, below, edit, git, snapshot, write)
 from kvmseries.errors import Fail, Usage
 
@@ -399,3 +399,41 @@ def test_a_copy_of_a_patched_tree_is_refused(mini, kernel, tmp_path):
     with pytest.raises(Fail, match=f"{kernel} is patched already"):
         trees.copy(mini, tmp_path / "copy", 3, kernel)
     assert not (tmp_path / "copy").exists()
+
+
+def test_a_worktree_that_was_killed_while_it_was_made(mini, mirror):
+    root = trees.base(mini)
+    half = root.path.parent / "series"
+    git(root.path, "worktree", "add", "-q", "-B", "series", str(half), "base")
+    # What git leaves: the lock of a worktree that is being made, and that of its branch.
+    write(root.path / ".git/worktrees/series/locked", "initializing\n")
+    write(root.path / ".git/refs/heads/series.lock", "")
+    paths.remove(half)
+    assert subjects(trees.worktree(mini, 3).path) == list(SUBJECTS)
+
+
+def test_a_repository_in_the_environment_is_not_ours(mini, mirror, tmp_path, monkeypatch):
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    git(other, "commit", "-q", "--allow-empty", "-m", "theirs")
+    before = repository(other)
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    git_module.forget_environment()
+    trees.worktree(mini, 3)
+    assert repository(other) == before
+
+
+def test_what_is_committed_after_a_patch_failed_is_kept(mini, mirror, patches):
+    trees.worktree(mini, 3)
+    patch = mini.patches[1]
+    patch.write_text(patch.read_text(encoding="utf-8").replace("\n-", "\n-x", 3), encoding="utf-8")
+    with pytest.raises(Fail):
+        trees.worktree(catalog.load("mini"), 3)
+    own = paths.out(BASE).parent / "series"
+    write(own / "virt/new.c", "mine\n")
+    git(own, "add", "-f", "virt/new.c")
+    git(own, "commit", "-q", "-m", "Mine")
+    with pytest.raises(Fail, match="has commits that are not in patches/"):
+        trees.worktree(catalog.load("mini"), 3)
+    assert (own / "virt/new.c").exists()

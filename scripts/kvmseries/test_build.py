@@ -1,0 +1,57 @@
+"""Building: what went into a kernel is what its stamp says."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kvmseries import build, kconfig
+from kvmseries.errors import Fail
+
+
+@pytest.fixture(name="kernel")
+def _kernel(tmp_path, monkeypatch):
+    """A tree and a make that writes the .config that `dotconfig` holds; returns (build, calls)."""
+    calls, dotconfig = [], {"text": ""}
+    folder = tmp_path / "tree/build-arm64-normal"
+    folder.parent.mkdir()
+
+    def run(command, *_, **__):
+        calls.append(command[-1])
+        if command[-1] == "allnoconfig":
+            (folder / ".config").write_text(dotconfig["text"], encoding="utf-8")
+        else:
+            for name in ("arch/arm64/boot/Image", "include/config/kernel.release"):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text("5.10.262-series\n", encoding="utf-8")
+        return ""
+
+    monkeypatch.setattr(build.proc, "run", run)
+    monkeypatch.setattr(build.trees, "head", lambda _: "commit")
+    monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 12")
+    tree = SimpleNamespace(path=folder.parent, point="series", count=3)
+    config = kconfig.Config((), "CONFIG_KVM=y\n", {"CONFIG_KVM": "y"}, ())
+    return (lambda: build._build(tree, "arm64", config, folder, print)), calls, dotconfig
+
+
+def test_a_config_that_is_not_taken_is_refused_every_time(kernel):
+    make, calls, _ = kernel
+    for _ in range(2):
+        with pytest.raises(Fail, match="does not take CONFIG_KVM=y"):
+            make()
+    assert "Image" not in calls
+
+
+def test_a_kernel_is_built_once(kernel):
+    make, calls, dotconfig = kernel
+    dotconfig["text"] = "CONFIG_KVM=y\n"
+    assert make() == make() == "5.10.262-series"
+    assert calls == ["allnoconfig", "Image"]
+
+
+def test_a_build_that_broke_off_is_taken_up_again(kernel, tmp_path):
+    make, calls, dotconfig = kernel
+    dotconfig["text"] = "CONFIG_KVM=y\n"
+    make()
+    (tmp_path / "tree/build-arm64-normal/series.json").unlink()
+    make()
+    assert calls == ["allnoconfig", "Image", "Image"]
