@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import (bench, build, catalog, check, debian, export, functional, guest, here, image,
-               machine as machines, paths, progress, report, results, selftests, soak, trees)
+               machine as machines, paths, progress, report, results, selftests, soak, toolchain, trees)
 from .errors import Fail, Usage
 from .progress import say
 
@@ -37,7 +37,8 @@ def list_verb(_options):
 
 def deps_verb(_options):
     """scripts/series deps"""
-    debian.install(*debian.GROUPS)
+    native = [f"build-{arch}" for arch in catalog.ARCHES if not toolchain.prefix(arch)]
+    debian.install(*(group for group in debian.GROUPS if group not in native))
     say("everything is installed")
 
 
