@@ -77,5 +77,6 @@ def _hunk(patch, name, line):
             current = text[len("--- a/"):]
         match = re.match(r"@@ -(\d+)(,\d+)? \+\d+(,\d+)? @@ ?(.*)", text)
         if match and current == name and match[1] == line:
-            return f"hunk {text.split(' @@')[0]} @@ of {name}" + (f" ({match[4]})" if match[4] else "")
+            where = f" ({match[4]})" if match[4] else ""
+            return f"hunk {text.split(' @@')[0]} @@ of {name}{where}"
     return f"{name}:{line}"

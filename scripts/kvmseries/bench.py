@@ -200,7 +200,8 @@ def collect(table, job, point, config, line, count, measures, origin):
         key = (point.label, config, count, measure.metric, measure.iteration)
         entry = table.setdefault(key, {
             "series": job.series.name, "kernel": point.label, "arch": job.arch,
-            "accel": origin[0], "clock": origin[1], "cpu": job.cpu if origin[0] == "tcg" else "host", "config": _name(config),
+            "accel": origin[0], "clock": origin[1],
+            "cpu": job.cpu if origin[0] == "tcg" else "host", "config": _name(config),
             "params": list(job.params), "test": job.test, "args": shlex.join(line),
             "vcpus": count, "iteration": measure.iteration, "metric": measure.metric,
             "unit": measure.unit, "samples": []})

@@ -53,7 +53,8 @@ def clean(series):
                        f"{len(series.patches)} patches")
     if not series.cover.exists():
         raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
-    count = re.search(r"^Subject: \[PATCH 0+/(\d+)\]", series.cover.read_text(encoding="utf-8"), re.M)
+    letter = series.cover.read_text(encoding="utf-8")
+    count = re.search(r"^Subject: \[PATCH 0+/(\d+)\]", letter, re.M)
     if not count or int(count[1]) != len(series.patches):
         raise Fail(f"{series.cover.name} is not for {len(series.patches)} patches: run "
                    f"`scripts/series export {series.name}`")

@@ -93,7 +93,8 @@ def _add_measuring(verbs):
     parser.add_argument("--test", default="dirty_log_perf_test", help="see bench.yaml")
     _configs(parser)
     parser.add_argument("--test-args", default="", metavar="ARGS",
-                        help="(as --test-args='-i 3') arguments that replace or extend the defaults of bench.yaml")
+                        help="(as --test-args='-i 3') arguments that replace or extend the "
+                        "defaults of bench.yaml")
     parser.add_argument("--only-args", action="store_true",
                         help="run with --test-args alone, without the defaults of bench.yaml")
     parser.add_argument("--kernels", default="base,series", metavar="K,...",

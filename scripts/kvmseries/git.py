@@ -7,7 +7,8 @@ from . import proc
 _CONFIG = {
     "am.threeWay": "false", "commit.gpgSign": "false", "core.hooksPath": "/dev/null",
     "core.autocrlf": "false", "core.safecrlf": "false", "gc.auto": "0",
-    "advice.detachedHead": "false", "diff.noprefix": "false", "diff.mnemonicPrefix": "false", "diff.algorithm": "myers",
+    "advice.detachedHead": "false", "diff.noprefix": "false", "diff.mnemonicPrefix": "false",
+    "diff.algorithm": "myers",
     "diff.renames": "true", "diff.orderFile": "/dev/null", "format.signOff": "false",
     "safe.directory": "*",
     "init.defaultBranch": "main", "core.excludesFile": "/dev/null",
@@ -35,7 +36,8 @@ def git(tree, *arguments, check=True, own=False, plain=False, what=None):
     """
     # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
     # Without optional locks `git status` leaves the index of the user's tree as it is.
-    env = {"GIT_CONFIG_COUNT": str(len(_CONFIG)), "GIT_OPTIONAL_LOCKS": "0", **(_OWN if own else {})}
+    env = {"GIT_CONFIG_COUNT": str(len(_CONFIG)), "GIT_OPTIONAL_LOCKS": "0",
+           **(_OWN if own else {})}
     if plain:
         env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
     for number, (key, value) in enumerate(_CONFIG.items()):

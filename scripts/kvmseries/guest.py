@@ -151,7 +151,8 @@ def _death(folder, console, text):
         return f"the guest's kernel panicked{during}: {panic[-1]} (see {folder}/console.log)"
     if "Linux version" not in console and "Booting" not in console:
         return f"QEMU failed: {proc.reason(console)} (see {folder}/qemu.sh)"
-    return f"the guest ended before its job{during}; it last printed: {_last(folder)} (see {folder})"
+    return (f"the guest ended before its job{during}; it last printed: {_last(folder)} "
+            f"(see {folder})")
 
 
 def _last(folder):
