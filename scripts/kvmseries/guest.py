@@ -57,8 +57,14 @@ def parse_job(text):
         if not begin:
             raise Fail(f"the job's output ends '{name}', which never began")
         outcomes.append(Outcome(name, int(match[2]), float(match[3]),
-                                text[begin[-1].end() + 1:match.start()].rstrip("\n") + "\n"))
+                                _lines(text[begin[-1].end() + 1:match.start()])))
     return outcomes, bool(re.search(r"^@@ done$", text, re.M))
+
+
+def _lines(text):
+    """`text` without what job.sh puts before its own line."""
+    text = text.rstrip("\n")
+    return f"{text}\n" if text else ""
 
 
 def splats(console):

@@ -65,7 +65,11 @@ def whole(path):
     try:
         parents = [parent for parent in path.parents if not parent.exists()]
         remove(part)
-        part.mkdir(parents=True)
+        try:
+            part.mkdir(parents=True)
+        except FileNotFoundError:
+            # Not for want of parents: /proc and the like let nobody make anything.
+            raise Fail(f"no directory can be made in {path.parent}: name another") from None
         yield part
         remove(path)
         part.rename(path)

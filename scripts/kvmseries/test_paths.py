@@ -158,3 +158,9 @@ def test_a_lock_is_free_again_after_a_failure():
     said = []
     with paths.locked("a/b", said.append):
         assert not said
+
+
+def test_a_place_where_nothing_can_be_made_is_named():
+    with pytest.raises(Fail, match="no directory can be made in /proc: name another"):
+        with paths.whole("/proc/tree"):
+            pass

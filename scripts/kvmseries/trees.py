@@ -283,7 +283,8 @@ def copy(series, destination, count, kernel=None, version=None, signoff=False):
     if signoff:
         am.check_identity(root.path)
     with paths.whole(destination) as part:
-        git(part, "clone", "-q", "--local", str(root.path), ".", what="git clone")
+        # Without --local, which refuses to copy where it cannot link: another file system.
+        git(part, "clone", "-q", str(root.path), ".", what="git clone")
         git(part, "remote", "remove", "origin")
         git(part, "checkout", "-q", "-b", f"kvm-{series.name}", "base")
         am.apply(part, series.patches[:count], signoff=signoff, where=kernel or f"linux {root.version}",
