@@ -16,7 +16,8 @@ PAGES = 256
 
 
 @pytest.mark.boot
-@pytest.mark.parametrize("name,arch,cpu,configs", CASES)
+@pytest.mark.parametrize("name,arch,cpu,configs", CASES,
+                         ids=["-".join([*case[:3], *case[3]]) for case in CASES])
 def test_selftests_pass_wherever_they_pass_on_base(name, arch, cpu, configs):
     series = catalog.load(name)
     verdicts, complaints, _ = functional.run(series, arch, bench.points(series, "base,series"), cpu,
