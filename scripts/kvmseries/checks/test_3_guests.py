@@ -31,10 +31,11 @@ def test_selftests_pass_wherever_they_pass_on_base(name, arch, cpu, configs):
 def _counts():
     """Lock counts of base, of the series, and of the series without its fast path."""
     series = catalog.load("v5.10")
-    job = bench.Job(series, "arm64", "dirty_log_perf_test",
-                    tuple(bench.arguments("dirty_log_perf_test", "arm64", "")), (1, 4),
-                    bench.points(series, "base,upto:rwlock,series"), 1, True, False, "max", "tcg",
-                    (), KERNEL)
+    job = bench.Job(
+        series=series, arch="arm64", test="dirty_log_perf_test",
+        line=tuple(bench.arguments("dirty_log_perf_test", "arm64", "")), vcpus=(1, 4),
+        points=bench.points(series, "base,upto:rwlock,series"), samples=1, configs=(), counts=True,
+        times=False, cpu="max", accel="tcg", params=(), kernel=KERNEL)
     runs, _ = bench.run(job)
     return runs
 
