@@ -26,7 +26,7 @@ class Job:
 
     series: object           # catalog.Series
     arch: str
-    test: str
+    test: str                # a key of bench.yaml
     line: tuple              # the test's arguments but the number of vCPUs
     vcpus: tuple
     points: tuple            # of Point

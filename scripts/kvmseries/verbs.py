@@ -134,12 +134,12 @@ def bench_verb(options):
     for name in options.config:
         if name in ("lockstat", "normal"):
             raise Usage(f"--config {name}: bench builds the normal and the lockstat kernel itself")
-    job = bench.Job(series, options.arch, options.test, tuple(line),
-                    bench.vcpu_counts(options.vcpus), points,
-                    options.samples or entry["samples"], tuple(options.config),
-                    not options.no_counts,
-                    not options.no_times, options.cpu, options.accel, tuple(options.param),
-                    options.kernel)
+    job = bench.Job(
+        series=series, arch=options.arch, test=options.test, line=tuple(line),
+        vcpus=bench.vcpu_counts(options.vcpus), points=points,
+        samples=options.samples or entry["samples"], configs=tuple(options.config),
+        counts=not options.no_counts, times=not options.no_times, cpu=options.cpu,
+        accel=options.accel, params=tuple(options.param), kernel=options.kernel)
     target = Path(options.json) if options.json else paths.out(
         "results", f"{series.name}-{options.arch}-{options.test}.json")
     _check_writable(target)
