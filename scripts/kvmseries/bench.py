@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from . import (build, guest, image, machine as machines, parse, paths, progress, results, selftests,
-               toolchain, trees)
+from . import (build, guest, image, kconfig, machine as machines, parse, paths, progress, results,
+               selftests, toolchain, trees)
 from .errors import Fail, Usage
 
 
@@ -120,7 +120,7 @@ def run(job):
             trees.worktree(job.series, point.count, job.kernel)
     for config in configs:
         for point in job.points:
-            with steps.step(f"build-{job.arch}-{_name(config)}-{bool(point.count)}") as note:
+            with steps.step(f"build-{job.arch}-{kconfig.name(config)}-{bool(point.count)}") as note:
                 kernels[point, config] = build.kernel(job.series, point.count, job.arch, config,
                                                       job.kernel, note)
     with steps.step(f"selftests-{job.arch}"):
@@ -133,28 +133,24 @@ def run(job):
             for point in job.points[::-1] if sample % 2 else job.points:
                 with steps.step(_boot_key(job, config)) as note:
                     result = _boot(job, kernels[point, config], initrd, line, point, config, note)
-                versions[f"{point.label} {job.arch} {_name(config)}"] = result.version
+                versions[f"{point.label} {job.arch} {kconfig.name(config)}"] = result.version
                 for outcome, count in zip(result.outcomes, job.vcpus):
                     collect(table, job, point, config, line, count,
                             parse.parse(job.test, outcome.output), (job.accel, "wall"))
     return list(table.values()), versions
 
 
-def _name(config):
-    return "+".join(config) or "normal"
-
-
 def _boot_key(job, config):
-    return f"bench-{job.arch}-{_name(config)}-{job.test}-{sum(job.vcpus)}"
+    return f"bench-{job.arch}-{kconfig.name(config)}-{job.test}-{sum(job.vcpus)}"
 
 
 def _plan(job, configs):
     plan = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
     for config in configs:
         for point in job.points:
-            plan.append((f"build-{job.arch}-{_name(config)}-{bool(point.count)}",
-                         f"build {point.label} for {job.arch} ({_name(config)})",
-                         build.seconds(job.arch, _name(config), point.count)))
+            plan.append((f"build-{job.arch}-{kconfig.name(config)}-{bool(point.count)}",
+                         f"build {point.label} for {job.arch} ({kconfig.name(config)})",
+                         build.seconds(job.arch, kconfig.name(config), point.count)))
     plan.append((f"selftests-{job.arch}", f"build the selftests for {job.arch}", 15))
     for config in configs:
         for sample in range(1 if "lockstat" in config else job.samples):
@@ -175,7 +171,8 @@ def _boot(job, kernel, initrd, line, point, config, note):
     machine = machines.Machine(job.arch, job.cpu, job.accel, max(job.vcpus) + 1,
                                entry.get("memory", 3072),
                                (*kernel_params(job.test, line), *job.params))
-    name = f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-{_name(config)}"
+    name = (f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-"
+            f"{kconfig.name(config)}")
     result = guest.run(kernel, initrd, machine, commands, name, note)
     if result.splats:
         raise Fail(f"{point.label}: the kernel reported a mistake: {result.splats[0]} "
@@ -201,7 +198,7 @@ def collect(table, job, point, config, line, count, measures, origin):
         entry = table.setdefault(key, {
             "series": job.series.name, "kernel": point.label, "arch": job.arch,
             "accel": origin[0], "clock": origin[1],
-            "cpu": job.cpu if origin[0] == "tcg" else "host", "config": _name(config),
+            "cpu": job.cpu if origin[0] == "tcg" else "host", "config": kconfig.name(config),
             "params": list(job.params), "test": job.test, "args": shlex.join(line),
             "vcpus": count, "iteration": measure.iteration, "metric": measure.metric,
             "unit": measure.unit, "samples": []})

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 import yaml
 from rich.table import Table
 
-from . import (build, guest, image, machine as machines, paths, progress, results, selftests,
-               toolchain)
+from . import (build, guest, image, kconfig, machine as machines, paths, progress, results,
+               selftests, toolchain)
 from .errors import Fail
 
 # kselftest's exit statuses; 124 is job.sh's for a test whose time was up.
@@ -54,7 +54,7 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
 
     complaints: lines about what is not as it must be, also of the kernels' own reports.
     """
-    config = "+".join(configs) or "normal"
+    config = kconfig.name(configs)
     keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
     steps = progress.Steps([("prepare", f"kernels and selftests for {arch} ({config})", 240)]
                            + [(key, f"selftests on {point.label} ({arch}, {cpu}, {config})", 150)

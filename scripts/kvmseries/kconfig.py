@@ -16,6 +16,11 @@ _SET = re.compile(r"^(CONFIG_\w+)=(\S+|\"[^\"]*\")(?:\s+#\s*(since|before|only)\
 _UNSET = re.compile(r"^# (CONFIG_\w+) is not set$")
 
 
+def name(names):
+    """The name of the configuration with the overlays `names`."""
+    return "+".join(names) or "normal"
+
+
 @dataclass(frozen=True)
 class Config:
     """The fragments of one configuration, read."""
@@ -28,7 +33,7 @@ class Config:
     @property
     def name(self):
         """"normal", "lockstat", "debug+64k": names directories, and is a run's "config"."""
-        return "+".join(self.names) or "normal"
+        return name(self.names)
 
 
 def overlays():

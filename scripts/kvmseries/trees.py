@@ -192,12 +192,17 @@ def walk(series, counts, kernel=None):
     path = full.path.parent / "walk"
     with paths.locked(f"walk-{path.parent.name}", say):
         for count in counts:
-            try:
-                git(path, "checkout", "-q", "-f", "--detach", commits[count])
-            except Fail:
-                _add_worktree(full.path, path, "--detach")
-                git(path, "checkout", "-q", "-f", "--detach", commits[count])
+            _stand_at(path, commits[count])
             yield Tree(path, f"patch-{count}", count, full.version)
+
+
+def _stand_at(path, commit):
+    """Have the worktree `path` of the tool's own at `commit`, whatever was left of it."""
+    try:
+        git(path, "checkout", "-q", "-f", "--detach", commit)
+    except Fail:
+        _add_worktree(path.parent / "base", path, "--detach")
+        git(path, "checkout", "-q", "-f", "--detach", commit)
 
 
 def planted(series, patch, kernel=None):
@@ -205,11 +210,7 @@ def planted(series, patch, kernel=None):
     full = worktree(series, len(series.patches), kernel)
     path = full.path.parent / "planted"
     with paths.locked(f"planted-{path.parent.name}", say):
-        try:
-            git(path, "checkout", "-q", "-f", "--detach", head(full.path))
-        except Fail:
-            _add_worktree(full.path, path, "--detach")
-            git(path, "checkout", "-q", "-f", "--detach", head(full.path))
+        _stand_at(path, head(full.path))
         git(path, "apply", "--index", str(patch), what=f"git apply {patch.name}")
         git(path, "commit", "-q", "-m", f"Planted bug: {patch.stem}", own=True)
     return Tree(path, "planted", full.count, full.version)

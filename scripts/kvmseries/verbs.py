@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from . import (bench, build, catalog, check, debian, export, functional, guest, here, image,
-               machine as machines, paths, progress, report, results, selftests, soak, toolchain, trees)
+               kconfig, machine as machines, paths, progress, report, results, selftests, soak,
+               toolchain, trees)
 from .errors import Fail, Usage
 from .progress import say
 
@@ -170,7 +171,7 @@ def test_verb(options):
         options.series, options.arch, points, options.cpu, options.accel, options.config,
         options.param, options.kernel)
     _print(functional.table(verdicts, [point.label for point in points]))
-    config = "+".join(options.config) or "normal"
+    config = kconfig.name(options.config)
     target = paths.out("results",
                        f"{options.series.name}-{options.arch}-tests-{options.cpu}-{config}.json")
     functional.save(target, machine, verdicts, {
