@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import yaml
 
-from . import (build, guest, image, kconfig, machine as machines, parse, paths, progress, results,
-               selftests, toolchain, trees)
+from . import (benchargs, build, catalog, guest, image, kconfig, machine as machines, parse, paths,
+               progress, results, selftests, toolchain, trees, vtime)
 from .errors import Fail, Usage
 
 
 @dataclass(frozen=True)
 class Point:
-    """A kernel to measure: "base", "series" or "upto:NAME", and its number of patches."""
+    """A kernel to measure: "base", "series", "upto:NAME", or another series' "NAME:base"."""
 
     label: str
-    count: int
+    count: int               # of patches
+    series: object           # catalog.Series
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,10 @@ class Job:
     accel: str
     params: tuple
     kernel: object           # the user's tree, or None
+    clock: str = "wall"
+    models: tuple = (vtime.NOMINAL,)    # of the virtual clock; see vtime.py
+    slice_ns: int = 500      # of the virtual clock
+    extra: tuple = ()        # (test_args, whether they are all): for the other series' own defaults
 
 
 def settings(test):
@@ -50,17 +55,20 @@ def settings(test):
 
 
 def points(series, text):
-    """Points from "base,series,upto:fast-path"."""
+    """Points from "base,series,upto:fast-path,v7.3:base"."""
     found = []
     for label in text.split(","):
         if label == "base":
-            found.append(Point(label, 0))
+            found.append(Point(label, 0, series))
         elif label == "series":
-            found.append(Point(label, len(series.patches)))
+            found.append(Point(label, len(series.patches), series))
         elif label.startswith("upto:"):
-            found.append(Point(label, series.upto(label[len("upto:"):])))
+            found.append(Point(label, series.upto(label[len("upto:"):]), series))
+        elif label.endswith(":base"):
+            found.append(Point(label, 0, catalog.load(label[:-len(":base")])))
         else:
-            raise Usage(f"unknown kernel '{label}': --kernels takes base, series and upto:STEP")
+            raise Usage(f"unknown kernel '{label}': --kernels takes base, series, upto:STEP and "
+                        "OTHER:base, the base of another series")
     if len({point.label for point in found}) != len(found):
         raise Usage(f"--kernels {text} names a kernel twice")
     return tuple(found)
@@ -79,9 +87,18 @@ def vcpu_counts(text):
     return counts
 
 
-def arguments(test, arch, extra, alone=False):
-    """The test's arguments but the number of vCPUs: the defaults with `extra` (text) over them, or
-    `extra` alone."""
+def case(test, name):
+    """The --test-args of the case `name` of bench.yaml, "" for none."""
+    known = settings(test).get("cases", {})
+    if name and name not in known:
+        raise Usage(f"unknown case '{name}': {test} has {', '.join(known) or 'none'}")
+    return known[name] if name else ""
+
+
+def arguments(test, arch, extra, kernel, alone=False):
+    """The test's arguments but the number of vCPUs: the defaults for selftests of `kernel`
+    ("5.10.262") with `extra` (text) over them, or `extra` alone.  An option of `extra` with a minus sign
+    behind it, "-g-", takes the default away."""
     entry = settings(test)
     try:
         words = shlex.split(extra or "")
@@ -91,9 +108,11 @@ def arguments(test, arch, extra, alone=False):
     if any(word.startswith(entry["vcpus"]) for word in words):
         raise Usage(f"--test-args: the number of vCPUs comes from --vcpus, not from "
                     f"{entry['vcpus']}")
+    less = [word[:-1] for word in words if re.fullmatch(r"-\w-", word)]
+    words = [word for word in words if not re.fullmatch(r"-\w-", word)]
     line = []
-    for option, value in ({} if alone else entry["args"].get(arch, {})).items():
-        if option not in words:
+    for option, value in ({} if alone else benchargs.defaults(test, arch, kernel)).items():
+        if option not in words and option not in less:
             line += [option] if value is None else [option, str(value)]
     return line + words
 
@@ -107,72 +126,142 @@ def kernel_params(test, line):
     return found
 
 
+# Rounds of a virtual clock differ in the length of its slice: a figure that depends on it is wrong.
+_SLICES = (1, 0.8, 1.25)
+# Times that must repeat, and by how much two rounds may differ: (alone, contended, seconds).
+STEADY = ("dirty_memory_time", "populate_memory_time")
+_REPEATS = (0.02, 0.05, 2e-5)
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One boot of each kernel."""
+
+    config: tuple
+    model: str
+    number: int
+
+    @property
+    def counts(self):
+        """Whether it is for lock counts."""
+        return "lockstat" in self.config
+
+
+def rounds(job):
+    """The _Rounds of `job`, in order."""
+    found = [_Round((*job.configs, "lockstat"), vtime.NOMINAL, 0)] if job.counts else []
+    for model in job.models if job.times else ():
+        found += [_Round(job.configs, model, number)
+                  for number in range(job.samples if model == vtime.NOMINAL else 1)]
+    return found
+
+
 def run(job):
     """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions)."""
-    line = list(job.line)
-    configs = ([(*job.configs, "lockstat")] if job.counts else []) \
-        + ([job.configs] if job.times else [])
-    steps = progress.Steps(_plan(job, configs))
-    kernels = {}
+    steps = progress.Steps(_plan(job))
+    kernels, programs = {}, {}
     with steps.step("fetch-apply"):
-        trees.base(job.series, job.kernel)
         for point in job.points:
-            trees.worktree(job.series, point.count, job.kernel)
-    for config in configs:
+            trees.base(point.series, _tree(job, point))
+            trees.worktree(point.series, point.count, _tree(job, point))
+    for config in dict.fromkeys(entry.config for entry in rounds(job)):
         for point in job.points:
-            with steps.step(f"build-{job.arch}-{kconfig.name(config)}-{bool(point.count)}") as note:
-                kernels[point, config] = build.kernel(job.series, point.count, job.arch, config,
-                                                      job.kernel, note)
+            with steps.step(_build_key(job, point, config)) as note:
+                kernels[point.label, config] = build.kernel(point.series, point.count, job.arch, config,
+                                                      _tree(job, point), note)
     with steps.step(f"selftests-{job.arch}"):
-        tests = selftests.build(job.series, job.arch, job.kernel)
-        initrd = image.base(job.arch, tests)
+        for point in job.points:
+            if point.series.name not in programs:
+                tests = selftests.build(point.series, job.arch, _tree(job, point))
+                programs[point.series.name] = image.base(job.arch, tests)
     table, versions = {}, {}
-    for config in configs:
-        for sample in range(1 if "lockstat" in config else job.samples):
-            # Every other round the other way round: what drifts hits both alike.
-            for point in job.points[::-1] if sample % 2 else job.points:
-                with steps.step(_boot_key(job, config)) as note:
-                    result = _boot(job, kernels[point, config], initrd, line, point, config, note)
-                versions[f"{point.label} {job.arch} {kconfig.name(config)}"] = result.version
-                for outcome, count in zip(result.outcomes, job.vcpus):
-                    collect(table, job, point, config, line, count,
-                            parse.parse(job.test, outcome.output), (job.accel, "wall"))
-    return list(table.values()), versions
+    for entry in rounds(job):
+        # Every other round the other way round: what drifts hits both alike.
+        for point in job.points[::-1] if entry.number % 2 else job.points:
+            with steps.step(_boot_key(job, entry.config)) as note:
+                result, counted = _boot(job, kernels[point.label, entry.config],
+                                        programs[point.series.name], point, entry, note)
+            versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = result.version
+            for outcome, count in zip(result.outcomes, job.vcpus):
+                measures = parse.parse(job.test, outcome.output)
+                if counted and not entry.number:
+                    measures += vtime.measures(counted[outcome.name])
+                collect(table, job, point, entry.config, list(job.line), count, measures,
+                        (job.accel, job.clock, entry.model if job.clock == "virtual" else ""))
+    runs = list(table.values())
+    if job.clock == "virtual":
+        steady(runs)
+    return runs, versions
+
+
+def steady(runs):
+    """Raise Fail if two rounds of a virtual clock differ: then no figure of it is to be trusted."""
+    for entry in runs:
+        if entry["metric"] in STEADY and entry["model"] == vtime.NOMINAL:
+            low, high = min(entry["samples"]), max(entry["samples"])
+            allowed = low * _REPEATS[entry["vcpus"] > 1] + _REPEATS[2]
+            if high - low > allowed:
+                raise Fail(f"virtual time does not repeat: {entry['metric']} of {entry['kernel']} with "
+                           f"{entry['vcpus']} vCPUs is {low:.6f} s to {high:.6f} s; try --slice "
+                           "250, and report it")
+
+
+def _tree(job, point):
+    """The user's own tree, which stands for the base of `job`'s series alone."""
+    return job.kernel if point.series.name == job.series.name else None
 
 
 def _boot_key(job, config):
-    return f"bench-{job.arch}-{kconfig.name(config)}-{job.test}-{sum(job.vcpus)}"
+    return (f"bench-{job.arch}-{kconfig.name(config)}-{job.clock}-{job.test}-{sum(job.vcpus)}")
 
 
-def _plan(job, configs):
+def _build_key(job, point, config):
+    return f"build-{job.arch}-{kconfig.name(config)}-{point.series.name}-{bool(point.count)}"
+
+
+def _plan(job):
     plan = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
-    for config in configs:
+    for config in dict.fromkeys(entry.config for entry in rounds(job)):
         for point in job.points:
-            plan.append((f"build-{job.arch}-{kconfig.name(config)}-{bool(point.count)}",
+            plan.append((_build_key(job, point, config),
                          f"build {point.label} for {job.arch} ({kconfig.name(config)})",
                          build.seconds(job.arch, kconfig.name(config), point.count)))
     plan.append((f"selftests-{job.arch}", f"build the selftests for {job.arch}", 15))
-    for config in configs:
-        for sample in range(1 if "lockstat" in config else job.samples):
-            for point in job.points[::-1] if sample % 2 else job.points:
-                what = "lock counts" if "lockstat" in config else f"times, round {sample + 1}"
-                plan.append((_boot_key(job, config), f"{job.test} on {point.label} ({what})",
-                             10 + 4 * sum(job.vcpus)))
+    for entry in rounds(job):
+        for point in job.points[::-1] if entry.number % 2 else job.points:
+            what = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
+            if entry.model != vtime.NOMINAL:
+                what = f"times, {entry.model}"
+            plan.append((_boot_key(job, entry.config),
+                         f"{job.test} on {point.label} ({what})", _seconds(job)))
     return plan
 
 
-def _boot(job, kernel, initrd, line, point, config, note):
-    entry = settings(job.test)
-    prefix = ["/tests/lockphase", "--"] if "lockstat" in config else []
-    limit = entry["timeout"] * (4 if "lockstat" in config else 1)
+def _seconds(job):
+    """Estimate for a boot.  In virtual time contended CPUs cost more than their share."""
+    if job.clock == "virtual":
+        return 3 + sum(0.4 * count + 0.012 * count ** 2 for count in job.vcpus)
+    return 10 + 4 * sum(job.vcpus)
+
+
+def _boot(job, kernel, initrd, point, entry, note):
+    """(guest.Result, counters by command or None)"""
+    setting = settings(job.test)
+    line = list(job.line)
+    if point.series.name != job.series.name:
+        line = arguments(job.test, job.arch, job.extra[0], point.series.kernel, job.extra[1])
+    prefix = ["/tests/lockphase", "--"] if entry.counts else []
+    limit = setting["timeout"] * (4 if entry.counts else 1)
     commands = [(f"{job.test}-{count}", limit * (1 + count),
-                 [*prefix, f"/tests/{job.test}", entry["vcpus"], str(count), *line])
+                 [*prefix, f"/tests/{job.test}", setting["vcpus"], str(count), *line])
                 for count in job.vcpus]
+    virtual = {"clock": "virtual", "model": entry.model, "slice_ns": round(
+        job.slice_ns * _SLICES[entry.number % len(_SLICES)])} if job.clock == "virtual" else {}
     machine = machines.Machine(job.arch, job.cpu, job.accel, max(job.vcpus) + 1,
-                               entry.get("memory", 3072),
-                               (*kernel_params(job.test, line), *job.params))
+                               setting.get("memory", 3072),
+                               (*kernel_params(job.test, line), *job.params), **virtual)
     name = (f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-"
-            f"{kconfig.name(config)}")
+            f"{kconfig.name(entry.config)}")
     result = guest.run(kernel, initrd, machine, commands, name, note)
     if result.splats:
         raise Fail(f"{point.label}: the kernel reported a mistake: {result.splats[0]} "
@@ -183,13 +272,15 @@ def _boot(job, kernel, initrd, line, point, config, note):
             raise Fail(f"{outcome.name} on {point.label} "
                        f"{'ran out of time' if outcome.status == 124 else 'failed'} (status "
                        f"{outcome.status}): {last[0].strip()} (see {result.folder}/job.log)")
-    return result
+    if job.clock != "virtual":
+        return result, None
+    return result, vtime.by_test(vtime.counters(result.folder))
 
 
 def collect(table, job, point, config, line, count, measures, origin):
     """Add one run's measures to `table`, a dict of runs by everything but their samples.
 
-    origin: (accel, clock).  A lockstat kernel's times and a normal kernel's counts are left out.
+    origin: (accel, clock, model).  A lockstat kernel's times and a normal kernel's counts are left out.
     """
     for measure in measures:
         if (measure.unit == "s") == ("lockstat" in config):
@@ -197,7 +288,7 @@ def collect(table, job, point, config, line, count, measures, origin):
         key = (point.label, config, count, measure.metric, measure.iteration)
         entry = table.setdefault(key, {
             "series": job.series.name, "kernel": point.label, "arch": job.arch,
-            "accel": origin[0], "clock": origin[1],
+            "accel": origin[0], "clock": origin[1], "model": origin[2],
             "cpu": job.cpu if origin[0] == "tcg" else "host", "config": kconfig.name(config),
             "params": list(job.params), "test": job.test, "args": shlex.join(line),
             "vcpus": count, "iteration": measure.iteration, "metric": measure.metric,
@@ -207,5 +298,10 @@ def collect(table, job, point, config, line, count, measures, origin):
 
 def host(job, versions):
     """Description of this machine for the results of `job`."""
-    tools = [machines.binary(job.arch), f"{toolchain.prefix(job.arch)}gcc"]
-    return results.host_info(tools, versions)
+    virtual = job.clock == "virtual"
+    tools = [vtime.qemu(job.arch).program if virtual else machines.binary(job.arch),
+             f"{toolchain.prefix(job.arch)}gcc"]
+    found = results.host_info(tools, versions)
+    if virtual:
+        found["vtime"] = {**vtime.description(job.arch), "slice_ns": job.slice_ns}
+    return found

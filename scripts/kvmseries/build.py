@@ -69,7 +69,8 @@ def _build(tree, arch, config, folder, note):
             return built["release"]
     paths.remove(stamp)
     folder.mkdir(exist_ok=True)
-    log = paths.out("logs", f"build-{tree.point}-{arch}-{config.name}.log")
+    log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-"
+                    f"{config.name}.log")
     make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch),
             f"LOCALVERSION=-{tree.point}"]
     env = toolchain.environment()

@@ -1,5 +1,7 @@
 """What must hold of a series without booting it: it applies to every version it names, its patches
-are clean and carry no sign-off, exporting it gives back its files, and every step of it builds."""
+are clean and carry no sign-off, exporting it gives back its files, and every step of it builds.
+
+A series may have no patches yet: then there is its base alone, and no cover letter."""
 
 import os
 import re
@@ -51,6 +53,10 @@ def clean(series):
         if not 0 < count <= len(series.patches):
             raise Fail(f"{series.path / 'milestones'}: '{milestone}' is {count}, but there are "
                        f"{len(series.patches)} patches")
+    if not series.patches:
+        if series.cover.exists():
+            raise Fail(f"{series.cover.name} is for no patches: {series.name} has none")
+        return
     if not series.cover.exists():
         raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
     letter = series.cover.read_text(encoding="utf-8")
@@ -65,6 +71,8 @@ def round_trip(series):
 
     On the base that is pinned: patches name the contents that they change by hash.
     """
+    if not series.patches:
+        return
     tree = trees.worktree(series, len(series.patches))
     with paths.whole(paths.out("export-check")) as part:
         exporting.write_patches(tree.path, part, len(series.patches))

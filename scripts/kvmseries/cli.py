@@ -7,8 +7,9 @@ from pathlib import Path
 
 from . import catalog, git, kconfig, paths
 from .errors import Fail, Usage
-from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, check_verb, deps_verb,
-                    export_verb, list_verb, report_verb, soak_verb, test_verb)
+from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, check_verb,
+                    compare_verb, deps_verb, export_verb, list_verb, report_verb, soak_verb,
+                    test_verb)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -89,7 +90,8 @@ def _add_kernels(verbs):
 def _add_measuring(verbs):
     parser = _verb(verbs, "bench", bench_verb, "measure kernels against each other")
     _arch(parser)
-    parser.add_argument("--vcpus", default="1,2,4", metavar="N,...", help="default: 1,2,4")
+    parser.add_argument("--vcpus", default="1,2,4,8,16", metavar="N,...",
+                        help="default: 1,2,4,8,16; up to 64")
     parser.add_argument("--test", default="dirty_log_perf_test", help="see bench.yaml")
     _configs(parser)
     parser.add_argument("--test-args", default="", metavar="ARGS",
@@ -97,8 +99,19 @@ def _add_measuring(verbs):
                         "defaults of bench.yaml")
     parser.add_argument("--only-args", action="store_true",
                         help="run with --test-args alone, without the defaults of bench.yaml")
-    parser.add_argument("--kernels", default="base,series", metavar="K,...",
-                        help="of base, series, upto:STEP (default: base,series)")
+    parser.add_argument("--case", default="", metavar="NAME",
+                        help="arguments as in a published table: one of bench.yaml's cases")
+    parser.add_argument("--kernels", metavar="K,...",
+                        help="of base, series, upto:STEP, OTHER:base (default: base,series)")
+    parser.add_argument("--clock", choices=("virtual", "wall"),
+                        help="virtual: every emulated CPU has a clock of its own, see "
+                        "Documentation/measurement.md (default under --accel tcg)")
+    parser.add_argument("--model", metavar="M", help="of the virtual clock: a parameter of "
+                        "scripts/vtime/model.yaml times a factor, such as line*2")
+    parser.add_argument("--sensitivity", action="store_true",
+                        help="also run with each parameter of the model halved and doubled")
+    parser.add_argument("--slice", type=_positive("--slice"), default=500, metavar="NS",
+                        help="how far an emulated CPU may run unseen (default: 500)")
     parser.add_argument("--samples", type=_positive("--samples"), metavar="N",
                         help="rounds in which the kernels take turns (default: bench.yaml's)")
     parser.add_argument("--no-counts", action="store_true", help="leave out the lock counts")
@@ -110,7 +123,7 @@ def _add_measuring(verbs):
                         "in guests; LABEL says which it is (base, series, upto:STEP) if its "
                         "release does not end in -base, -series or -upto-N")
     _kernel(parser)
-    _machine(parser)
+    _machine(parser, None)
     parser = _verb(verbs, "test", test_verb, "functional selftests, base and series, compared")
     _arch(parser)
     parser.add_argument("--kernels", default="base,series", metavar="K,...",
@@ -129,6 +142,10 @@ def _add_measuring(verbs):
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--ascii", action="store_true", help="print the table for a cover letter")
     parser.add_argument("--quiet", action="store_true", help="write the page, print no table")
+    parser = _verb(verbs, "compare", compare_verb, "what is better or worse in B than in A, beyond "
+                   "the spread; exits with 1 if anything is worse", series=False)
+    parser.add_argument("before", metavar="A", help="results file of bench")
+    parser.add_argument("after", metavar="B", help="results file of bench")
 
 
 def _arch(parser):
@@ -158,8 +175,9 @@ def _version(parser):
                         "than its first")
 
 
-def _machine(parser):
-    parser.add_argument("--cpu", default="max", help="QEMU's CPU: max (default), cortex-a72, ...")
+def _machine(parser, cpu="max"):
+    parser.add_argument("--cpu", default=cpu, help="QEMU's CPU: max, cortex-a72, ... (default: max; "
+                        "in virtual time neoverse-n1, which the model describes)")
     parser.add_argument("--accel", default="tcg", choices=("tcg", "kvm"),
                         help="kvm needs a host of the same arch with nested virtualisation")
     parser.add_argument("--param", action="append", default=[], metavar="WORD",

@@ -24,6 +24,7 @@ GROUPS = {
     "boot-arm64": ["qemu-system-arm"],
     "boot-x86_64": ["qemu-system-x86", "seabios"],
     "check": ["perl"],
+    "vtime": ["gcc", "libc6-dev"],
 }
 _SITE = re.compile(r"^https?://\S+$|^file:\S+$")
 
@@ -170,10 +171,21 @@ def fetch_pinned(package, version, suite, sha256):
 def fetch_native(package, arch):
     """The path of the .deb of `package` for Debian architecture `arch`, from the suites that the
     machine itself uses, fetched if it is not in the cache."""
-    folder = paths.out("cache", "deb", f"{package}_{arch}")
+    return _fetch_latest(package, arch, own_suite(), f"{package}_{arch}")
+
+
+def fetch_backport(package):
+    """The path of the .deb of `package` from the backports to the machine's own suite, fetched if it
+    is not in the cache."""
+    arch = proc.run(["dpkg", "--print-architecture"], "dpkg").strip()
+    suite = f"{own_suite()}-backports"
+    return _fetch_latest(package, arch, suite, f"{package}_{suite}_{arch}")
+
+
+def _fetch_latest(package, arch, suite, kept):
+    folder = paths.out("cache", "deb", kept)
     if folder.is_dir():
         return next(folder.glob("*.deb"))
-    suite = _own_suite()
     keys = [key for key in ("/usr/share/keyrings/debian-archive-keyring.gpg",
                             "/usr/share/keyrings/debian-archive-keyring.pgp")
             if os.path.exists(key)]
@@ -182,12 +194,13 @@ def fetch_native(package, arch):
     proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update",
              env=env)
     with paths.whole(folder) as part:
-        proc.run(["apt-get", "-q", "download", package], f"fetching {package} ({arch})", cwd=part,
-                 env=env)
+        proc.run(["apt-get", "-q", "download", package], f"fetching {package} ({suite}, {arch})",
+                 cwd=part, env=env)
     return next(folder.glob("*.deb"))
 
 
-def _own_suite():
+def own_suite():
+    """The code name of the machine's Debian release, "stable" if it does not say."""
     with open("/etc/os-release", encoding="utf-8") as file:
         match = re.search(r"^VERSION_CODENAME=(\w+)", file.read(), re.M)
     return match[1] if match else "stable"

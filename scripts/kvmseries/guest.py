@@ -90,7 +90,7 @@ def _run(kernel, initrd, machine, commands, folder, note, silence):
     try:
         folder.mkdir(parents=True)
         archive = image.with_job(initrd, image.job(commands), folder / "initrd.cpio")
-        line = machines.command(machine, kernel, archive, folder / "job.log")
+        line = machines.command(machine, kernel, archive, folder)
         (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")
     except OSError as error:
         raise paths.os_fail(error, folder) from None

@@ -34,7 +34,7 @@ def run(job, name):
     line = list(job.line)
     folder = selftests.build(job.series, job.arch, job.kernel)
     counting = os.path.exists("/proc/lock_stat")
-    point = bench.Point(name, 0)
+    point = bench.Point(name, 0, job.series)
     steps = progress.Steps([(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}",
                              5 * count) for sample in range(job.samples) for count in job.vcpus])
     table = {}
@@ -43,7 +43,7 @@ def run(job, name):
             with steps.step(f"here-{job.test}"):
                 output = _once(job, folder, counting, count, line)
             bench.collect(table, job, point, ("lockstat",) if counting else (), line, count,
-                          parse.parse(job.test, output), ("here", "wall"))
+                          parse.parse(job.test, output), ("here", "wall", ""))
     return list(table.values()), {f"{name} {job.arch} here": platform.release()}
 
 

@@ -5,7 +5,7 @@ import platform
 import shutil
 from dataclasses import dataclass, field
 
-from . import debian, proc, toolchain
+from . import debian, proc, toolchain, vtime
 from .errors import Usage
 
 # The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and DIC;
@@ -23,6 +23,9 @@ class Machine:
     cpus: int = 4
     memory: int = 3072             # MiB
     params: tuple = field(default=())
+    clock: str = "wall"            # or "virtual": every CPU has a clock of its own (scripts/vtime)
+    model: str = vtime.NOMINAL     # of the virtual clock
+    slice_ns: int = 500            # of the virtual clock
 
 
 def binary(arch):
@@ -32,6 +35,12 @@ def binary(arch):
 
 def check(machine):
     """Install QEMU, and raise Usage if the machine cannot be had on this host."""
+    if machine.clock == "virtual":
+        if machine.accel != "tcg":
+            raise Usage("--clock virtual is for emulated CPUs: use --accel tcg")
+        vtime.parameters(machine.arch, machine.model)
+        vtime.qemu(machine.arch)
+        return
     if machine.accel == "kvm":
         if platform.machine() != toolchain.machine(machine.arch):
             raise Usage(f"--accel kvm runs {machine.arch} on a {toolchain.machine(machine.arch)} "
@@ -43,11 +52,12 @@ def check(machine):
     proc.need(binary(machine.arch))
 
 
-def command(machine, kernel, initrd, joblog=None):
+def command(machine, kernel, initrd, folder=None):
     """The QEMU command line, as a list.
 
-    kernel: a build.Kernel.  joblog: file that gets what the job prints (the guest's /dev/hvc0);
-    None for a machine to sit at.  The console is standard input and output.
+    kernel: a build.Kernel.  folder: gets job.log, which is what the job prints (the guest's
+    /dev/hvc0), and the counters of a virtual clock; None for a machine to sit at.  The console is
+    standard input and output.
     """
     # QEMU's stand-in for the pointer authentication algorithm: the architected one is most of what
     # an emulated kernel does.
@@ -55,7 +65,13 @@ def command(machine, kernel, initrd, joblog=None):
         "max,pauth-impdef=on" if (machine.arch, machine.cpu) == ("arm64", "max") else machine.cpu
     accel = "kvm" if machine.accel == "kvm" else "tcg,thread=multi"
     # -nodefaults: nothing that is not named, such as a network card and its ROM.
-    line = [binary(machine.arch), "-nodefaults", "-display", "none", "-no-reboot",
+    line = [binary(machine.arch)]
+    if machine.clock == "virtual":
+        line = vtime.prefix(machine.arch)
+        if machine.arch == "x86_64":
+            # QEMU's TSC is the host's.
+            cpu += ",-tsc"
+    line += ["-nodefaults", "-display", "none", "-no-reboot",
             "-accel", accel, "-cpu", cpu, "-smp", str(machine.cpus), "-m", f"{machine.memory}M"]
     if machine.arch == "arm64":
         gic = "host" if machine.accel == "kvm" else "3"
@@ -64,11 +80,15 @@ def command(machine, kernel, initrd, joblog=None):
     else:
         line += ["-M", "q35"]
         console, bus = "ttyS0", "virtio-serial-pci"
-    if joblog:
+    if folder:
         line += ["-serial", "stdio", "-device", bus,
-                 "-chardev", f"file,id=job,path={joblog}", "-device", "virtconsole,chardev=job"]
+                 "-chardev", f"file,id=job,path={folder / 'job.log'}", "-device", "virtconsole,chardev=job"]
     else:
         line += ["-serial", "mon:stdio"]
+    if machine.clock == "virtual":
+        if folder:
+            vtime.marks(kernel, folder / "marks")
+        line += vtime.plugin(machine.arch, machine.model, machine.slice_ns, folder)
     words = [f"console={console}", "panic=-1", *kernel.config.cmdline, *machine.params]
     return line + ["-kernel", str(kernel.image), "-initrd", str(initrd),
                    "-append", " ".join(words)]

@@ -30,13 +30,16 @@ _ONCE = {"Populate memory": "populate_memory_time",
 # Lines that carry no figure of their own: what was run, and sums of the lines above.
 _PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
                     r"guest physical test memory offset: 0x[0-9a-f]+|"
+                    r"guest physical test memory: \[0x[0-9a-f]+, 0x[0-9a-f]+\)|"
+                    r"Random seed: 0x[0-9a-f]+|"
                     r"(Get|Clear) dirty log over \d+ iterations took .*|"
                     r"Manual dirty log protect: (on, initially all set|on|off)|"
                     r"In-kernel GICv3: (on|off)|The host has no GICv3 to offer|)$")
 # Phases of the lock counts -> suffix of their metrics.
 _PHASES = {"Populate memory time": "populate", "Enabling dirty logging time": "enable",
            "Disabling dirty logging time": "disable", "exit": "exit",
-           "guest physical test memory offset": "setup"}
+           "guest physical test memory offset": "setup",    # 5.10
+           "guest physical test memory": "setup"}           # 7.3
 _ITERATION_PHASES = {"dirty memory": "dirty", "get dirty log": "get", "clear dirty log": "clear"}
 _LOCK = re.compile(r'@@ lock phase="([^"]*)" class="([^"]*)" mode=(write|read) (.*)$')
 
@@ -84,26 +87,28 @@ def _lock_counts(rows):
     if not rows:
         return []
     measures, totals = [], {}
-    for phase, _, mode, figures in rows:
-        suffix, iteration = _phase(phase)
+    for name, _, mode, figures in rows:
+        suffix, iteration = phase(name)
         fields = dict(field.split("=") for field in figures.split())
         for field in ("acquisitions", "contentions"):
             value = int(fields[field])
-            name = f"mmu_lock_{mode}_{field}"
-            measures.append(Measure(f"{name}.{suffix}", iteration, value, "1"))
+            metric = f"mmu_lock_{mode}_{field}"
+            measures.append(Measure(f"{metric}.{suffix}", iteration, value, "1"))
             if suffix != "setup":
-                totals[name] = totals.get(name, 0) + value
+                totals[metric] = totals.get(metric, 0) + value
     totals["mmu_lock_contentions"] = sum(value for name, value in totals.items()
                                          if name.endswith("_contentions"))
     return measures + [Measure(name, None, value, "1") for name, value in totals.items()]
 
 
-def _phase(text):
+def phase(text):
+    """(name, iteration or None) of the phase that ends with the line of output `text`, which is cut
+    off where its figures begin."""
     match = re.match(rf"Iteration (\d+) ({'|'.join(_ITERATION_PHASES)}) time$", text)
     if match:
         return _ITERATION_PHASES[match[2]], int(match[1])
     if text not in _PHASES:
-        raise Fail(f"lock counts of a phase that is not known: '{text}'")
+        raise Fail(f"counts of a phase that is not known: '{text}'")
     return _PHASES[text], None
 
 

@@ -1,4 +1,4 @@
-"""Results files: `{"schema": 1, "host": {...}, "runs": [...]}`.
+"""Results files: `{"schema": 2, "host": {...}, "runs": [...]}`.
 
 A run is one metric of one test on one kernel with its samples; Documentation/results.md describes
 every key and metric.  load() checks all of it, so that whoever reads results afterwards need not.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .errors import Fail
 
-SCHEMA = 1
+SCHEMA = 2
 
 # Key of a run -> types that it may have.
 KEYS = {
@@ -22,6 +22,7 @@ KEYS = {
     "arch": str,          # "arm64" or "x86_64"
     "accel": str,         # "tcg", "kvm" or "here"
     "clock": str,         # "wall" or "virtual"
+    "model": str,         # of the virtual clock: "nominal", "line*2" (a parameter times a factor)
     "cpu": str,           # the emulated CPU: "max", "cortex-a72"; "host"
     "config": str,        # kernel configuration: "normal", "lockstat", "debug", ...
     "params": list,       # kernel command line parameters added by the user
@@ -50,6 +51,9 @@ def check_run(run, where):
             raise Fail(f"{where}: unknown key '{key}'")
     if run["clock"] not in CLOCKS:
         raise Fail(f"{where}: clock is {run['clock']!r}, not one of {', '.join(CLOCKS)}")
+    if (run["clock"] == "virtual") != bool(run["model"]):
+        raise Fail(f"{where}: clock is {run['clock']!r} and model {run['model']!r}: a virtual clock "
+                   "has a model, no other has one")
     if not run["samples"]:
         raise Fail(f"{where} has no samples")
     for sample in run["samples"]:
@@ -69,6 +73,8 @@ def load(path):
         raise Fail(f"{path} is not a results file: it is not JSON") from None
     if not isinstance(data, dict) or "runs" not in data:
         raise Fail(f"{path} is not a results file: it has no runs")
+    if data.get("schema") == 1 and isinstance(data["runs"], list):
+        _from_schema_1(data)
     if data.get("schema") != SCHEMA:
         raise Fail(f"{path} has schema {data.get('schema')!r}, this tool reads {SCHEMA}")
     if not isinstance(data.get("host"), dict) or not isinstance(data["runs"], list):
@@ -76,6 +82,14 @@ def load(path):
     for number, run in enumerate(data["runs"]):
         check_run(run, f"{path}: run {number}")
     return data
+
+
+def _from_schema_1(data):
+    """Schema 1 knew no virtual clock."""
+    data["schema"] = SCHEMA
+    for run in data["runs"]:
+        if isinstance(run, dict):
+            run.setdefault("model", "")
 
 
 def save(path, host, runs):

@@ -18,7 +18,8 @@ LOCKPHASE = paths.TESTS / "guest" / "lockphase.c"
 def build(series, arch, kernel_tree=None):
     """Build the selftests of `series` for `arch` (or find them built); returns their directory.
 
-    Tests are in it under their names in the Makefile: dirty_log_perf_test, aarch64/get-reg-list.
+    Tests are in it under their names in the Makefile: dirty_log_perf_test, aarch64/get-reg-list
+    (5.10), arm64/vgic_init (7.3).
     """
     tree = trees.worktree(series, len(series.patches), kernel_tree)
     toolchain.install(arch)
@@ -29,7 +30,7 @@ def build(series, arch, kernel_tree=None):
     with paths.locked(f"selftests-{folder.name}", say):
         if _stamp(folder) == wanted:
             return folder
-        log = paths.out("logs", f"selftests-{arch}.log")
+        log = paths.out("logs", f"selftests-{folder.name}.log")
         headers = paths.out("selftests", f"{folder.name}-headers")
         make = ["make", *toolchain.make_arguments(arch)]
         env = toolchain.environment()
@@ -38,8 +39,10 @@ def build(series, arch, kernel_tree=None):
                       "headers_install"], "make headers_install", log=log, env=env)
             paths.remove(part / "obj")
         with paths.whole(folder) as part:
-            # The Makefile makes directories in the source otherwise.
-            proc.run([*make, "-C", str(tree.path / SUBDIR), f"OUTPUT={part}",
+            # The Makefile makes directories in the source otherwise; 7.3's also headers of system
+            # registers, unless it has abs_objdir, where it wants a directory for them.
+            (part / "tools").mkdir()
+            proc.run([*make, "-C", str(tree.path / SUBDIR), f"OUTPUT={part}", f"abs_objdir={part}",
                       f"INSTALL_HDR_PATH={headers}", "KSFT_KHDR_INSTALL_DONE=1",
                       f"KHDR_INCLUDES=-isystem {headers}/include",
                       "LDFLAGS=-static -pthread"],

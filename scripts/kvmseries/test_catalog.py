@@ -17,7 +17,7 @@ def test_the_series_of_the_repository_load():
     assert "v5.10" in catalog.names()
     for name in catalog.names():
         series = catalog.load(name)
-        assert series.versions and series.patches
+        assert series.versions
         for milestone in series.milestones:
             assert 0 < series.upto(milestone) <= len(series.patches)
 
@@ -88,6 +88,18 @@ def test_a_bad_line_of_milestones_is_quoted(patches, line):
 def test_milestones_may_be_missing(patches):
     (patches / "milestones").unlink()
     assert catalog.load("mini").milestones == {}
+
+
+def test_a_series_may_be_its_base_alone(patches):
+    for file in patches.iterdir():
+        if file.name != "base":
+            file.unlink()
+    series = catalog.load("mini")
+    assert (series.patches, series.milestones, series.upto("0")) == ((), {}, 0)
+    with pytest.raises(Usage, match="--upto 1 is beyond the end: mini has 0 patches"):
+        series.upto("1")
+    with pytest.raises(Usage, match="no milestone 'first' .milestones: none; .* 0 to 0"):
+        series.upto("first")
 
 
 def test_a_subject_over_folded_lines_is_put_together(mini):

@@ -124,6 +124,24 @@ def test_a_clean_series_is_clean(mini, mirror):
     check.round_trip(mini)
 
 
+def test_a_series_without_patches_needs_no_cover_letter(patches, mirror):
+    for file in [*patches.glob("000*"), patches / "milestones"]:
+        file.unlink()
+    series = catalog.load("mini")
+    check.applies(series)
+    check.clean(series)
+    check.round_trip(series)
+    (patches / "0000-cover-letter.patch").write_text("Subject: [PATCH 0/0] x\n", encoding="utf-8")
+    with pytest.raises(Fail, match="0000-cover-letter.patch is for no patches: mini has none"):
+        check.clean(series)
+
+
+def test_a_series_with_patches_needs_one(mini):
+    mini.cover.unlink()
+    with pytest.raises(Fail, match="mini has no cover letter: 0000-cover-letter.patch"):
+        check.clean(mini)
+
+
 @pytest.mark.parametrize("name, old, new, reason", [
     ("0002", "Another reason.", "Another.\n\nSigned-off-by: X <x@y>", "carries 'Signed-off-by: X"),
     ("0000", "[PATCH 0/3]", "[PATCH 0/2]", "is not for 3 patches"),

@@ -39,6 +39,27 @@ Disabling dirty logging time: 0.010200000s
 Get dirty log over 1 iterations took 0.006000000s. (Avg 0.006000000s/iteration)
 Clear dirty log over 1 iterations took 0.018000000s. (Avg 0.018000000s/iteration)
 """
+# As 7.3's test prints it, without and with -g.
+NEWER = """\
+Random seed: 0x6b8b4567
+Test iterations: 2
+Testing guest mode: PA-bits:48,  VA-bits:48,  4K pages
+Random seed: 0x1
+guest physical test memory: [0xffffffeff000, 0xfffffffff000)
+Populate memory time: 0.028684640s
+Enabling dirty logging time: 0.002649520s
+
+Iteration 1 dirty memory time: 0.000491520s
+Iteration 1 get dirty log time: 0.000218704s
+Iteration 1 clear dirty log time: 0.000545936s
+Iteration 2 dirty memory time: 0.009821184s
+Iteration 2 get dirty log time: 0.000013728s
+Iteration 2 clear dirty log time: 0.000319648s
+Disabling dirty logging time: 0.002878208s
+Get dirty log over 2 iterations took 0.000232432s. (Avg 0.000116216s/iteration)
+Clear dirty log over 2 iterations took 0.000865584s. (Avg 0.000432792s/iteration)
+"""
+NEWER_G = "".join(line for line in NEWER.splitlines(keepends=True) if "lear" not in line)
 
 
 def lock(phase, mode, acquisitions, contentions, name="&(kvm)->mmu_lock"):
@@ -81,6 +102,16 @@ def test_clear_dirty_log_lines_are_read():
     assert found["enable_dirty_log_time", None] == 1e-9
 
 
+@pytest.mark.parametrize("output", [NEWER, NEWER_G])
+def test_what_later_kernels_tests_print_is_read(output):
+    cleared = {("clear_dirty_log_time", 1): 0.000545936, ("clear_dirty_log_time", 2): 0.000319648}
+    assert figures(parse("dirty_log_perf_test", output)) == {
+        ("populate_memory_time", None): 0.02868464, ("enable_dirty_log_time", None): 0.00264952,
+        ("dirty_memory_time", 1): 0.00049152, ("get_dirty_log_time", 1): 0.000218704,
+        ("dirty_memory_time", 2): 0.009821184, ("get_dirty_log_time", 2): 0.000013728,
+        ("disable_dirty_log_time", None): 0.002878208, **(cleared if output == NEWER else {})}
+
+
 def test_counts_of_each_phase_and_in_total():
     measures = [m for m in parse("dirty_log_perf_test", with_locks()) if m.unit == "1"]
     found = figures(measures)
@@ -105,6 +136,14 @@ def test_counts_of_clearing_are_its_own():
     assert found["mmu_lock_write_acquisitions.clear", 1] == 111
 
 
+def test_what_sets_up_a_later_kernels_vm_is_no_part_of_the_totals():
+    found = figures(parse("dirty_log_perf_test", with_locks(NEWER_G)))
+    assert found["mmu_lock_write_acquisitions.setup", None] == 104
+    assert found["mmu_lock_write_acquisitions", None] == sum(
+        value for (metric, _), value in found.items()
+        if metric.startswith("mmu_lock_write_acquisitions.") and not metric.endswith(".setup"))
+
+
 def test_counts_of_other_locks_are_left_out():
     text = OUTPUT + lock("exit", "write", 5, 0) + lock("exit", "write", 99, 9, "&(kvm)->slots_lock")
     found = figures(parse("dirty_log_perf_test", text))
@@ -119,7 +158,7 @@ def test_without_counts_there_are_no_totals():
     "Iteration 1 reset dirty log time: 0.1s", "Populate memory time: soon", "Aborted",
     "Manual dirty log protect: maybe", "In-kernel GICv3: perhaps", "@@ taint x before=0 after=512",
     "Iteration 3 dirty memory time: 0,5s", "Test iterations: many", '@@ lock phase="exit" nonsense',
-    "Populate memory time: 0.5s and more"])
+    "Populate memory time: 0.5s and more", "Random seed: 1", "guest physical test memory: 0x1000"])
 def test_an_unknown_line_fails_loudly(line):
     with pytest.raises(Fail, match="a line that is not known: '" + re.escape(line)):
         parse("dirty_log_perf_test", f"{OUTPUT}{line}\n")

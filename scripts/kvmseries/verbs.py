@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import (bench, build, catalog, check, debian, export, functional, guest, here, image,
-               kconfig, machine as machines, paths, progress, report, results, selftests, soak,
-               toolchain, trees)
+from . import (bench, build, catalog, check, compare, debian, export, functional, guest, here,
+               image, kconfig, machine as machines, paths, progress, report, results, selftests,
+               soak, toolchain, trees, vtime)
 from .errors import Fail, Usage
 from .progress import say
 
@@ -128,21 +128,34 @@ def bench_verb(options):
     """scripts/series bench"""
     series = options.series
     entry = bench.settings(options.test)
-    points = bench.points(series, options.kernels)
+    kernels = options.kernels or ("base,series" if series.patches else "base")
+    points = bench.points(series, kernels)
     if options.no_counts and options.no_times:
         raise Usage("--no-counts and --no-times leave nothing to measure")
-    line = bench.arguments(options.test, options.arch, options.test_args, options.only_args)
+    if options.case and (options.test_args or options.only_args):
+        raise Usage("--case brings its own arguments: no --test-args or --only-args")
+    extra = bench.case(options.test, options.case) or options.test_args
+    line = bench.arguments(options.test, options.arch, extra, series.kernel, options.only_args)
+    clock = options.clock or ("virtual" if options.accel == "tcg" and options.here is None
+                              else "wall")
+    if clock == "wall" and (options.sensitivity or options.model):
+        raise Usage("--sensitivity and --model are for --clock virtual")
+    models = (options.model or vtime.NOMINAL,)
+    if options.sensitivity:
+        models = (vtime.NOMINAL, *vtime.variants(options.arch))
     for name in options.config:
         if name in ("lockstat", "normal"):
             raise Usage(f"--config {name}: bench builds the normal and the lockstat kernel itself")
     job = bench.Job(
         series=series, arch=options.arch, test=options.test, line=tuple(line),
         vcpus=bench.vcpu_counts(options.vcpus), points=points,
-        samples=options.samples or entry["samples"], configs=tuple(options.config),
-        counts=not options.no_counts, times=not options.no_times, cpu=options.cpu,
-        accel=options.accel, params=tuple(options.param), kernel=options.kernel)
-    target = Path(options.json) if options.json else paths.out(
-        "results", f"{series.name}-{options.arch}-{options.test}.json")
+        samples=options.samples or (2 if clock == "virtual" else entry["samples"]),
+        configs=tuple(options.config), counts=not options.no_counts, times=not options.no_times,
+        cpu=options.cpu or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
+        accel=options.accel, params=tuple(options.param), kernel=options.kernel, clock=clock,
+        models=models, slice_ns=options.slice, extra=(extra, options.only_args))
+    target = Path(options.json) if options.json else paths.out("results", "-".join(
+        [series.name, options.arch, options.case or options.test]) + ".json")
     _check_writable(target)
     if options.here is not None:
         if options.param or options.config or options.no_counts or options.no_times:
@@ -153,7 +166,8 @@ def bench_verb(options):
         runs, versions = here.run(job, label)
         machine = here.host(versions)
     else:
-        machines.check(machines.Machine(options.arch, options.cpu, options.accel))
+        machines.check(machines.Machine(options.arch, job.cpu, options.accel, clock=clock,
+                                        model=models[0]))
         runs, versions = bench.run(job)
         machine = bench.host(job, versions)
     machine["command"] = shlex.join(["scripts/series", *sys.argv[1:], *(
@@ -211,6 +225,15 @@ def report_verb(options):
     if options.picture:
         report.plot_png(loaded, Path(options.picture))
     say(f"page: {page}")
+
+
+def compare_verb(options):
+    """scripts/series compare"""
+    files = options.before, options.after
+    comparison = compare.compare(*map(results.load, files), files)
+    _print(compare.view(comparison))
+    print(compare.verdict(comparison))
+    return comparison.status
 
 
 def _check_writable(target):

@@ -59,7 +59,7 @@ static const char * const fields[NR_FIELDS] = {
 
 /* "guest physical ..." ends the setup, so that populating counts for itself. */
 static const char * const default_phases[] = {
-	"guest physical test memory offset",
+	"guest physical test memory",
 	"Populate memory time",
 	"Enabling dirty logging time",
 	" dirty memory time",

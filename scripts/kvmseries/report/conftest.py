@@ -2,6 +2,8 @@
 
 import pytest
 
+from kvmseries.report.summary import COUNTERS
+
 HOST = {
     "machine": "x86_64", "cpu": "Fixture CPU @ 2.00GHz", "cpus": 2, "memory": 8 * 2 ** 30,
     "os": "Fixture GNU/Linux 13", "kernel": "6.12.0-fixture",
@@ -17,17 +19,19 @@ PAGES = 1024      # a vCPU
 def make_run(**keys):
     """One run with all keys; `keys` replace the defaults."""
     run = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "tcg", "clock": "wall",
-           "cpu": "max", "config": "normal", "params": [], "test": "dirty_log_perf_test",
-           "args": "-m 2 -i 2 -b 4M -v 1", "vcpus": 1, "iteration": None,
-           "metric": "dirty_memory_time", "unit": "s", "samples": [1.0]}
+           "model": "", "cpu": "max", "config": "normal", "params": [],
+           "test": "dirty_log_perf_test", "args": "-m 2 -i 2 -b 4M -v 1", "vcpus": 1,
+           "iteration": None, "metric": "dirty_memory_time", "unit": "s", "samples": [1.0]}
     unknown = set(keys) - set(run)
     assert not unknown, unknown
+    if keys.get("clock") == "virtual":
+        run["model"] = "nominal"
     return {**run, **keys}
 
 
 def make_file(*runs, **host):
     """A loaded results file of these runs; `host` replaces keys of HOST."""
-    return {"schema": 1, "host": {**HOST, **host}, "runs": list(runs)}
+    return {"schema": 2, "host": {**HOST, **host}, "runs": list(runs)}
 
 
 def _times(kernel, vcpus, **keys):
@@ -83,6 +87,46 @@ def full_results(kernels=("base", "series"), vcpus=(1, 2, 4), **keys):
             keys["args"] = f"-m 2 -i 2 -b 4M -v {count}"
             runs += list(_times(kernel, count, **keys)) + list(_counts(kernel, count, **keys))
     return make_file(*runs)
+
+
+VTIME = {"qemu": "10.0.2", "slice_ns": 500, "parameters": {
+    "insn": {"ns": 0.4, "what": "every instruction", "source": "invented, for a fixture"},
+    "line": {"ns": 60.0, "what": "moving a cache line", "source": "invented, for a fixture"}}}
+HUGETLB = "-b 4M -i 2 -m 2 -s anonymous_hugetlb_2mb -g -G"
+GROWTH = {"base": {1: 1, 2: 1.2, 4: 2.5, 8: 5.5, 16: 12.0},
+          "upto:fast-path": {1: 1, 2: 1.05, 4: 1.2, 8: 2.0, 16: 3.6},
+          "series": {1: 1, 2: 1.02, 4: 1.05, 8: 1.1, 16: 1.3},
+          "v7.3:base": {1: 1, 2: 1.01, 4: 1.1, 8: 1.2, 16: 1.5}}
+
+
+def virtual_runs(kernel="base", vcpus=(1, 2, 4, 8, 16), args=HUGETLB, model="nominal", factor=1.0):
+    """Runs in virtual time of one kernel: both main times and the counters of two phases.
+
+    factor: of the contended part of the growth; 1-vCPU times do not depend on it.
+    """
+    for count in vcpus:
+        keys = {"kernel": kernel, "vcpus": count, "args": args, "clock": "virtual", "model": model}
+        growth = 1 + (GROWTH[kernel][count] - 1) * factor
+        for iteration in (1, 2):
+            yield make_run(**keys, iteration=iteration, samples=[
+                PAGES * 1.5e-6 * growth * noise * iteration for noise in (1, 1.01, 0.99)])
+        yield make_run(**keys, metric="populate_memory_time",
+                       samples=[PAGES * 3e-6 * (1 + (growth - 1) / 3)])
+        for phase, iterations in (("dirty", (1, 2)), ("populate", (None,)), ("exit", (None,))):
+            for iteration in iterations:
+                for number, counter in enumerate(COUNTERS):
+                    count_of = 3350 if not number else PAGES * count * number * (iteration or 1)
+                    yield make_run(**keys, metric=f"{counter}.{phase}", unit="1",
+                                   iteration=iteration, samples=[count_of])
+
+
+def virtual_results(kernels=("base", "upto:fast-path"), variants=(), **keys):
+    """A results file of virtual time; variants: {model: factor of virtual_runs}."""
+    runs = [run for kernel in kernels for run in virtual_runs(kernel, **keys)]
+    runs += [run for kernel in kernels for model, factor in dict(variants).items()
+             for run in virtual_runs(kernel, model=model, factor=factor, **keys)
+             if run["unit"] == "s"]
+    return make_file(*runs, vtime=VTIME)
 
 
 @pytest.fixture

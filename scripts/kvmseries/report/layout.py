@@ -20,7 +20,7 @@ class Cell:
 @dataclass(frozen=True)
 class Column:
     """head spans neighbouring columns that share it; name is the column's own; full says all of
-    it, where only one line of headings is drawn."""
+    it, where only one line of headings is drawn; text leaves out columns without it."""
 
     head: str
     name: str
@@ -78,7 +78,7 @@ def value_cell(value, text=count_text):
     return Cell(text(value.median), f"{text(value.low)}{TO}{text(value.high)}")
 
 
-def _sheet(summary, columns, notes):
+def sheet_of(summary, columns, notes):
     """A Sheet of (Column, how to write a number, value(kernel, vcpus)) for all kernels."""
     compared = summary.compared
     blocks = []
@@ -90,7 +90,7 @@ def _sheet(summary, columns, notes):
         if compared:
             cells = [value_cell(s.ratio(value(compared, vcpus), value(s.BASE, vcpus)), ratio_text)
                      for _, _, value in columns]
-            rows.append((compared.split(":", 1)[-1] + RATIO, cells))
+            rows.append((s.short(compared) + RATIO, cells))
         blocks.append((vcpus, rows))
     return Sheet([column for column, _, _ in columns], blocks, notes=notes)
 
@@ -121,8 +121,8 @@ def lock_sheet(summary):
                     (Column(waited, "read", "read contended"), s.CONTENDED_READS)]
     note = (f"mmu_lock, counts of the whole test: {_samples(summary, s.LOCK_METRICS)}, lockstat "
             "kernels. A spinlock counts as write.")
-    return _sheet(summary, [(column, count_text, _getter(summary, metric))
-                            for column, metric in columns], [note])
+    return sheet_of(summary, [(column, count_text, _getter(summary, metric))
+                              for column, metric in columns], [note])
 
 
 def _samples(summary, metrics):
@@ -156,7 +156,7 @@ def time_sheet(summary, metrics):
     columns = []
     for metric in metrics:
         name, made = metric.replace("_", " "), iterations_note(summary, metric)
-        full = [f"{name} ({unit})", made, s.EMULATED if summary.group.emulated else ""]
+        full = [f"{name} ({unit})", made, clock]
         columns.append((Column(f"times, {unit} ({clock})", ", ".join(filter(None, (name, made))),
                                ", ".join(filter(None, full)), timed=True),
                         text, _getter(summary, metric)))
@@ -165,7 +165,7 @@ def time_sheet(summary, metrics):
     note = f"Times: {clock}; {_samples(summary, metrics)} (min{TO}max)."
     if summary.compared:
         note += " Ratio: of the medians (min and max of pairwise interleaved samples)."
-    return _sheet(summary, columns, [note])
+    return sheet_of(summary, columns, [note])
 
 
 def join(left, right):
@@ -184,6 +184,15 @@ def join(left, right):
             rows.append((label, cells))
         blocks.append((vcpus, rows))
     return Sheet(left.columns + right.columns, blocks, notes=left.notes + right.notes)
+
+
+def part(sheet, wanted):
+    """The Sheet with the columns alone for which wanted(column)."""
+    numbers = [number for number, column in enumerate(sheet.columns) if wanted(column)]
+    return Sheet([sheet.columns[number] for number in numbers],
+                 [(vcpus, [(label, [cells[number] for number in numbers])
+                           for label, cells in rows]) for vcpus, rows in sheet.blocks],
+                 sheet.row_head, sheet.notes)
 
 
 def phase_sheet(summary):

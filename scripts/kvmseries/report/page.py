@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from . import layout, plots, style
+from ..results import KEYS
+from . import layout, plots, scaling, style
 from . import summary as s
 from .markup import Html, element, flat, write_atomically
 
@@ -67,6 +68,13 @@ def _facts(rows):
 
 
 def _times_notice(summary):
+    if summary.group.clock_name == s.VIRTUAL:
+        return element(
+            "p", element("strong", f"Times: {s.VIRTUAL}."),
+            " They were read from the emulated machine's own clock: instructions that each CPU "
+            "executed, and the costs of a model whose parameters are below. They predict how time "
+            "grows with vCPUs; they are not measured on hardware. Documentation/measurement.md "
+            "says when to trust them.", class_="notice")
     if not summary.group.emulated:
         return None
     return element(
@@ -75,6 +83,28 @@ def _times_notice(summary):
         "serialises what hardware does in parallel. Acquisitions are counts of what the code "
         "does. Contentions depend on how the emulated CPUs happened to overlap: compare the "
         "kernels with each other, not with hardware.", class_="notice")
+
+
+def _scaling_html(summary, name, title):
+    """Growth with vCPUs: the plot, a table for each time, the instrument's counters."""
+    parts = [_figure_html(
+        lambda: plots.growth_figure(summary), f"{name}-growth", f"Growth with vCPUs, {title}",
+        f"Time against vCPUs ({summary.group.clock_name}), each curve by its own value at 1 vCPU. "
+        "Dashed: published, on hardware, in the colour of the kernel that stands for it. Shaded: "
+        "the least and the greatest over the variants of the model, where they were run.")]
+    parts += [_sheet_html(sheet, f"Growth with vCPUs of {title}")
+              for sheet in scaling.sheets(summary)]
+    phases = summary.counted_phases()
+    sheets = {phase: _sheet_html(scaling.counter_sheet(summary, phase), f"Counters, {phase}")
+              for phase in phases}
+    first = [phase for phase in ("dirty", "populate") if phase in phases] or phases[:1]
+    if phases:
+        parts += [element("h3", "Counters"), [sheets[phase] for phase in first]]
+    if len(phases) > len(first):
+        rest = [phase for phase in phases if phase not in first]
+        parts.append(element("details", element("summary", f"Counters: {', '.join(rest)}"),
+                             [sheets[phase] for phase in rest]))
+    return parts
 
 
 def _group_html(number, summary, several_hosts):
@@ -87,11 +117,15 @@ def _group_html(number, summary, several_hosts):
     counts, times = s.LOCK_METRICS, s.MAIN_TIMES + s.OTHER_TIMES
     for what, metrics in (("Samples, counts", counts), ("Samples, times", times)):
         facts.append((what, summary.sample_note(metrics) or "none"))
+    if summary.variants:
+        facts.append(("Sensitivity", f"{len(summary.variants)} variants of the model: "
+                      + ", ".join(summary.variants)))
     main = layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES))
     others = layout.time_sheet(summary, s.OTHER_TIMES)
     phases = layout.phase_sheet(summary)
     title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
     parts = [element("h2", title, id=name), _facts(facts), _times_notice(summary),
+             _scaling_html(summary, name, title),
              _sheet_html(main, f"Main table of {title}")
              or element("p", "No lock counts and no times of the main table were measured.",
                         class_="empty")]
@@ -130,14 +164,31 @@ def _fact_text(name, value):
     return layout.MISSING if value is None else str(value)
 
 
-def _plain_table(heads, rows, numbers=()):
-    """A table of text; numbers: indices of the columns that are aligned to the right."""
+def _plain_table(heads, rows, numbers=(), kind="plain"):
+    """A table of text; numbers: indices of the columns that are aligned to the right; kind: its
+    class, "plain prose" where cells are sentences, which wrap."""
     lines = [element("tr", [element("td", cell, class_="number" if index in numbers else None)
                             for index, cell in enumerate(row)]) for row in rows]
     return element("div", element(
         "table", element("thead", element("tr", [element("th", head, scope="col")
                                                  for head in heads])),
-        element("tbody", lines), class_="plain"), class_="scroll", tabindex=0)
+        element("tbody", lines), class_=kind), class_="scroll", tabindex=0)
+
+
+def _model_html(vtime):
+    """The model of virtual time in a file's "host": its parameters with their sources."""
+    if vtime is None:
+        return None
+    parameters = vtime.get("parameters") if isinstance(vtime, dict) else None
+    if not isinstance(parameters, dict):
+        return _facts([("vtime", _fact_text("vtime", vtime))])
+    rows = [[name, *(_fact_text(key, entry.get(key)) for key in ("ns", "what", "source"))]
+            if isinstance(entry, dict) else [name, _fact_text(name, entry), "", ""]
+            for name, entry in parameters.items()]
+    return [element("h3", "Model of virtual time: its parameters"),
+            _plain_table(["Parameter", "ns", "What", "Source"], rows, (1,), "plain prose"),
+            _facts([(name, _fact_text(name, value)) for name, value in vtime.items()
+                    if name != "parameters"])]
 
 
 def _hosts_html(results):
@@ -152,7 +203,7 @@ def _hosts_html(results):
         if len(set(numbers)) > 1:
             parts.append(element("h3", f"Host {number + 1}"))
         parts.append(_facts([(name, _fact_text(name, value)) for name, value in host.items()
-                             if name not in ("tools", "kernels")]))
+                             if name not in ("tools", "kernels", "vtime")]))
         for name, title in (("kernels", "Kernel (kernel, architecture, configuration)"),
                             ("tools", "Tool")):
             table = host.get(name)
@@ -162,11 +213,11 @@ def _hosts_html(results):
                     [(key, _fact_text(key, value)) for key, value in table.items()]))
             elif table:
                 parts.append(_facts([(name, _fact_text(name, table))]))
+        parts.append(_model_html(host.get("vtime")))
     return parts or element("p", "Unknown.", class_="empty")
 
 
-RAW = ("series", "kernel", "arch", "accel", "clock", "cpu", "config", "params", "test", "args",
-       "vcpus", "iteration", "metric", "unit", "samples")
+RAW = tuple(KEYS)
 
 
 def _raw_text(value):
@@ -178,12 +229,14 @@ def _raw_text(value):
 def _raw_html(results):
     parts = []
     for number, result in enumerate(results, 1):
-        runs = result["runs"]
+        runs = [run for run in result["runs"] if run["model"] in ("", s.NOMINAL)]
+        hidden = len(result["runs"]) - len(runs)
         which = f"file {number} of {len(results)}: " if len(results) > 1 else ""
         table = _plain_table(RAW, [[_raw_text(run.get(key)) for key in RAW] for run in runs],
                              (RAW.index("vcpus"), RAW.index("iteration")))
+        more = f", without {hidden} with variants of the model" if hidden else ""
         parts.append(element("details", element(
-            "summary", f"All raw runs, {which}{len(runs)} runs"), table))
+            "summary", f"All raw runs, {which}{len(runs)} runs{more}"), table))
     return parts
 
 
@@ -194,16 +247,19 @@ def page_html(results, commands):
     hosts = len({summary.group.cohort for summary in summaries})
     title = "KVM series " + ", ".join(series) + ": base against series" if series \
         else "KVM series: no results"
-    glance = [(summary, layout.highlights(summary)) for summary in summaries]
+    glance = [(summary, scaling.highlights(summary) + layout.highlights(summary))
+              for summary in summaries]
     body = [
         element("h1", title),
         element("p", "Each kernel, booted in QEMU with nested KVM (accelerator tcg or kvm) or on "
                 "the machine itself (here), runs the same KVM selftest binaries: base is "
                 "the kernel as released, series has every patch of patches/",
                 ", ".join(series) or "<series>", " on top, upto:NAME the patches up to a "
-                "milestone. Lock counts come from kernels with CONFIG_LOCK_STAT, times from "
+                "milestone, a label with a series before it, such as v7.3:base, another one's "
+                "kernel. Lock counts come from kernels with CONFIG_LOCK_STAT, times from "
                 "separate kernels without it.", class_="lead"),
         [[element("h3", f"At a glance: {summary.group.title}"),
+          element("p", summary.group.args, class_="code note") if summary.group.args else None,
           element("ul", [element("li", line) for line in lines])]
          for summary, lines in glance if lines],
         [_group_html(number, summary, hosts > 1) for number, summary in enumerate(summaries, 1)]

@@ -10,10 +10,11 @@ import re
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from . import layout, style
+from . import layout, scaling, style
 from . import summary as s
 from .markup import Html, write_atomically
 
@@ -32,6 +33,8 @@ SETTINGS = {
     "grid.linewidth": 0.7, "lines.linewidth": 1.6, "lines.markersize": 5,
 }
 MARKERS = "so^Dv"
+ROLE_MARKERS = {"kernel-base": "s", "kernel-series": "^", "kernel-1": "o", "kernel-2": "D",
+                "kernel-3": "v"}
 
 
 def compact(number, _position=None):
@@ -101,7 +104,7 @@ def _bars(axes, vcpus, kernels, layers, title, inches):
                   color=style.light("muted"))
         axes.set_axis_off()
         return
-    names = [kernel.split(":", 1)[-1] for kernel in kernels]
+    names = [s.short(kernel) for kernel in kernels]
     room = inches * 72 * 0.84 / max(len(vcpus) * len(kernels), 1)      # points for each bar
     longest = max(map(len, names)) * 7.5 * 0.62                        # points, at font size 7.5
     turned, steep = longest > room, room < 26
@@ -190,9 +193,7 @@ def _lines(axes, summary, metric):
     note = layout.iterations_note(summary, metric)
     if note:
         title += f", {note}"
-    if summary.group.emulated:
-        title += f"\n({s.EMULATED})"
-    axes.set_title(title)
+    axes.set_title(f"{title}\n({summary.group.clock_name})")
     axes.set_xscale("log", base=2)
     axes.set_xticks(summary.vcpus, map(str, summary.vcpus))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -223,6 +224,78 @@ def time_figure(summary):
     return figure
 
 
+def _growth_axes(axes, summary, metric, roles):
+    """Growth of one metric against vCPUs, both log2: kernels solid, with their sensitivity band;
+    published curves dashed, in the colour of the kernel that stands for them.
+
+    roles: kernel to colour role.  Returns [(label, handle)] for a legend.
+    """
+    curves = [curve for curve in scaling.curves(summary, metric) if curve.growth]
+    handles = []
+    for curve in curves:
+        colour, marker = style.light(roles[curve.kernel]), ROLE_MARKERS[roles[curve.kernel]]
+        points = sorted(curve.growth.items())
+        axes.plot(*zip(*points), marker=marker, color=colour)
+        handles.append((curve.kernel, Line2D([], [], marker=marker, color=colour)))
+        if curve.band:
+            axes.fill_between([vcpus for vcpus, _ in points],
+                              *zip(*(curve.band[vcpus] for vcpus, _ in points)),
+                              color=colour, alpha=0.22, linewidth=0)
+    if any(curve.band for curve in curves):
+        handles.append(("sensitivity band", Patch(color=style.light("muted"), alpha=0.3)))
+    drawn = [curve.kernel for curve in curves]
+    everything = [growth for curve in curves for growth in curve.growth.items()]
+    for column in scaling.chosen(summary, metric)[1]:
+        kernel = next((one for one in column.kernels if one in drawn), None)
+        line = {"color": style.light(roles[kernel] if kernel else "muted"), "marker": "x",
+                "markersize": 4, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+        points = sorted(column.growth.items())
+        everything += points
+        axes.plot(*zip(*points), **line)
+        handles.append((f"published: {column.what}", Line2D([], [], **line)))
+    axes.set_title(f"{scaling.name(summary, metric)}, by that of 1 vCPU\n"
+                   f"({summary.group.clock_name})")
+    vcpus = sorted({point[0] for point in everything})
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xticks(vcpus, map(str, vcpus))
+    axes.xaxis.set_minor_locator(NullLocator())
+    highest = max(point[1] for point in everything)
+    axes.set_ylim(min(0.9, 0.9 * min(point[1] for point in everything)), max(2, highest) * 1.2)
+    axes.yaxis.set_major_locator(FixedLocator([2.0 ** power for power in range(-20, 40)]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
+    axes.set_xlim(min(vcpus) * 0.85, max(vcpus) * 1.18)
+    axes.set_xlabel("vCPUs")
+    return handles
+
+
+def _growing(summary, metrics=s.MAIN_TIMES):
+    """The metrics whose growth is known at more than 1 vCPU."""
+    return [metric for metric in metrics
+            if any(len(curve.growth) > 1 for curve in scaling.curves(summary, metric))]
+
+
+def _growth_panels(figure, pairs):
+    """Draw (summary, metric) pairs side by side, one legend above."""
+    handles = {}
+    roles = _kernel_roles(dict.fromkeys(kernel for summary, _ in pairs
+                                        for kernel in summary.kernels))
+    for axes, (summary, metric) in zip(figure.subplots(1, len(pairs), squeeze=False)[0], pairs):
+        for label, handle in _growth_axes(axes, summary, metric, roles):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles, loc="outside upper left", ncols=4, handlelength=2.6)
+    return figure
+
+
+def growth_figure(summary):
+    """A Figure of the main times' growth with vCPUs, or None if there is none."""
+    metrics = _growing(summary)
+    if not metrics:
+        return None
+    return _growth_panels(_figure(10, 4.9), [(summary, metric) for metric in metrics])
+
+
 def svg(draw, name, label):
     """The Figure that draw() returns as inline <svg>, Html; None if it returns None.
 
@@ -249,16 +322,26 @@ def svg(draw, name, label):
 
 
 def plot_png(results, out):
-    """Write README's picture: lock acquisitions and contentions per vCPU count.
+    """Write README's picture: growth of the dirty memory time with vCPUs, of the one or two groups
+    that have the most published curves and vCPU counts.
 
-    Shows base against series (or the last milestone), for the group with the most vCPU counts
-    among those that have lock counts.  Raises Fail if `out`
-    cannot be written.
+    Where no clock can tell growth, lock acquisitions and contentions per vCPU count: base against
+    series (or the last milestone), for the group with the most vCPU counts among those that have
+    lock counts.  Raises Fail if `out` cannot be written.
     """
-    candidates = [summary for summary in s.summarise(results)
+    summaries = s.summarise(results)
+    candidates = [summary for summary in summaries
                   if acquisition_layers(summary) or contention_layers(summary)]
+    growing = [summary for summary in summaries if _growing(summary, [s.DIRTY])]
+    growing.sort(key=lambda one: (-len(scaling.chosen(one, s.DIRTY)[1]), -len(one.vcpus)))
+    growing = growing[:2]
     with matplotlib.rc_context({**SETTINGS, "figure.facecolor": style.light("paper")}):
-        if candidates:
+        if growing:
+            figure = _growth_panels(_figure(10, 5 / 1.2), [(one, s.DIRTY) for one in growing])
+            for axes, one in zip(figure.axes, growing):
+                axes.set_title(f"dirty memory time by that of 1 vCPU ({one.group.clock_name})\n"
+                               f"{one.group.series} {one.group.arch}, {one.group.args}", fontsize=9)
+        elif candidates:
             best = max(candidates, key=lambda one: (bool(one.compared), len(one.vcpus)))
             group = best.group
             title = f"{group.test}, {group.series}, {group.arch}, accel {group.accel}"

@@ -89,6 +89,7 @@ tr.ratio td.spread{font-weight:400}
 .first{border-left:1px solid var(--line)}
 table.plain td,table.plain th{text-align:left}
 table.plain td.number{text-align:right}
+.prose td:not(.number){white-space:normal;min-width:6rem}
 figure{margin:1.6rem 0}
 figure svg{display:block;width:100%;height:auto}
 details{margin:.8rem 0}

@@ -5,6 +5,9 @@ kernel parameters, test, its arguments without -v, and the host that they were t
 kernel configuration decides what a run is used for: mmu_lock counts come from the "lockstat"
 kernels, everything else from the others (LOCK_STAT brings lockdep, whose times mean nothing).
 
+Virtual time has a model.  Medians and tables are made of the runs with the nominal one; those with
+a parameter halved or doubled are kept apart, by the name of that variant, for sensitivity bands.
+
 Samples are interleaved pairwise: sample i of base and sample i of series of one file were taken
 one after the other.  So a sample is always known by (file, i), also when files are joined.
 """
@@ -14,6 +17,10 @@ import statistics
 from dataclasses import dataclass
 
 EMULATED = "emulated wall-clock, not evidence"
+VIRTUAL = "virtual time (modelled)"
+WALL = "wall clock"
+NOMINAL = "nominal"
+UPTO = "upto:"
 BASE = "base"
 SERIES = "series"
 LOCK = "mmu_lock_"
@@ -26,6 +33,9 @@ MAIN_TIMES = (DIRTY, POPULATE)
 OTHER_TIMES = ("enable_dirty_log_time", "get_dirty_log_time", "clear_dirty_log_time",
                "disable_dirty_log_time")
 PHASES = ("setup", "populate", "enable", "dirty", "get", "clear", "disable", "exit")
+PER_FAULT = "instructions_per_fault"
+COUNTERS = (PER_FAULT, "faults_permission", "faults_translation", "faults_access", "faults_other",
+            "tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics")
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class Group:
     @property
     def emulated(self):
         """True if times of this group are the wall clock of an emulator: no evidence."""
-        return self.accel == "tcg" and self.clock == "wall"
+        return self.clock_name == EMULATED
 
     @property
     def title(self):
@@ -55,14 +65,14 @@ class Group:
 
     @property
     def clock_name(self):
-        """The clock, with the words that emulated wall-clock times must carry."""
-        return EMULATED if self.emulated else f"{self.clock} clock"
+        """The clock, with the words that its times must carry."""
+        return clock_name(self.accel, self.clock)
 
     def facts(self):
         """(name, text) of everything that distinguishes this group, for people."""
         rows = [("Test", self.test), ("Arguments", self.args or "none"), ("Series", self.series),
                 ("Architecture", self.arch), ("CPU", self.cpu), ("Accelerator", self.accel),
-                ("Times", self.clock_name)]
+                ("Clock", self.clock_name)]
         if self.variant:
             rows.append(("Configuration", self.variant))
         if self.params:
@@ -102,6 +112,13 @@ class Ratio:
     high: object
 
 
+def clock_name(accel, clock):
+    """What every output calls the clock of runs with these keys."""
+    if clock == "virtual":
+        return VIRTUAL
+    return EMULATED if accel == "tcg" else WALL
+
+
 def add(values):
     """The sum of Values, sample by sample; None if one is None or no sample is in all."""
     values = list(values)
@@ -125,15 +142,17 @@ def ratio(value, base):
 
 
 class Summary:
-    """The runs of one Group.  host: that of the first file; unused: runs that no table shows."""
+    """The runs of one Group.  host: that of the first file; unused: runs that no table shows;
+    variants: names of the models other than the nominal one, in the order of the files."""
 
     def __init__(self, group, host):
         self.group = group
         self.host = host
         self.unused = 0
+        self.variants = []
         self._kernels = {}
         self._vcpus = set()
-        self._cells = {}      # (kernel, vcpus, metric) -> {iteration: {(file, i): number}}
+        self._cells = {}      # (kernel, vcpus, metric, model) -> {iteration: {(file, i): number}}
 
     def add_run(self, run, file):
         """Take in one run of results file number `file`."""
@@ -141,9 +160,13 @@ class Summary:
         if run["metric"].startswith(LOCK) != lockstat:
             self.unused += 1
             return
-        self._kernels[run["kernel"]] = True
-        self._vcpus.add(run["vcpus"])
-        iterations = self._cells.setdefault((run["kernel"], run["vcpus"], run["metric"]), {})
+        model = run["model"] or NOMINAL
+        if model == NOMINAL:
+            self._kernels[run["kernel"]] = True
+            self._vcpus.add(run["vcpus"])
+        elif model not in self.variants:
+            self.variants.append(model)
+        iterations = self._cells.setdefault((run["kernel"], run["vcpus"], run["metric"], model), {})
         samples = iterations.setdefault(run["iteration"], {})
         first = sum(1 for key in samples if key[0] == file)
         for number, sample in enumerate(run["samples"], first):
@@ -152,9 +175,11 @@ class Summary:
 
     @property
     def kernels(self):
-        """The kernels: base, then upto:NAME in the order of the files, then series."""
+        """The kernels: base, then upto:NAME in the order of the files, then series, then those of
+        other series, such as v7.3:base."""
         order = {BASE: 0, SERIES: 2}
-        return sorted(self._kernels, key=lambda kernel: order.get(kernel, 1))
+        return sorted(self._kernels, key=lambda kernel: order.get(
+            kernel, 3 if foreign(kernel) else 1))
 
     @property
     def vcpus(self):
@@ -164,12 +189,25 @@ class Summary:
     @property
     def compared(self):
         """The kernel that the ratio is about: series, else the last upto:NAME; None if neither."""
-        others = [kernel for kernel in self.kernels if kernel != BASE]
+        others = [kernel for kernel in self.kernels if kernel != BASE and not foreign(kernel)]
         return others[-1] if others and BASE in self._kernels else None
+
+    def at(self, kernel, vcpus, metric, iteration, model=NOMINAL):
+        """The metric in one iteration, else for the whole test; None if missing."""
+        iterations = self._cells.get((kernel, vcpus, metric, model), {})
+        for number in (iteration, None):
+            if iterations.get(number):
+                return Value(iterations[number], () if number is None else (number,))
+        return None
+
+    def iterations(self, metric):
+        """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
+        return sorted({number for cell, iterations in self._cells.items() if cell[2] == metric
+                       for number in iterations if number is not None})
 
     def value(self, kernel, vcpus, metric):
         """The metric for the whole test, else the sum over its iterations; None if missing."""
-        iterations = self._cells.get((kernel, vcpus, metric), {})
+        iterations = self._cells.get((kernel, vcpus, metric, NOMINAL), {})
         if iterations.get(None):
             return Value(iterations[None])
         numbers = tuple(sorted(number for number in iterations if number is not None))
@@ -194,8 +232,16 @@ class Summary:
 
     def phases(self):
         """The phases that have any lock count, in the order of the test; last, unknown ones."""
-        found = dict.fromkeys(metric.split(".", 1)[1] for _, _, metric in self._cells
-                              if "." in metric and metric.split(".", 1)[0] in LOCK_METRICS)
+        return self._phases(LOCK_METRICS)
+
+    def counted_phases(self):
+        """The same of the virtual-time instrument's counters."""
+        return self._phases(COUNTERS)
+
+    def _phases(self, metrics):
+        found = dict.fromkeys(metric.split(".", 1)[1] for _, _, metric, model in self._cells
+                              if model == NOMINAL and metric.split(".", 1)[0] in metrics
+                              and "." in metric)
         return sorted(found, key=lambda phase: PHASES.index(phase) if phase in PHASES
                       else len(PHASES))
 
@@ -208,6 +254,16 @@ class Summary:
         if few != many:
             return f"{few} to {many} samples"
         return f"{many} sample" + ("s" if many > 1 else "")
+
+
+def short(kernel):
+    """A kernel's label without "upto:"."""
+    return kernel[len(UPTO):] if kernel.startswith(UPTO) else kernel
+
+
+def foreign(kernel):
+    """True for the label of another series' kernel, such as v7.3:base."""
+    return kernel not in (BASE, SERIES) and not kernel.startswith(UPTO)
 
 
 def in_phase(metric, phase):
@@ -224,6 +280,29 @@ def without_vcpus(args):
     return " ".join(re.sub(r"(^|\s)-v\s*\d+(?=\s|$)", " ", args).split())
 
 
+def _without_mode(args):
+    """The test's arguments without -v and the guest mode: versions of a test number it otherwise
+    (-m 2 of 5.10's is -m 3 of 7.3's)."""
+    return re.sub(r"(^|\s)-m\s*\d+(?=\s|$)", " ", without_vcpus(args)).split()
+
+
+def _home_args(results):
+    """args(run): the arguments without -v; for another series' kernel those of the series' own runs
+    that differ in nothing but the guest mode, if there are any, so that both share a table."""
+    homes = {}
+    for result in results:
+        for run in result["runs"]:
+            if not foreign(run["kernel"]):
+                homes.setdefault((run["series"], run["test"], *_without_mode(run["args"])),
+                                 without_vcpus(run["args"]))
+
+    def args(run):
+        own = without_vcpus(run["args"])
+        key = (run["series"], run["test"], *_without_mode(run["args"]))
+        return homes.get(key, own) if foreign(run["kernel"]) else own
+    return args
+
+
 def _description(result):
     """A file's host; without its kernel where that is what was measured (bench --here)."""
     host = dict(result["host"])
@@ -233,7 +312,7 @@ def _description(result):
 
 
 def _compatible(one, two):
-    """True if two host descriptions can be of one machine running the same software."""
+    """True if two host descriptions can be of one machine, software and model of virtual time."""
     for key in ("machine", "cpu", "cpus", "os", "kernel"):
         if one.get(key) != two.get(key):
             return False
@@ -242,7 +321,19 @@ def _compatible(one, two):
         if isinstance(left, dict) and isinstance(right, dict):
             if any(left[name] != right[name] for name in left.keys() & right.keys()):
                 return False
-    return True
+    left, right = model(one), model(two)
+    return not left or not right or left == right
+
+
+def model(host):
+    """What of a host decides virtual time: {"insn": 0.4, ..., "slice_ns": 500}; {} without."""
+    vtime = host.get("vtime")
+    if not isinstance(vtime, dict):
+        return {}
+    parameters = vtime.get("parameters")
+    found = {name: entry.get("ns") if isinstance(entry, dict) else entry
+             for name, entry in (parameters if isinstance(parameters, dict) else {}).items()}
+    return {**found, "slice_ns": vtime["slice_ns"]} if "slice_ns" in vtime else found
 
 
 def cohorts(results):
@@ -263,14 +354,14 @@ def cohorts(results):
 
 def summarise(results):
     """A Summary for each Group in `results`, in the order in which they first appear."""
-    summaries = {}
+    summaries, args = {}, _home_args(results)
     for file, (result, cohort) in enumerate(zip(results, cohorts(results))):
         for run in result["runs"]:
             variant = [part for part in _config_parts(run["config"])
                        if part not in ("normal", "lockstat")]
             group = Group(cohort, run["series"], run["arch"], run["accel"], run["clock"],
                           run["cpu"], " ".join(variant), " ".join(map(str, run["params"])),
-                          run["test"], without_vcpus(run["args"]))
+                          run["test"], args(run))
             if group not in summaries:
                 summaries[group] = Summary(group, result["host"])
             summaries[group].add_run(run, file)

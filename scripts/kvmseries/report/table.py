@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from . import layout
+from . import layout, scaling
 from . import summary as s
 
 WIDTH = 75      # of an ASCII table: it survives being quoted in mail
@@ -43,11 +43,24 @@ def _main_sheets(summary):
     return layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES)
 
 
+def _growth_sheets(summary):
+    return [layout.part(sheet, lambda column: column.full) for sheet in scaling.sheets(summary)]
+
+
+def _by_heading(sheet):
+    """One Sheet for each heading of columns, the notes below the last."""
+    parts = [layout.part(sheet, lambda column, head=head: column.head == head)
+             for head in dict.fromkeys(column.head for column in sheet.columns)]
+    for part in parts[:-1]:
+        part.notes = []
+    return parts
+
+
 def _describe(summary):
     """Two lines: what was run, and how."""
     group = summary.group
     lines = [f"{group.series}, {group.arch}, cpu {group.cpu}: {group.test} {group.args}".rstrip()]
-    how = [f"accel {group.accel}", f"clock {group.clock}"]
+    how = [f"accel {group.accel}", group.clock_name]
     if group.variant:
         how.append(f"config {group.variant}")
     if group.params:
@@ -94,6 +107,9 @@ def print_table(results, console):
         sheets = [layout.join(locks, times)]
         if _rich_table(sheets[0], clean)[1] > console.width:
             sheets = [locks, times]
+        for sheet in _growth_sheets(summary):
+            fits = _rich_table(sheet, clean)[1] <= console.width
+            sheets += [sheet] if fits else _by_heading(sheet)
         for sheet in filter(None, sheets):
             console.print()
             console.print(_rich_table(sheet, clean)[0])
@@ -110,22 +126,26 @@ def _markdown(text):
     return text
 
 
+def _markdown_sheet(sheet):
+    heads = ["vCPUs", sheet.row_head] + [column.full for column in sheet.columns]
+    lines = [heads, ["--:", ":--"] + ["--:"] * len(sheet.columns)]
+    for vcpus, rows in _grid(sheet, aligned=False):
+        for number, row in enumerate(rows):
+            lines.append([vcpus if number == 0 else ""] + row)
+    lines = [line if number == 1 else [_markdown(cell) for cell in line]
+             for number, line in enumerate(lines)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def markdown_table(results):
     """The main tables as Markdown, a heading line, a table and notes for each group."""
     parts = []
     for summary in s.summarise(results):
         title, how = _describe(summary)
         parts.append(f"**{_markdown(title)}** ({_markdown(how)})")
-        sheet = layout.join(*_main_sheets(summary))
-        heads = ["vCPUs", sheet.row_head] + [column.full for column in sheet.columns]
-        lines = [heads, ["--:", ":--"] + ["--:"] * len(sheet.columns)]
-        for vcpus, rows in _grid(sheet, aligned=False):
-            for number, row in enumerate(rows):
-                lines.append([vcpus if number == 0 else ""] + row)
-        lines = [line if number == 1 else [_markdown(cell) for cell in line]
-                 for number, line in enumerate(lines)]
-        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
-        parts += [_markdown(note) for note in sheet.notes]
+        for sheet in [layout.join(*_main_sheets(summary)), *_growth_sheets(summary)]:
+            parts.append(_markdown_sheet(sheet))
+            parts += [_markdown(note) for note in sheet.notes]
     return "\n\n".join(parts or [NOTHING]) + "\n"
 
 
@@ -202,7 +222,7 @@ def ascii_table(results):
     for summary in s.summarise(results):
         for text in _describe(summary):
             lines += textwrap.wrap(_ascii(text), WIDTH)
-        for sheet in filter(None, _main_sheets(summary)):
+        for sheet in filter(None, [*_main_sheets(summary), *_growth_sheets(summary)]):
             lines.append("")
             for note in sheet.notes:
                 lines += textwrap.wrap(_ascii(note), WIDTH)

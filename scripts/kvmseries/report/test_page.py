@@ -10,7 +10,7 @@ from PIL import Image
 from kvmseries import report
 from kvmseries.errors import Fail
 from kvmseries.report import plots, style, summary as s
-from kvmseries.report.conftest import full_results, make_file, make_run
+from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 from kvmseries.report.page import page_html
 from kvmseries.results import KEYS, load
 
@@ -72,8 +72,52 @@ def test_page_tells_what_it_must(results):
 
 
 def test_times_of_other_clocks_are_not_called_emulated():
-    assert s.EMULATED not in page_html([full_results(clock="virtual")], [])
-    assert s.EMULATED not in page_html([full_results(accel="kvm")], [])
+    for keys, name in (({"clock": "virtual"}, s.VIRTUAL), ({"accel": "kvm"}, s.WALL)):
+        text = page_html([full_results(**keys)], [])
+        assert name in text and s.EMULATED not in text
+
+
+def test_virtual_time_has_growth_counters_and_parameters():
+    data = virtual_results(("base", "upto:fast-path", "series"), {"line*2": 1.25})
+    text = page_html([data], ["scripts/series bench v5.10"])
+    checker = Checker(text)
+    assert len(checker.ids) == len(set(checker.ids))
+    for words in (s.VIRTUAL, "published: seed 1, base", "published: seed 1, fast path",
+                  "sensitivity band", "1 variants of the model: line*2", "-7.5%",
+                  "base against seed 1, base (fitted on it): worst error -7.5% at 4 vCPUs.",
+                  "instructions per fault", "Counters: exit", "moving a cache line",
+                  "invented, for a fixture", "slice_ns", "scripts/series bench v5.10",
+                  "by that of 1 vCPU: 12.0 on base, 3.60 on upto:fast-path, 1.30 on series"):
+        assert words in checker.text, words
+    assert "with vgic" not in checker.text
+    assert re.search(r"All raw runs, \d+ runs, without \d+ with variants", checker.text)
+
+
+def test_emulated_wall_clock_has_no_growth(results):
+    assert "published" not in page_html(results, [])
+
+
+def test_variants_alone_are_no_result():
+    data = make_file(make_run(clock="virtual", model="line*2"))
+    assert "were measured" in Checker(page_html([data], [])).text
+    for text in (report.ascii_table([data]), report.markdown_table([data])):
+        assert s.VIRTUAL in text
+
+
+@pytest.mark.parametrize("vtime", ("text", [], {}, {"parameters": []}, {"parameters": {"a": 1}},
+                                   {"parameters": {"a": {"ns": None, "source": "<b>"}}}))
+def test_any_model(vtime):
+    text = page_html([make_file(make_run(clock="virtual"), vtime=vtime)], [])
+    Checker(text)
+    assert "<b>" not in text
+
+
+def test_png_of_virtual_time(tmp_path):
+    report.plot_png([virtual_results(), full_results()], tmp_path / "a.png")
+    report.plot_png([full_results()], tmp_path / "b.png")
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.size == (1200, 500)
+    assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
 
 
 def test_everything_is_escaped():
@@ -172,5 +216,5 @@ def test_the_example_of_the_documentation_is_a_results_file(tmp_path):
     example = tmp_path / "example.json"
     example.write_text(re.search(r"```json\n(.*?)```", text, re.S).group(1), encoding="utf-8")
     Checker(page_html([load(example)], []))
-    for name in list(KEYS) + list(s.LOCK_METRICS + s.MAIN_TIMES + s.OTHER_TIMES + s.PHASES):
+    for name in [*KEYS, *s.LOCK_METRICS, *s.MAIN_TIMES, *s.OTHER_TIMES, *s.PHASES, *s.COUNTERS]:
         assert f"`{name}`" in text, name

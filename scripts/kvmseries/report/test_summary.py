@@ -143,12 +143,63 @@ def test_unknown_phases_come_last():
     assert summary.phases() == ["setup", "exit", "new"]
 
 
-def test_only_tcg_wall_clock_is_emulated():
-    for accel, clock, emulated in (("tcg", "wall", True), ("tcg", "virtual", False),
-                                   ("kvm", "wall", False), ("here", "wall", False)):
-        group = only(make_file(make_run(accel=accel, clock=clock))).group
-        assert group.emulated == emulated
-        assert (group.clock_name == s.EMULATED) == emulated
+@pytest.mark.parametrize("accel, clock, name", [
+    ("tcg", "wall", s.EMULATED), ("tcg", "virtual", s.VIRTUAL), ("kvm", "wall", s.WALL),
+    ("here", "wall", s.WALL)])
+def test_every_clock_has_its_name(accel, clock, name):
+    group = only(make_file(make_run(accel=accel, clock=clock))).group
+    assert group.clock_name == name
+    assert group.emulated == (name == s.EMULATED)
+    assert ("Clock", name) in group.facts()
+
+
+def test_variants_of_the_model_never_mix_with_the_nominal_one():
+    summary = only(make_file(*(make_run(clock="virtual", model=model, samples=[number])
+                               for model, number in (("line*2", 9.0), ("nominal", 1.0),
+                                                     ("line*0.5", 5.0))),
+                             make_run(clock="virtual", model="line*2", vcpus=64, kernel="series")))
+    assert summary.value("base", 1, s.DIRTY).samples == {(0, 0): 1.0}
+    assert summary.at("base", 1, s.DIRTY, None, "line*2").samples == {(0, 0): 9.0}
+    assert (summary.kernels, summary.vcpus) == (["base"], [1])
+    assert summary.variants == ["line*2", "line*0.5"]
+
+
+def test_one_iteration_alone():
+    summary = only(make_file(make_run(iteration=1, samples=[1.0]),
+                             make_run(iteration=2, samples=[5.0])))
+    assert summary.iterations(s.DIRTY) == [1, 2]
+    assert summary.at("base", 1, s.DIRTY, 2) == s.Value({(0, 0): 5.0}, (2,))
+    assert summary.at("base", 1, s.DIRTY, 3) is None
+
+
+def test_kernels_of_other_series_come_last_and_are_not_compared():
+    runs = [make_run(kernel=kernel) for kernel in ("v7.3:base", "series", "upto:a", "base")]
+    assert only(make_file(*runs)).kernels == ["base", "upto:a", "series", "v7.3:base"]
+    assert only(make_file(*runs)).compared == "series"
+    assert only(make_file(runs[0], runs[3])).compared is None
+
+
+def test_other_series_tests_number_their_guest_modes_otherwise():
+    def args(*runs):
+        return [summary.group.args for summary in s.summarise([make_file(*runs)])]
+    base = make_run(args="-m 2 -b 4M -v 1")
+    other = make_run(args="-m 3 -b 4M -v 1", kernel="v7.3:base")
+    assert args(base, other) == args(other, base) == ["-m 2 -b 4M"]
+    assert args(other) == ["-m 3 -b 4M"]
+    assert len(args(base, {**other, "args": "-m 3 -b 8M -v 1"})) == 2
+    assert len(args(base, {**other, "kernel": "series"})) == 2
+
+
+@pytest.mark.parametrize("vtime, groups", [
+    ({"parameters": {"insn": {"ns": 0.4}}, "slice_ns": 500}, 1),
+    ({"parameters": {"insn": {"ns": 0.5}}, "slice_ns": 500}, 2),
+    ({"parameters": {"insn": {"ns": 0.4}}, "slice_ns": 100}, 2),
+    ({"parameters": {"insn": {"ns": 0.4, "what": "else"}}, "slice_ns": 500, "qemu": "x"}, 1),
+    (None, 1), ("text", 1), ({"parameters": None}, 1)])
+def test_models_do_not_mix(vtime, groups):
+    first = {"parameters": {"insn": {"ns": 0.4}}, "slice_ns": 500}
+    results = [make_file(make_run(clock="virtual"), vtime=one) for one in (first, vtime)]
+    assert len(s.summarise(results)) == groups
 
 
 def test_nothing():
@@ -158,9 +209,10 @@ def test_nothing():
 
 def test_kernels_booted_on_the_machine_itself_share_a_table():
     run = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "here", "clock": "wall",
-           "cpu": "host", "config": "normal", "params": [], "test": "t", "args": "", "vcpus": 1,
-           "iteration": None, "metric": "populate_memory_time", "unit": "s", "samples": [1.0]}
-    files = [{"schema": 1, "host": {"machine": "aarch64", "kernel": f"5.10.262-{name}"},
+           "model": "", "cpu": "host", "config": "normal", "params": [], "test": "t", "args": "",
+           "vcpus": 1, "iteration": None, "metric": "populate_memory_time", "unit": "s",
+           "samples": [1.0]}
+    files = [{"schema": 2, "host": {"machine": "aarch64", "kernel": f"5.10.262-{name}"},
               "runs": [{**run, "kernel": name}]} for name in ("base", "series")]
     assert len(s.summarise(files)) == 1
     for file in files:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from kvmseries import report
 from kvmseries.report import summary as s, table
-from kvmseries.report.conftest import full_results, make_file, make_run
+from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 
 
 def printed(results, width=80, encoding="utf-8"):
@@ -90,6 +90,23 @@ def test_every_metric_may_be_missing():
         assert printed(left) and report.ascii_table(left) and report.markdown_table(left)
         alone = [make_file(*(run for run in whole["runs"] if run["metric"] == metric))]
         assert printed(alone) and report.ascii_table(alone) and report.markdown_table(alone)
+
+
+def test_virtual_time_has_tables_of_growth():
+    data = [virtual_results(("base", "upto:fast-path", "series"), {"line*2": 1.25})]
+    for width in (80, 120):
+        text = printed(data, width)
+        assert all(len(line.rstrip()) <= width for line in text.splitlines())
+        for words in ("-7.5%", "1.20\u20131.25", "36,000", "fitted on it"):
+            assert words in text, words
+        assert s.VIRTUAL in " ".join(text.split())
+    text = report.ascii_table(data)
+    assert all(len(line) <= 75 for line in text.splitlines())
+    assert "| 16    | base      | 36,000 |   12.0 | 12.0-14.7 |      11.2 |  +7.5% |" in text
+    assert "| 16 | base | 36,000 | 12.0 | 12.0\u201314.7 | 11.2 | +7.5% |" in \
+        report.markdown_table(data)
+    assert s.VIRTUAL in text and s.VIRTUAL in report.markdown_table(data)
+    assert s.WALL in report.ascii_table([full_results(accel="kvm")])
 
 
 def test_ascii_keeps_acquisitions_and_contentions_together():

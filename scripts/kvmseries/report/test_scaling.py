@@ -1,0 +1,136 @@
+"""Tests of growth, bands and errors; all numbers of ours are made up."""
+
+import pytest
+
+from kvmseries.report import layout, scaling, summary as s
+from kvmseries.report.conftest import GROWTH, HUGETLB, make_file, make_run, virtual_results
+
+THP = "-b 4M -i 2 -m 2 -s anonymous_thp"
+
+
+def only(*results):
+    found, = s.summarise(results)
+    return found
+
+
+def curves(*results, metric=s.DIRTY):
+    return {curve.kernel: curve for curve in scaling.curves(only(*results), metric)}
+
+
+def test_growth_is_by_the_curves_own_vcpu():
+    found = curves(virtual_results(("base", "upto:fast-path", "series")))
+    assert list(found) == ["base", "upto:fast-path", "series"]
+    for kernel, curve in found.items():
+        assert curve.growth == pytest.approx(GROWTH[kernel])
+        assert curve.band == {}
+
+
+def test_errors_are_against_the_published_growth():
+    found = curves(virtual_results(("base", "upto:fast-path", "series")))
+    base = found["base"]
+    assert base.column.id == "seed1-base"
+    assert base.error(16) == pytest.approx(12.0 / (10.340 / 0.926) - 1)
+    assert base.error(1) is None and base.error(64) is None
+    assert base.worst == (pytest.approx(2.5 / (2.503 / 0.926) - 1), 4)
+    assert found["upto:fast-path"].column.id == "seed1-fast-path"
+    assert found["series"].column is None and found["series"].worst is None
+    assert scaling.errors(found.values()) == [
+        "base against seed 1, base (fitted on it): worst error -7.5% at 4 vCPUs.",
+        "fast-path against seed 1, fast path (predicted): worst error -11.0% at 16 vCPUs."]
+
+
+def test_the_arguments_choose_the_published_columns():
+    def ids(args, metric=s.DIRTY, kernels=("upto:fast-path", "series", "v7.3:base")):
+        found = curves(virtual_results(kernels, args=args), metric=metric)
+        return [curve.column and curve.column.id for curve in found.values()]
+    assert ids(HUGETLB) == ["seed1-fast-path", None, None]
+    assert ids(HUGETLB.replace(" -G", "")) == ["seed1-fast-path-vgic", None, None]
+    assert ids(THP) == ["seed5-base", "seed5-series", "seed5-series"]
+    assert ids(THP, s.POPULATE) == ["seed5-base-populate"] + ["seed5-series-populate"] * 2
+    assert ids("-s anonymous") == [None] * 3
+
+
+def test_band_is_over_all_variants_and_the_nominal_model():
+    found = curves(virtual_results(("base",), {"line*2": 1.5, "line*0.5": 0.5, "insn*2": 0.9}))
+    assert found["base"].growth[16] == pytest.approx(12.0)
+    assert found["base"].band[16] == pytest.approx((6.5, 17.5))
+    assert found["base"].band[1] == (1, 1)
+    above = curves(virtual_results(("base",), {"line*2": 1.5}))
+    assert above["base"].band[16] == pytest.approx((12.0, 17.5))
+
+
+def test_a_variant_without_some_points_narrows_nothing():
+    data = virtual_results(("base",))
+    data["runs"] += virtual_results(("base",), {"line*2": 1.5}, vcpus=(1, 4))["runs"]
+    band = curves(data)["base"].band
+    assert band[4] == pytest.approx((2.5, 3.25))
+    assert band[8] == pytest.approx((5.5, 5.5))
+
+
+def test_without_one_vcpu_there_is_no_growth():
+    curve = curves(virtual_results(("base",), vcpus=(2, 4)))["base"]
+    assert curve.growth == {} and curve.worst is None
+    sheet = scaling.sheet(only(virtual_results(("base",), vcpus=(2, 4))), s.DIRTY)
+    assert [cell.text for cell in sheet.blocks[0][1][0][1]] == [
+        "3,600", layout.MISSING, "2,268", "1.28", layout.MISSING]
+    assert "no point in common" in sheet.notes[-1]
+
+
+def test_emulated_wall_clock_has_no_curves_and_real_hardware_has():
+    runs = [make_run(vcpus=vcpus, samples=[vcpus]) for vcpus in (1, 2)]
+    assert scaling.curves(only(make_file(*runs)), s.DIRTY) == []
+    real = make_file(*({**run, "accel": "here"} for run in runs))
+    assert scaling.curves(only(real), s.DIRTY)[0].growth == {1: 1, 2: 2}
+
+
+@pytest.mark.parametrize("iterations, chosen, published", [
+    ((1, 2), 2, True), ((1, 2, 3), 2, True), ((1,), 1, False), ((None,), None, False)])
+def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, published):
+    data = make_file(*(make_run(clock="virtual", args=HUGETLB, iteration=iteration,
+                                samples=[iteration or 9.0]) for iteration in iterations))
+    iteration, columns = scaling.chosen(only(data), s.DIRTY)
+    assert (iteration, bool(columns)) == (chosen, published)
+    assert curves(data)["base"].values[1].median == (chosen or 9.0)
+
+
+@pytest.mark.parametrize("args, pages", [
+    ("-b 4M", 1024), ("-b 2G", 524288), ("-b1m", 256), ("-b 4096", 1), ("-b 16k", 4),
+    ("-b 1T", 2 ** 28), ("-b 0", None), ("-b x", None), ("", None), ("-b", None), ("-b ²", None)])
+def test_pages(args, pages):
+    assert scaling.pages(args) == pages
+
+
+def test_sheet_of_time_a_page():
+    summary = only(virtual_results(("base", "series"), {"line*2": 1.5}))
+    sheet, populate = scaling.sheets(summary)
+    assert [column.name for column in sheet.columns] == [
+        "ns a page", "growth", "band", "ns a page", "growth", "error of growth"]
+    assert all(s.VIRTUAL in column.head for column in sheet.columns[:3])
+    vcpus, rows = sheet.blocks[-1]
+    assert vcpus == 16
+    assert [cell.text for cell in rows[0][1]] == [
+        "36,000", "12.0", "12.0–17.5", "19,722", "11.2", "+7.5%"]
+    assert rows[0][1][0].spread == "35,640–36,360"
+    assert [cell.text for cell in rows[1][1]][3:] == [layout.MISSING] * 3
+    assert len(populate.columns) == 3      # nothing is published for it
+
+
+def test_counters_are_of_one_iteration_and_never_summed():
+    summary = only(virtual_results(("base",), vcpus=(1,)))
+    sheet = scaling.counter_sheet(summary, "dirty")
+    cells = dict(zip((column.name for column in sheet.columns), sheet.blocks[0][1][0][1]))
+    assert cells["instructions per fault"].text == "3,350"
+    assert cells["faults permission"].text == "2,048"       # of iteration 2, not 1,024 + 2,048
+    assert sheet.notes == ["Counts in phase dirty, iteration 2: median of the samples."]
+    assert scaling.counter_sheet(summary, "populate").notes == [
+        "Counts in phase populate: median of the samples."]
+    assert not scaling.counter_sheet(summary, "clear")
+    assert summary.counted_phases() == ["populate", "dirty", "exit"]
+    assert summary.phases() == []
+
+
+def test_highlights():
+    lines = scaling.highlights(only(virtual_results(("base", "series"))))
+    assert lines[0] == ("16 vCPUs, dirty memory time, iteration 2, virtual time (modelled), by "
+                        "that of 1 vCPU: 12.0 on base, 1.30 on series")
+    assert scaling.highlights(only(virtual_results(("base",), vcpus=(1,)))) == []

@@ -1,0 +1,235 @@
+"""The virtual-time machine (scripts/vtime): its QEMU, its shared object, its parameters, and what it
+says of its own health.
+
+A variant of the model is "nominal", or one parameter times a factor: "line*2", "dvm_busy*0.5".
+"""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from . import debian, parse, paths, proc, toolchain
+from .errors import Fail, Usage
+from .progress import say
+
+SOURCE = paths.ROOT / "scripts/vtime"
+NOMINAL = "nominal"
+# CPUs of the emulated machine: what the model describes, and what QEMU calls it.
+CPUS = {"arm64": "neoverse-n1", "x86_64": "max"}
+# Most accesses to cache lines that may come after a later one, as a share of all.
+MAX_INVERSIONS = 0.05
+# The plugin interface that it is made for came with 9.2 (version 4 of the interface).
+_OLDEST = (9, 2)
+_NAMES = {"arm64": ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"),
+          "x86_64": ("n_tty_write", "kvm_mmu_page_fault")}
+_FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
+
+
+def parameters(arch, variant=NOMINAL):
+    """The model of `arch`: dict of name to {"ns": ..., "what": ..., "source": ...}, `variant` applied.
+
+    Raises Usage for a variant that names no parameter.
+    """
+    model = yaml.safe_load((SOURCE / "model.yaml").read_text(encoding="utf-8"))[arch]
+    if variant != NOMINAL:
+        match = re.fullmatch(r"(\w+)\*(\d+(\.\d+)?)", variant)
+        if not match or match[1] not in model:
+            raise Usage(f"unknown model '{variant}': {NOMINAL}, or one of {', '.join(sorted(model))} "
+                        "times a factor, such as line*2")
+        model[match[1]]["ns"] *= float(match[2])
+        # What is busy longer than it takes has no meaning.
+        if "dvm_busy" in model:
+            model["dvm_busy"]["ns"] = min(model["dvm_busy"]["ns"], model["dvm_sync"]["ns"])
+    return model
+
+
+def variants(arch):
+    """Names of the sensitivity runs: each parameter of the machine halved and doubled."""
+    return [f"{name}*{factor}" for name, entry in parameters(arch).items()
+            if entry.get("sensitivity", True) for factor in ("0.5", "2")]
+
+
+def options(arch, variant=NOMINAL):
+    """The plugin's options for the parameters: "insn=215,line=47000,..." in ps."""
+    return ",".join(f"{name}={round(entry['ns'] * 1000)}"
+                    for name, entry in parameters(arch, variant).items())
+
+
+def library():
+    """Path of vtime.so, compiled if its source has changed."""
+    sources = sorted(SOURCE.glob("*.[ch]"))
+    digest = hashlib.sha256(" ".join(_FLAGS).encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    target = paths.out("cache", f"vtime-{digest.hexdigest()[:12]}.so")
+    with paths.locked("vtime", say):
+        if not target.exists():
+            debian.install("vtime")
+            proc.need("gcc")
+            compile_library("gcc", target.with_suffix(".part"))
+            target.with_suffix(".part").rename(target)
+    return target
+
+
+def compile_library(compiler, target):
+    """Compile the instrument with `compiler` to the file `target`."""
+    proc.run([compiler, *_FLAGS, "-o", str(target),
+              *(str(source) for source in sorted(SOURCE.glob("*.c"))), "-ldl", "-lpthread"],
+             "compiling scripts/vtime")
+
+
+class Qemu:
+    """A QEMU program that the instrument works with."""
+
+    def __init__(self, program, folder=None):
+        self.program = str(program)
+        self.folder = folder          # where it was unpacked; None if it is installed
+
+    def version(self):
+        """(major, minor) and the whole first line; (0, 0) if it does not run."""
+        try:
+            text = subprocess.run([self.program, "--version"], capture_output=True, text=True,
+                                  check=False).stdout
+        except OSError:
+            text = ""
+        match = re.search(r"version (\d+)\.(\d+)", text)
+        return (int(match[1]), int(match[2])) if match else (0, 0), text.split("\n", maxsplit=1)[0]
+
+    def environment(self):
+        """Words "NAME=value" that it needs."""
+        if not self.folder:
+            return []
+        modules = next(iter(self.folder.glob("usr/lib/*/qemu")), None)
+        return [f"QEMU_MODULE_DIR={modules}"] if modules else []
+
+    def arguments(self):
+        """Arguments that it needs to find its own firmware."""
+        if not self.folder:
+            return []
+        return ["-L", str(self.folder / "usr/share/qemu"), "-L", "/usr/share/seabios"]
+
+
+def qemu(arch):
+    """The Qemu for `arch`: the machine's own if it is new enough, else that of the distribution's
+    backports, unpacked under out/cache and not installed.  Raises Fail if neither can be had."""
+    name = f"qemu-system-{toolchain.machine(arch)}"
+    own = Qemu(shutil.which(name) or name)
+    if own.version()[0] >= _OLDEST:
+        return own
+    package = "qemu-system-arm" if arch == "arm64" else "qemu-system-x86"
+    # Its libraries are those that the installed one depends on.
+    debian.install(f"boot-{arch}")
+    own = Qemu(shutil.which(name) or name)
+    if own.version()[0] >= _OLDEST:
+        return own
+    folder = paths.out("cache", f"backports-{package}")
+    with paths.locked(folder.name, say):
+        if not folder.exists():
+            say(f"fetching a QEMU from {_OLDEST[0]}.{_OLDEST[1]} on, for virtual time: "
+                f"{own.version()[1] or 'there is none here'}")
+            with paths.whole(folder) as part:
+                for wanted in (package, "qemu-system-common", "qemu-system-data"):
+                    deb = debian.fetch_backport(wanted)
+                    proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
+    found = Qemu(folder / "usr/bin" / name, folder)
+    number, _ = found.version()
+    if number < _OLDEST:
+        raise Fail(f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and {found.program} "
+                   f"{'is older' if number > (0, 0) else 'does not run here'}: install a newer QEMU, "
+                   "or use --clock wall")
+    return found
+
+
+def marks(kernel, target):
+    """Write the addresses that the counters need of `kernel` (a build.Kernel) to `target`."""
+    wanted = _NAMES[kernel.arch]
+    table = next(folder / "System.map" for folder in kernel.image.parents
+                 if (folder / "System.map").exists())
+    with open(table, encoding="utf-8") as file, open(target, "w", encoding="utf-8") as out:
+        for line in file:
+            address, _, name = line.split()
+            if name in wanted:
+                out.write(f"{name} {address}\n")
+
+
+def prefix(arch):
+    """Words to put before QEMU's command line instead of its name."""
+    found = qemu(arch)
+    return ["env", f"LD_PRELOAD={library()}", *found.environment(), found.program,
+            *found.arguments()]
+
+
+def plugin(arch, variant, slice_ns, folder):
+    """QEMU's arguments for the plugin; counters.json and marks are in `folder` (None: no counters)."""
+    text = f"{library()},{options(arch, variant)},slice={slice_ns * 1000}"
+    if folder:
+        text += f",counters={folder / 'counters.json'},marks={folder / 'marks'}"
+    return ["-plugin", text]
+
+
+def counters(folder):
+    """What a run in `folder` counted: list of dicts, one a phase, its health checked.
+
+    Raises Fail if it broke off, or if its order of events was not kept.
+    """
+    try:
+        lines = (folder / "counters.json").read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines]
+    except (OSError, ValueError) as error:
+        raise Fail(f"the virtual clock left no counters in {folder}: {error}") from None
+    if not found or not found[-1].get("end"):
+        raise Fail(f"the virtual clock broke off (see {folder})")
+    check(found[-1], folder)
+    return found[:-1]
+
+
+def check(health, where):
+    """Raise Fail if a run's figures must not be used: `health` is the last line of its counters."""
+    if health["inversions"] > MAX_INVERSIONS * health["accesses"]:
+        raise Fail(f"virtual time out of order: {health['inversions']} of {health['accesses']} accesses to "
+                   f"cache lines came too late; use a smaller --slice, or fewer vCPUs (see {where})")
+    if health["late"]:
+        raise Fail(f"a CPU ran without a clock {health['late']} times (see {where})")
+
+
+def by_test(found):
+    """Counters of a job, by the name of its command: dict of name to list of dicts."""
+    tests, name = {}, None
+    for entry in found:
+        match = re.match(r"@@ (begin|end) (\S+)", entry["line"])
+        if match and match[1] == "begin":
+            name = match[2]
+            tests[name] = []
+        elif match:
+            tests[name].append({**entry, "line": "exit"})
+            name = None
+        elif name:
+            tests[name].append(entry)
+    return tests
+
+
+def measures(entries):
+    """The Measures of one test's counters (from by_test())."""
+    found = []
+    for entry in entries:
+        phase, iteration = parse.phase(entry["line"].split(":")[0])
+        for name in ("faults_permission", "faults_translation", "faults_access", "faults_other",
+                     "tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics"):
+            found.append(parse.Measure(f"{name}.{phase}", iteration, entry[name], "1"))
+        if entry["faults_handled"]:
+            found.append(parse.Measure(
+                f"instructions_per_fault.{phase}", iteration,
+                entry["fault_instructions"] / entry["faults_handled"], "1"))
+    return found
+
+
+def description(arch):
+    """The instrument, for a results file's host."""
+    return {"qemu": qemu(arch).version()[1], "parameters": {
+        name: {key: entry[key] for key in ("ns", "what", "source")}
+        for name, entry in parameters(arch).items()}}

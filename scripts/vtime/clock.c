@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The clocks.  Of all CPUs that run, the one with the smallest clock goes on, and the others wait
+ * at the next instruction that others can see: an atomic, an exclusive, a release, a DSB after a
+ * broadcast TLBI, a read of the time.  So such instructions happen in the order of virtual time,
+ * and what a lock costs follows from who comes when.  What lies between two of them runs freely,
+ * for at most a slice.
+ *
+ * A CPU that sleeps (WFI) has no say; who wakes it hands it the time.  QEMU's main loop, where
+ * timers expire, is one more clock: no CPU goes beyond its next deadline before it has had its turn.
+ *
+ * QEMU stops all CPUs for some things (start_exclusive(): for a broadcast TLBI, too).  Then a CPU
+ * that waits for its turn must go on to the end of its translation block, out of turn, and waits
+ * again outside.  How often, and what it did to the order of accesses to a line, is counted (passes,
+ * inversions).
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libc.h"
+#include "vtime.h"
+
+/* Seconds of the host in which no clock moves while somebody waits: something is broken. */
+#define STALL 60
+/* Looks of the main loop, 50 ms each, after which it must hold the lock that all CPUs wait for. */
+#define LOOKS_HELD 20
+
+struct cpu cpus[MAXCPU];
+struct stats stats;
+int ncpu;
+int64_t slice = 500000;
+bool active;
+_Thread_local int me = -1;
+_Thread_local bool idling;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;	/* a leaf */
+static int running;			/* CPUs in state RUN */
+static int64_t edge;			/* the largest clock there has been */
+static int64_t read_last;		/* the latest time that anybody has read */
+static uint64_t moves;			/* how often a clock has moved */
+
+/* The main loop: its own time, and what it waits for. */
+static int64_t main_clock, deadline = FOREVER;
+static bool in_poll;
+
+/*
+ * Threads that wait for something other than an interrupt, on what.  While there is one, nobody
+ * is held back.  The last entry is the main loop's.
+ */
+static pthread_cond_t *waits[MAXCPU + 1];
+static int waiting;
+/* What CPUs wait on until all may go on (end_exclusive()). */
+static pthread_cond_t *resume;
+
+void lock(void)
+{
+	pthread_mutex_lock(&mutex);
+}
+
+void unlock(void)
+{
+	pthread_mutex_unlock(&mutex);
+}
+
+void die(const char *format, ...)
+{
+	va_list args;
+
+	fputs("vtime: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	fflush(stderr);
+	_exit(3);
+}
+
+static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *limit)
+{
+	return syscall(SYS_futex, word, op, value, limit, NULL, 0);
+}
+
+static void wake(struct cpu *c)
+{
+	__atomic_fetch_add(&c->futex, 1, __ATOMIC_SEQ_CST);
+	futex(&c->futex, FUTEX_WAKE_PRIVATE, 1, NULL);
+}
+
+/* The earliest time at which `c`, which runs, can do something on its own. */
+static int64_t bound(const struct cpu *c)
+{
+	return c->wfe ? c->clock + costs.wfe : c->clock;
+}
+
+/* Of the CPUs that run, the one whose turn it is; NULL if all sleep. */
+static struct cpu *first(void)
+{
+	struct cpu *found = NULL;
+	int i;
+
+	for (i = 0; i < ncpu; i++)
+		if (cpus[i].state == RUN && (!found || bound(&cpus[i]) < bound(found)))
+			found = &cpus[i];
+	return found;
+}
+
+/* How far all have come. */
+static int64_t floor_clock(void)
+{
+	struct cpu *c = first();
+
+	return c ? bound(c) : main_clock;
+}
+
+/*
+ * Whether it waits for its turn, and nothing else may end that: a parked CPU is in nobody's way but
+ * the main loop's.
+ */
+static bool held_back(const struct cpu *c)
+{
+	return !waiting || (c->parked && !waits[MAXCPU]);
+}
+
+static void wake_turn(void)
+{
+	struct cpu *c;
+	int i;
+
+	if (waiting) {
+		for (i = 0; i < ncpu; i++)
+			if (cpus[i].blocked && !held_back(&cpus[i])) {
+				cpus[i].blocked = false;
+				wake(&cpus[i]);
+			}
+		return;
+	}
+	c = first();
+	if (!c)
+		return;
+	if (bound(c) >= deadline) {
+		if (in_poll)
+			libc_kick_main();
+	} else if (c->blocked) {
+		c->blocked = false;
+		wake(c);
+	}
+}
+
+static void set_clock(struct cpu *c, int64_t at)
+{
+	if (at > c->clock) {
+		c->clock = at;
+		moves++;
+	}
+	if (c->clock > edge)
+		edge = c->clock;
+}
+
+static void set_running(struct cpu *c, int64_t at)
+{
+	if (c->state != RUN)
+		running++;
+	c->state = RUN;
+	set_clock(c, at);
+}
+
+/*
+ * Bring the clock of `cpu` up to date, which has still `rest` ps of its translation block before
+ * it: generated code counts a block when it begins.
+ */
+void tick(int cpu, int64_t rest)
+{
+	struct cpu *c = &cpus[cpu];
+	int64_t passed = (int64_t)c->score->ps - rest;
+
+	c->score->ps = rest;
+	c->clock += passed;
+	if (passed)
+		moves++;
+	if (c->clock > edge)
+		edge = c->clock;
+}
+
+/*
+ * Wait, with the lock, until it is this CPU's turn, nobody is to be held back, or, where `until` is
+ * not NULL, *until is false.  True if it is the CPU's turn.
+ */
+static bool wait_turn(struct cpu *c, const bool *until)
+{
+	struct timespec second = { .tv_sec = 1 };
+	uint64_t seen = moves;
+	int silent = 0;
+
+	for (;;) {
+		uint32_t value;
+		long result;
+
+		if (!held_back(c) || (until && !*until))
+			return false;
+		if (first() == c && bound(c) < deadline)
+			return true;
+		value = __atomic_load_n(&c->futex, __ATOMIC_SEQ_CST);
+		c->blocked = true;
+		stats.blocks++;
+		wake_turn();
+		if (!c->blocked)
+			continue;
+		unlock();
+		result = futex(&c->futex, FUTEX_WAIT_PRIVATE, value, &second);
+		result = result < 0 ? errno : 0;
+		lock();
+		c->blocked = false;
+		if (moves != seen || result != ETIMEDOUT) {
+			seen = moves;
+			silent = 0;
+		} else if (++silent == STALL) {
+			die("stalled: no clock has moved for %d s; CPU %d waits at %.9f s", STALL,
+			    (int)(c - cpus), c->clock / 1e12);
+		}
+	}
+}
+
+/* The CPU is wanted outside of the code that it runs: let it pass, and come back at once. */
+static void pass(struct cpu *c)
+{
+	stats.passes++;
+	c->clock -= slice;
+	c->score->ps += slice;
+}
+
+/* Hold `cpu` here until everything that is earlier in virtual time has happened. */
+void order(int cpu, int64_t rest)
+{
+	struct cpu *c = &cpus[cpu];
+
+	me = cpu;
+	lock();
+	tick(cpu, rest);
+	stats.turns++;
+	if (c->state != RUN) {
+		set_running(c, edge);
+		stats.late++;
+	}
+	wake_turn();
+	if (!wait_turn(c, NULL))
+		pass(c);
+	unlock();
+}
+
+/*
+ * WFE: until somebody writes to the line of the CPU's last load-exclusive, or sends an event, or
+ * costs.wfe has passed; a real CPU may go on for any reason at all.
+ */
+void wait_for_event(int cpu, int64_t rest)
+{
+	struct cpu *c = &cpus[cpu];
+
+	if (c->score->event) {
+		c->score->event = 0;
+		return;
+	}
+	me = cpu;
+	lock();
+	tick(cpu, rest);
+	if (!c->monitor || line_version(c->monitor) == c->monitor_version) {
+		c->wfe = true;
+		wake_turn();
+		if (wait_turn(c, &c->wfe))
+			set_clock(c, bound(c));
+		c->wfe = false;
+		wake_turn();
+	}
+	unlock();
+}
+
+static void end_wait(struct cpu *c, int64_t at)
+{
+	set_clock(c, at);
+	c->wfe = false;
+	c->blocked = false;
+	wake(c);
+}
+
+/* A line is at `version` since `at`: wake who waits for that.  Called with the lock. */
+void line_written(uint64_t line, uint64_t version, int64_t at)
+{
+	int i;
+
+	for (i = 0; i < ncpu; i++)
+		if (cpus[i].wfe && cpus[i].monitor == line && cpus[i].monitor_version != version)
+			end_wait(&cpus[i], at);
+}
+
+/* SEV.  Called with the lock. */
+void send_event(int64_t at)
+{
+	int i;
+
+	for (i = 0; i < ncpu; i++) {
+		if (cpus[i].wfe)
+			end_wait(&cpus[i], at);
+		else if (cpus[i].score)
+			cpus[i].score->event = 1;
+	}
+}
+
+/* A vCPU's thread begins. */
+void start_cpu(int cpu)
+{
+	me = cpu;
+	set_running(&cpus[cpu], edge);
+}
+
+/* What time it is for the calling thread. */
+static int64_t here(void)
+{
+	if (me >= 0 && cpus[me].state == RUN)
+		return cpus[me].clock + (int64_t)cpus[me].score->ps;
+	return libc_is_main() ? main_clock : edge;
+}
+
+/*
+ * The time as read.  Who reads comes in order, but for passes; a guest's kernel must not see time
+ * run backwards even then.
+ */
+int64_t now_ps(void)
+{
+	int64_t now;
+
+	lock();
+	now = here();
+	if (now < read_last)
+		now = read_last;
+	read_last = now;
+	unlock();
+	return now;
+}
+
+/* --- for libc.c --- */
+
+bool clocks_idle(pthread_cond_t *condition, pthread_mutex_t *bql)
+{
+	struct cpu *c;
+	uint32_t value;
+
+	if (me < 0 || !idling)
+		return false;
+	c = &cpus[me];
+	lock();
+	tick(me, 0);
+	if (c->state == RUN)
+		running--;
+	c->state = IDLE;
+	c->halt = condition;
+	value = c->futex;
+	wake_turn();
+	if (!running && in_poll)
+		libc_kick_main();
+	unlock();
+	/*
+	 * Not on the condition: a kick may come without the big lock, between QEMU's look at what there
+	 * is to do and its sleep.  clocks_signal() changes the futex whenever it comes.
+	 */
+	pthread_mutex_unlock(bql);
+	futex(&c->futex, FUTEX_WAIT_PRIVATE, value, NULL);
+	lock();
+	set_running(c, c->state == RUN ? c->clock : edge);
+	c->halt = NULL;
+	c->locking = true;
+	unlock();
+	pthread_mutex_lock(bql);
+	lock();
+	c->locking = false;
+	unlock();
+	return true;
+}
+
+void clocks_wait(pthread_cond_t *condition)
+{
+	lock();
+	waits[me >= 0 ? me : MAXCPU] = condition;
+	waiting++;
+	stats.exclusive++;
+	wake_turn();
+	unlock();
+}
+
+/*
+ * The wait on `condition`, with `held`, is over.  If QEMU stops all CPUs again while this one waits for
+ * its turn, it is better here than in the middle of its code: from here it need not go on.
+ */
+void clocks_waited(pthread_cond_t *condition, pthread_mutex_t *held)
+{
+	struct cpu *c = &cpus[me >= 0 ? me : 0];
+	int k = me >= 0 ? me : MAXCPU;
+	bool park;
+
+	lock();
+	if (waits[k]) {
+		waits[k] = NULL;
+		waiting--;
+		wake_turn();
+	}
+	park = me >= 0 && condition == resume && c->state == RUN && first() != c;
+	unlock();
+	if (!park)
+		return;
+	pthread_mutex_unlock(held);
+	lock();
+	tick(me, 0);
+	c->parked = true;
+	wait_turn(c, NULL);
+	c->parked = false;
+	unlock();
+	pthread_mutex_lock(held);
+}
+
+/* A condition is signalled: who sleeps on it gets the time of who signals. */
+void clocks_signal(pthread_cond_t *condition, bool all)
+{
+	int64_t now;
+	int i;
+
+	lock();
+	now = here();
+	for (i = 0; i < ncpu; i++)
+		if (cpus[i].state == IDLE && cpus[i].halt == condition) {
+			set_running(&cpus[i], now);
+			wake(&cpus[i]);
+		}
+	/* Over as soon as it is signalled, not when the host comes to run the waiter. */
+	for (i = 0; waiting && i <= MAXCPU; i++)
+		if (waits[i] == condition) {
+			waits[i] = NULL;
+			waiting--;
+			if (!all)
+				break;
+			resume = condition;
+		}
+	if (!waiting)
+		wake_turn();
+	unlock();
+}
+
+/* The main loop is about to sleep for `ps`, FOREVER if only an event can end it. */
+void clocks_poll(int64_t ps)
+{
+	lock();
+	if (floor_clock() > main_clock)
+		main_clock = floor_clock();
+	if (main_clock < read_last)
+		main_clock = read_last;
+	deadline = ps == FOREVER ? FOREVER : main_clock + ps;
+	in_poll = true;
+	wake_turn();
+	unlock();
+}
+
+/* Every CPU that is awake waits for the big lock. */
+static bool all_locking(void)
+{
+	int i;
+
+	for (i = 0; i < ncpu; i++)
+		if (cpus[i].state == RUN && !cpus[i].locking)
+			return false;
+	return running;
+}
+
+/*
+ * Whether the deadline has come.  Where all CPUs sleep there is nothing before it: time jumps, if
+ * the caller is `sure` that no event of the host's is there first.
+ */
+bool clocks_due(bool *sure)
+{
+	static int held;
+	bool asleep, due = false;
+
+	lock();
+	asleep = !running && ncpu;
+	/* When QEMU ends, the main loop polls with the big lock held, and no clock goes on. */
+	held = all_locking() ? held + 1 : 0;
+	if (deadline != FOREVER) {
+		due = !asleep && (floor_clock() >= deadline || held > LOOKS_HELD);
+		if (asleep && *sure) {
+			stats.jumps++;
+			due = true;
+		}
+	}
+	*sure = asleep && deadline != FOREVER;
+	unlock();
+	return due;
+}
+
+void clocks_polled(bool due)
+{
+	lock();
+	in_poll = false;
+	if (due)
+		main_clock = deadline;
+	else if (running && floor_clock() > main_clock)
+		main_clock = floor_clock();
+	if (main_clock > edge)
+		edge = main_clock;
+	/* The deadline stands until the main loop says what comes next. */
+	wake_turn();
+	unlock();
+}
+
+void clocks_begin(void)
+{
+	__atomic_store_n(&active, true, __ATOMIC_SEQ_CST);
+}
+
+/* QEMU ends: nobody is held back any more. */
+void clocks_end(void)
+{
+	lock();
+	active = false;
+	waiting++;
+	wake_turn();
+	unlock();
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * vtime: an emulated machine in which every CPU owns a clock (see README.md).
+ *
+ * One shared object used twice in one QEMU: as TCG plugin (plugin.c), and preloaded, for the libc
+ * calls through which QEMU sees time, sleeps and wakes (libc.c).  Between them the clocks:
+ *
+ *	clock.c		who may run: always the CPU with the smallest clock
+ *	lines.c		cache lines: who owns them, when they are free
+ *	calendar.c	what does one thing at a time
+ *	costs.c		the parameters of the model, and the interconnect that TLBI uses
+ *	arm64.c x86_64.c	what an instruction is to the model
+ *	phases.c	counters, by phase of the test that runs in the guest
+ *
+ * All times are picoseconds of virtual time in 64 bits; 2^63 ps are 106 days.
+ */
+#ifndef VTIME_H
+#define VTIME_H
+
+#include <pthread.h>
+#include "qemu_api.h"
+
+#define MAXCPU 128
+#define FOREVER INT64_MAX
+
+/* What generated code counts for its CPU without a call. */
+struct score {
+	uint64_t ps;		/* time since the clock was last looked at */
+	uint64_t insns;
+	uint64_t pending;	/* a broadcast TLBI since the last DSB */
+	uint64_t event;		/* the event register, which SEVL sets and WFE clears */
+	uint64_t exceptions, tlbi_local, tlbi_broadcast, dsb, dc;
+};
+
+enum state { OFF, IDLE, RUN };
+
+/* Everything is protected by the lock, but for score, which belongs to the CPU's thread. */
+struct cpu {
+	enum state state;
+	bool blocked;		/* waits for its turn */
+	bool wfe;		/* waits for an event, at most costs.wfe */
+	bool parked;		/* waits for its turn, outside of the code that it runs */
+	bool locking;		/* is awake, and waits for QEMU's big lock */
+	int64_t clock;
+	struct score *score;
+	pthread_cond_t *halt;	/* what it sleeps on while it is IDLE */
+	uint32_t futex;
+	uint64_t monitor;	/* line of its last load-exclusive */
+	uint64_t monitor_version;
+	/* Counters that need no generated code. */
+	uint64_t atomics, foreign;
+};
+
+/* The model; every parameter in ps but where the name says otherwise. */
+struct costs {
+	int64_t insn, exception, atomic, line, tlbi, dvm_sync, dvm_busy, dsb, dc, pause, wfe;
+};
+
+struct stats {
+	uint64_t turns, blocks, passes, exclusive, jumps, late, inversions, accesses;
+	int64_t inverted;	/* sum of what accesses came too late by */
+};
+
+extern struct cpu cpus[MAXCPU];
+extern struct costs costs;
+extern struct stats stats;
+extern int ncpu;
+extern int64_t slice;
+extern bool active;		/* from plugin_install to exit */
+extern _Thread_local int me;	/* index of the vCPU that this thread runs, or -1 */
+extern _Thread_local bool idling;
+
+/* clock.c */
+void lock(void);
+void unlock(void);
+void tick(int cpu, int64_t rest);
+void order(int cpu, int64_t rest);
+void wait_for_event(int cpu, int64_t rest);
+void line_written(uint64_t line, uint64_t version, int64_t at);
+void send_event(int64_t at);
+void start_cpu(int cpu);
+int64_t now_ps(void);
+void clocks_begin(void);
+void clocks_end(void);
+__attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+
+/* calendar.c */
+#define CALENDAR_SLOTS 24
+struct calendar {
+	int used;
+	struct {
+		int64_t from, to;
+	} busy[CALENDAR_SLOTS];		/* ascending, with time between them */
+};
+int64_t calendar_reserve(struct calendar *calendar, int64_t now, int64_t length);
+
+/* lines.c; called with the lock held */
+enum access { SHARED, EXCLUSIVE, POSTED };
+int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now);
+uint64_t line_version(uint64_t line);
+
+/* costs.c */
+bool costs_option(const char *name, int64_t value);
+int64_t dvm_sync(int64_t now);
+
+/* arm64.c, x86_64.c */
+enum kind {
+	PLAIN, EXCEPTION, LOAD_EXCLUSIVE, ATOMIC, RELEASE, TLBI_LOCAL, TLBI_BROADCAST,
+	DSB,		/* one that waits for broadcast TLBIs */
+	DSB_OTHER, DC, WFE, SEVL, SEV, CLOCK, PAUSE, ENTER_GUEST
+};
+enum kind arm64_kind(const uint8_t *code, size_t size);
+enum kind x86_64_kind(const uint8_t *code, size_t size);
+
+/* phases.c */
+bool phases_open(const char *file, const char *marks, const char *target);
+void phases_cpu(int cpu);
+void phases_translate(struct qemu_plugin_insn *insn, enum kind kind, uint64_t rest);
+void phases_close(void);
+
+#endif
