@@ -285,7 +285,7 @@ def collect(table, job, point, config, line, count, measures, origin):
     for measure in measures:
         if (measure.unit == "s") == ("lockstat" in config):
             continue
-        key = (point.label, config, count, measure.metric, measure.iteration)
+        key = (point.label, config, count, measure.metric, measure.iteration, origin[2])
         entry = table.setdefault(key, {
             "series": job.series.name, "kernel": point.label, "arch": job.arch,
             "accel": origin[0], "clock": origin[1], "model": origin[2],

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from . import catalog, git, kconfig, paths
 from .errors import Fail, Usage
-from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, check_verb,
-                    compare_verb, deps_verb, export_verb, list_verb, report_verb, soak_verb,
-                    test_verb)
+from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, calibrate_verb,
+                    check_verb, compare_verb, deps_verb, export_verb, list_verb, report_verb,
+                    soak_verb, test_verb)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -124,6 +124,10 @@ def _add_measuring(verbs):
                         "release does not end in -base, -series or -upto-N")
     _kernel(parser)
     _machine(parser, None)
+    parser = _verb(verbs, "calibrate", calibrate_verb,
+                   "fit the virtual machine's two free parameters on the published column for it")
+    _arch(parser)
+    _kernel(parser)
     parser = _verb(verbs, "test", test_verb, "functional selftests, base and series, compared")
     _arch(parser)
     parser.add_argument("--kernels", default="base,series", metavar="K,...",

@@ -1,13 +1,17 @@
+import json
 import re
+import shutil
+from types import SimpleNamespace
 
 import pytest
 
-from kvmseries import bench, results
-from kvmseries.conftest import RUN_JOB
-from kvmseries.errors import Usage
+from kvmseries import bench, catalog, results, vtime
+from kvmseries.conftest import QEMU, RUN_JOB
+from kvmseries.errors import Fail, Usage
 from kvmseries.test_parse import OUTPUT, lock
 
 TEST = "dirty_log_perf_test"
+KERNEL = "5.10.262"
 
 
 def test_vcpu_counts_are_read():
@@ -27,14 +31,27 @@ def test_vcpu_counts_that_are_none(text, reason):
 
 def test_points_are_base_series_and_steps(mini):
     assert bench.points(mini, "base,series,upto:rwlock,upto:1") == (
-        bench.Point("base", 0), bench.Point("series", 3), bench.Point("upto:rwlock", 2),
-        bench.Point("upto:1", 1))
+        bench.Point("base", 0, mini), bench.Point("series", 3, mini),
+        bench.Point("upto:rwlock", 2, mini), bench.Point("upto:1", 1, mini))
+
+
+@pytest.fixture
+def other(patches):
+    """A second series, "other"."""
+    shutil.copytree(patches, patches.parent / "other")
+    return catalog.load("other")
+
+
+def test_a_point_may_be_the_base_of_another_series(mini, other):
+    assert bench.points(mini, "base,other:base") == (bench.Point("base", 0, mini),
+                                                     bench.Point("other:base", 0, other))
 
 
 @pytest.mark.parametrize("text, reason", [
-    ("x", "unknown kernel 'x': --kernels takes base, series and upto:STEP"), ("", "unknown kernel"),
+    ("x", "unknown kernel 'x': --kernels takes base, series, upto:STEP and OTHER"), ("", "unknown kernel"),
     ("base,", "unknown kernel ''"), ("base,base", "names a kernel twice"),
-    ("upto:9", "beyond the end"), ("upto:nope", "no milestone 'nope'"), ("upto:", "no milestone")])
+    ("nope:base", "unknown series 'nope': there is mini"), (":base", "unknown series ''"),
+    ("mini:series", "unknown kernel 'mini:series'"), ("upto:9", "beyond the end"), ("upto:nope", "no milestone 'nope'"), ("upto:", "no milestone")])
 def test_points_that_are_none(mini, text, reason):
     with pytest.raises(Usage, match=reason):
         bench.points(mini, text)
@@ -46,33 +63,94 @@ def test_an_unknown_test_is_answered_with_those_that_there_are():
 
 
 def test_defaults_are_those_of_the_arch():
-    arm = bench.arguments(TEST, "arm64", "")
-    assert "-m" in arm and "-m" not in bench.arguments(TEST, "x86_64", None)
+    arm = bench.arguments(TEST, "arm64", "", KERNEL)
+    assert "-m" in arm and "-m" not in bench.arguments(TEST, "x86_64", None, KERNEL)
     assert all(isinstance(word, str) for word in arm)
     assert "None" not in arm and "-g" in arm
 
 
 def test_given_arguments_replace_defaults_of_their_name_and_extend_the_others():
-    plain = bench.arguments(TEST, "arm64", "")
-    line = bench.arguments(TEST, "arm64", "-i 7 -x 'a b'")
+    plain = bench.arguments(TEST, "arm64", "", KERNEL)
+    line = bench.arguments(TEST, "arm64", "-i 7 -x 'a b'", KERNEL)
     position = plain.index("-i")
     assert line == plain[:position] + plain[position + 2:] + ["-i", "7", "-x", "a b"]
 
 
 def test_given_arguments_may_be_all_there_is():
-    assert bench.arguments(TEST, "arm64", "-i 7", alone=True) == ["-i", "7"]
+    assert bench.arguments(TEST, "arm64", "-i 7", KERNEL, alone=True) == ["-i", "7"]
+
+
+def test_a_minus_sign_behind_an_option_takes_its_default_away():
+    plain = bench.arguments(TEST, "arm64", "", KERNEL)
+    line = bench.arguments(TEST, "arm64", "-g- -m- -x 1", KERNEL)
+    position = plain.index("-m")
+    assert line == [word for word in plain[:position] + plain[position + 2:] if word != "-g"] \
+        + ["-x", "1"]
+
+
+def test_cases_are_arguments_that_the_test_takes():
+    assert bench.case(TEST, "") == ""
+    for name in bench.settings(TEST)["cases"]:
+        line = bench.arguments(TEST, "arm64", bench.case(TEST, name), KERNEL)
+        assert line[line.index("-b") + 1] == "2M" and line.count("-s") == 1
+        assert ("-g" in line) == (name != "seed5") and "-g-" not in line
+
+
+def test_an_unknown_case_is_answered_with_those_that_there_are():
+    with pytest.raises(Usage, match=f"unknown case 'nope': {TEST} has seed1, "):
+        bench.case(TEST, "nope")
 
 
 @pytest.mark.parametrize("extra, reason", [("-v 4", "comes from --vcpus"), ("-v4", "from --vcpus"),
                                            ("-i '2", "No closing quotation")])
 def test_arguments_that_cannot_be(extra, reason):
     with pytest.raises(Usage, match=f"--test-args.*{reason}"):
-        bench.arguments(TEST, "arm64", extra)
+        bench.arguments(TEST, "arm64", extra, KERNEL)
 
 
 def test_huge_pages_are_reserved_when_the_backing_needs_them():
     assert bench.kernel_params(TEST, ["-s", "anonymous_hugetlb_2mb"]) == ["series.hugepages=256"]
     assert bench.kernel_params(TEST, ["-s", "anonymous"]) == []
+
+
+@pytest.mark.parametrize("change, expected", [
+    ({}, [("lockstat", "nominal", 0), ("normal", "nominal", 0), ("normal", "nominal", 1)]),
+    ({"counts": False}, [("normal", "nominal", 0), ("normal", "nominal", 1)]),
+    ({"times": False}, [("lockstat", "nominal", 0)]),
+    ({"configs": ("64k",), "samples": 1}, [("64k+lockstat", "nominal", 0), ("64k", "nominal", 0)]),
+    ({"models": ("nominal", "line*2", "tlbi*0.5"), "counts": False},
+     [("normal", "nominal", 0), ("normal", "nominal", 1), ("normal", "line*2", 0),
+      ("normal", "tlbi*0.5", 0)])])
+def test_rounds_are_counts_then_times_then_variants_once(change, expected):
+    job = SimpleNamespace(**{"configs": (), "counts": True, "times": True, "samples": 2,
+                             "models": (vtime.NOMINAL,), **change})
+    found = bench.rounds(job)
+    assert [(bench.kconfig.name(entry.config), entry.model, entry.number) for entry in found] \
+        == expected
+    assert [entry.counts for entry in found] == ["lockstat" in name for name, _, _ in expected]
+
+
+def _timed(samples, **change):
+    return [{"metric": "dirty_memory_time", "model": "nominal", "kernel": "base", "vcpus": 1,
+             "samples": samples, **change}]
+
+
+@pytest.mark.parametrize("runs", [
+    _timed([1.0]), _timed([1.0, 1.019, 0.9995]), _timed([1e-6, 2e-5]),
+    _timed([1.0, 1.049], vcpus=2), _timed([1, 2], metric="get_dirty_log_time"),
+    _timed([1, 2], model="line*2"), _timed([0.0, 0.0])])
+def test_rounds_that_repeat_are_results(runs):
+    bench.steady(runs)
+
+
+@pytest.mark.parametrize("runs, reason", [
+    (_timed([1.0, 1.0, 1.021]), "dirty_memory_time of base with 1 vCPUs is 1.000000 s to 1.021000 s"),
+    (_timed([1.021, 1.0]), "to 1.021"), (_timed([1e-6, 2.2e-5]), "0.000022 s"),
+    (_timed([1.0, 1.051], vcpus=2), "with 2 vCPUs is 1.0"),
+    (_timed([1.0, 2.0], metric="populate_memory_time"), "populate_memory_time of base")])
+def test_rounds_that_do_not_repeat_are_no_results(runs, reason):
+    with pytest.raises(Fail, match=f"virtual time does not repeat: .*{reason}.*--slice"):
+        bench.steady(runs)
 
 
 # The whole of bench, in fake guests
@@ -94,14 +172,18 @@ prints() {{
 """
 
 
+WALL = ("bench", "mini", "--clock", "wall")
+
+
 @pytest.fixture
 def measured(series, built, qemu, program, patches, kernel, tmp_path):
-    """measured(option...): the results of bench on vCPU counts 1 and 2, two rounds."""
+    """measured(option...): the results of bench by the wall clock on vCPU counts 1 and 2, two
+    rounds."""
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     qemu(GUEST + RUN_JOB)
 
     def run(*options):
-        done = series("bench", "mini", "--kernel", kernel, "--vcpus", "1,2", "--samples", "2",
+        done = series(*WALL, "--kernel", kernel, "--vcpus", "1,2", "--samples", "2",
                       "--json", tmp_path / "kept/x.json", *options)
         assert done.status == 0, done.err
         return results.load(tmp_path / "kept/x.json"), done
@@ -128,7 +210,7 @@ def test_bench_measures_times_and_counts_on_their_own_kernels(measured):
                             **about) == [reads]
     assert not [run for run in data["runs"] if (run["unit"] == "s") == (run["config"] == "lockstat")]
     assert {run["args"] for run in data["runs"]} == {"-b 1M -i 2 -m 2 -s anonymous -g"}
-    assert {run["clock"] for run in data["runs"]} == {"wall"}
+    assert {(run["clock"], run["model"], run["cpu"]) for run in data["runs"]} == {("wall", "", "max")}
     assert set(data["host"]["kernels"]) == {f"{kernel} arm64 {config}" for kernel in
                                             ("base", "series") for config in ("normal", "lockstat")}
     assert "emulated" in done.out
@@ -150,7 +232,7 @@ def test_a_test_that_fails_leaves_no_results_and_keeps_old_ones(measured, refuse
     measured()
     old = (tmp_path / "kept/x.json").read_bytes()
     qemu("prints() { echo 'perf_test_util.h:1: assertion'; return 254; }\n" + RUN_JOB)
-    assert refused("bench", "mini", "--kernel", kernel, "--vcpus", "1", "--json",
+    assert refused(*WALL, "--kernel", kernel, "--vcpus", "1", "--json",
                    tmp_path / "kept/x.json") \
         .startswith(f"{TEST}-1 on base failed (status 254): perf_test_util.h:1: assertion (see ")
     assert (tmp_path / "kept/x.json").read_bytes() == old
@@ -161,7 +243,7 @@ def test_a_kernel_that_reports_a_mistake_gives_no_figures(refused, built, qemu, 
                                                           program, tmp_path):
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     qemu("echo '[ 1.0] WARNING: suspicious RCU usage'\n" + GUEST + RUN_JOB)
-    assert refused("bench", "mini", "--kernel", kernel, "--json", tmp_path / "x.json").startswith(
+    assert refused(*WALL, "--kernel", kernel, "--json", tmp_path / "x.json").startswith(
         "base: the kernel reported a mistake: WARNING: suspicious RCU usage")
     assert not (tmp_path / "x.json").exists()
 
@@ -169,6 +251,131 @@ def test_a_kernel_that_reports_a_mistake_gives_no_figures(refused, built, qemu, 
 def test_output_that_the_parser_does_not_know_gives_no_figures(refused, built, qemu, patches,
                                                                kernel, tmp_path):
     qemu("prints() { echo 'something new'; }\n" + RUN_JOB)
-    assert refused("bench", "mini", "--kernel", kernel, "--json", tmp_path / "x.json") \
+    assert refused(*WALL, "--kernel", kernel, "--json", tmp_path / "x.json") \
         == f"{TEST} printed a line that is not known: 'something new'"
     assert not (tmp_path / "x.json").exists()
+
+
+# In virtual time
+
+PHASE = {"ps": 1, "instructions": 9, "exceptions": 0, "tlbi_local": 1, "tlbi_broadcast": 2,
+         "dsb": 0, "dc": 0, "atomics": 40, "foreign_atomics": 4, "faults_permission": 10,
+         "faults_translation": 20, "faults_access": 0, "faults_other": 0, "faults_handled": 5,
+         "fault_instructions": 4000}
+HEALTH = {"end": True, "accesses": 1000, "inversions": 0, "late": 0}
+DIRTY = "Iteration 1 dirty memory time: 1.21s"
+# A guest whose QEMU is new enough, keeps counters, and logs model, slice and arguments.
+VIRTUAL = """\
+for word; do case $word in
+*,counters=*)
+	counters=${{word#*,counters=}}; counters=${{counters%%,*}}
+	slice=${{word#*,slice=}}; slice=${{slice%%,*}}
+	line=${{word#*,line=}}; line=${{line%%,*}} ;;
+esac; done
+case $job in *-series-*) kernel=series ;; *-other-*) kernel=other ;; *) kernel=base ;; esac
+echo "$kernel line=$line slice=$slice" >> '{log}'
+prints() {{ {prints}
+	echo "$kernel $*" >> '{log}.args'; cat "{output}"; }}
+{job}
+cat > "$counters" <<'END'
+{counters}
+END
+"""
+
+
+@pytest.fixture
+def virtual(series, built, program, qemu, patches, kernel, tmp_path, monkeypatch):
+    """virtual(option..., health={}, prints=""): what bench in virtual time did with 1 vCPU:
+    (its result, the results file or None, a line for each boot)."""
+    qemu("")
+    program("aarch64-linux-gnu-gcc", "echo gcc\n")
+    monkeypatch.setattr(vtime, "library", lambda: "libc.so.6")
+    built.kernel.image.with_name("System.map").write_text("ff80 T n_tty_write\nff81 T other\n",
+                                                          encoding="utf-8")
+    (tmp_path / "output").write_text(OUTPUT, encoding="utf-8")
+
+    def run(*options, health=None, prints=":"):
+        lines = [{"line": f"@@ begin {TEST}-1", **PHASE}, {"line": DIRTY, **PHASE},
+                 {"line": f"@@ end {TEST}-1 rc=0", **PHASE}, {**HEALTH, **(health or {})}]
+        program("qemu-system-aarch64", QEMU.replace("version 0.0", "version 10.0") + VIRTUAL.format(
+            log=tmp_path / "boots", job=RUN_JOB.replace("prints() ", ""), prints=prints,
+            output=tmp_path / "output", counters="\n".join(map(json.dumps, lines))))
+        done = series("bench", "mini", "--kernel", kernel, "--vcpus", "1", "--json",
+                      tmp_path / "kept/x.json", *options)
+        data = results.load(tmp_path / "kept/x.json") if done.status == 0 else None
+        boots = (tmp_path / "boots").read_text(encoding="utf-8").splitlines()
+        return done, data, boots
+    return run
+
+
+def test_emulated_kernels_are_timed_in_virtual_time_by_default(virtual, tmp_path):
+    done, data, _ = virtual("--no-counts")
+    assert done.status == 0, done.err
+    assert {(run["clock"], run["model"], run["cpu"]) for run in data["runs"]} \
+        == {("virtual", "nominal", "neoverse-n1")}
+    assert _samples(data, metric="dirty_memory_time", iteration=1, kernel="base") == [1.21] * 2
+    assert data["host"]["vtime"]["slice_ns"] == 500
+    assert data["host"]["vtime"]["parameters"]["line"]["source"]
+    line = (tmp_path / "out/runs/bench-mini-arm64-base-normal/qemu.sh").read_text(encoding="utf-8")
+    assert line.startswith("env LD_PRELOAD=libc.so.6 ")
+    assert (tmp_path / "out/runs/bench-mini-arm64-base-normal/marks").read_text(encoding="utf-8") \
+        == "n_tty_write ff80\n"
+
+
+def test_counters_of_the_instrument_come_from_the_kernels_that_are_timed(virtual):
+    """Of one round: the others would only repeat them."""
+    _, data, _ = virtual("--samples", "3")
+    for name, value in (("instructions_per_fault", 800), ("faults_permission", 10),
+                        ("tlbi_broadcast", 2), ("foreign_atomics", 4)):
+        assert _samples(data, metric=f"{name}.dirty", kernel="base", iteration=1,
+                        config="normal") == [value]
+        assert not [run for run in data["runs"] if run["metric"].startswith(name)
+                    and run["config"] != "normal"]
+
+
+def test_slices_differ_by_round_and_kernels_take_turns(virtual):
+    _, _, boots = virtual("--no-counts", "--samples", "3")
+    assert [boot.split(" line=47000 slice=") for boot in boots] == [
+        ["base", "500000"], ["series", "500000"], ["series", "400000"], ["base", "400000"],
+        ["base", "625000"], ["series", "625000"]]
+
+
+def test_variants_of_the_model_follow_once(virtual):
+    _, data, boots = virtual("--no-counts", "--kernels", "base", "--sensitivity", "--slice", "800")
+    assert boots[:2] == ["base line=47000 slice=800000", "base line=47000 slice=640000"]
+    assert len(boots) == 2 + len(vtime.variants("arm64"))
+    assert {"base line=94000 slice=800000", "base line=23500 slice=800000"} <= set(boots[2:])
+    assert {run["model"] for run in data["runs"]} == {"nominal", *vtime.variants("arm64")}
+    assert _samples(data, metric="populate_memory_time", model="line*2") == [0.340000001]
+
+
+def test_one_model_may_be_asked_for(virtual):
+    _, data, boots = virtual("--no-counts", "--kernels", "base", "--model", "line*2")
+    assert boots == ["base line=94000 slice=500000"]
+    assert {run["model"] for run in data["runs"]} == {"line*2"}
+
+
+def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, mirror, tmp_path):
+    base = (other.path / "base").read_text(encoding="utf-8")
+    (other.path / "base").write_text(base.replace("kernel: 5.10.262", "kernel: 7.3.4", 1),
+                                     encoding="utf-8")
+    boots = virtual("--no-counts", "--samples", "1", "--kernels", "base,other:base", "--case",
+                    "seed5")[2]
+    assert [boot.split()[0] for boot in boots] == ["base", "other"]
+    lines = (tmp_path / "boots.args").read_text(encoding="utf-8").splitlines()
+    assert [line.split(" -m ")[1].split()[0] for line in lines] == ["2", "3"]
+    assert all("-s anonymous_thp" in line and " -g" not in line for line in lines)
+
+
+@pytest.mark.parametrize("health, prints, reason", [
+    ({"inversions": 51}, ":", "virtual time out of order: 51 of 1000 accesses"),
+    ({"late": 1}, ":", "a CPU ran without a clock 1 times"),
+    ({"end": False}, ":", "the virtual clock broke off"),
+    ({}, "[ $slice = 500000 ] || sed -i 's/1.21/1.31/' '{}'",
+     "virtual time does not repeat: dirty_memory_time of base with 1 vCPUs is 1.21")])
+def test_a_virtual_clock_that_is_not_to_be_trusted_gives_no_results(virtual, tmp_path, health,
+                                                                   prints, reason):
+    done, _, _ = virtual("--no-counts", "--kernels", "base", health=health,
+                         prints=prints.format(tmp_path / "output"))
+    assert done.status == 1 and reason in done.err.splitlines()[-1]
+    assert not (tmp_path / "kept/x.json").exists()

@@ -27,7 +27,7 @@ MISTAKES = [
     (["build", "mini", "--config", "nope"], "unknown config 'nope': there is"),
     (["test", "mini", "--config", "nope"], "unknown config 'nope': there is"),
     (["build", "mini", "--config", "kcsan"], "config 'kcsan' is for x86_64, not for arm64"),
-    (["bench", "mini", "--kernels", "x"], "unknown kernel 'x': --kernels takes base, series and"),
+    (["bench", "mini", "--kernels", "x"], "unknown kernel 'x': --kernels takes base, series, "),
     (["test", "mini", "--kernels", "x"], "unknown kernel 'x'"),
     (["bench", "mini", "--kernels", "base,upto:9"], "--upto 9 is beyond the end: mini has 3"),
     (["bench", "mini", "--vcpus", "0"], "--vcpus 0: a guest has 1 to 64 vCPUs"),
@@ -38,6 +38,20 @@ MISTAKES = [
     (["bench", "mini", "--no-counts", "--no-times"], "--no-counts and --no-times leave nothing"),
     (["bench", "mini", "--test-args", "-v 3"], "--test-args: the number of vCPUs comes from"),
     (["bench", "mini", "--accel", "x"], "argument --accel: invalid choice: 'x'"),
+    (["bench", "mini", "--clock", "sun"], "argument --clock: invalid choice: 'sun'"),
+    (["bench", "mini", "--clock", "virtual", "--accel", "kvm"], "--clock virtual is for emulated"),
+    (["bench", "mini", "--case", "seed1", "--test-args=-i 3"], "--case brings its own arguments"),
+    (["bench", "mini", "--case", "seed1", "--only-args"], "--case brings its own arguments"),
+    (["bench", "mini", "--case", "nope"], "unknown case 'nope': dirty_log_perf_test has seed1,"),
+    (["bench", "mini", "--model", "nope"], "unknown model 'nope': nominal, or one of atomic, dc,"),
+    (["bench", "mini", "--model", "line*2", "--clock", "wall"], "are for --clock virtual"),
+    (["bench", "mini", "--sensitivity", "--clock", "wall"], "are for --clock virtual"),
+    (["bench", "mini", "--sensitivity", "--accel", "kvm"], "are for --clock virtual"),
+    (["bench", "mini", "--sensitivity", "--here"], "are for --clock virtual"),
+    (["bench", "mini", "--slice", "0"], "--slice 0: give a number from 1 on"),
+    (["bench", "mini", "--config", "lockstat"], "bench builds the normal and the lockstat kernel"),
+    (["bench", "mini", "--kernels", "nope:base"], "unknown series 'nope': there is mini"),
+    (["calibrate", "mini", "--arch", "arm"], "unknown arch 'arm'"),
     (["boot", "mini", "--cpus", "-1", "--", "true"], "--cpus -1: give a number from 1 on"),
     (["boot", "mini", "--memory", "²", "--", "true"], "--memory ²: give a number from 1 on"),
     (["boot", "mini", "--base", "--upto", "1"], "argument --upto: not allowed with argument --base"),
@@ -68,7 +82,7 @@ def test_a_mistake_in_the_arguments_is_told_before_any_work(refused, series, mir
 
 @pytest.mark.parametrize("verb", [(), ("list",), ("fetch",), ("apply",), ("build",), ("boot",),
                                   ("bench",), ("test",), ("check",), ("export",), ("report",),
-                                  ("soak",), ("deps",)])
+                                  ("soak",), ("deps",), ("compare",), ("calibrate",)])
 def test_every_verb_has_help(capsys, verb):
     with pytest.raises(SystemExit) as caught:
         cli.main([*verb, "-h"])
@@ -205,7 +219,8 @@ def test_a_tree_without_git(refused, kernel, tmp_path):
     assert "is not a git tree" in refused("apply", "mini", tmp_path / "copy", "--kernel", kernel)
 
 
-@pytest.mark.parametrize("verb", [["apply", "mini", "copy"], ["build", "mini"], ["bench", "mini"]])
+@pytest.mark.parametrize("verb", [["apply", "mini", "copy"], ["build", "mini"],
+                                  ["bench", "mini", "--clock", "wall"]])
 def test_a_tree_that_is_patched_already(refused, kernel, tmp_path, monkeypatch, mini, verb, qemu):
     qemu("")
     monkeypatch.chdir(tmp_path)

@@ -111,6 +111,28 @@ def test_apt_works_in_a_state_of_its_own(fetch, mirror, program, tmp_path):
     assert 'Dir::Etc::sourceparts "/dev/null"' in conf
 
 
+def test_a_backport_is_of_the_machines_own_release_and_kept(mirror, made, program, monkeypatch):
+    monkeypatch.setattr(debian, "own_suite", lambda: "bookworm")
+    program("dpkg", "echo riscv64\n")
+    deb = debian.fetch_backport("some-tool")
+    assert deb.read_bytes() == made.deb.read_bytes()
+    assert debian.fetch_backport("some-tool") == deb
+    assert mirror.read_text(encoding="utf-8").splitlines() == ["-q download some-tool"]
+    state = paths.out("cache/apt/bookworm-backports-riscv64")
+    assert 'APT::Architecture "riscv64"' in (state / "apt.conf").read_text(encoding="utf-8")
+    assert (state / "sources.list").read_text(encoding="utf-8").endswith(
+        " http://deb.example.org/debian bookworm-backports main\n")
+
+
+def test_a_backport_that_cannot_be_had_is_not_kept(mirror, program, monkeypatch):
+    monkeypatch.setattr(debian, "own_suite", lambda: "bookworm")
+    program("apt-get", "case \"$*\" in *download*) echo 'E: Unable to locate package x'; exit 100 ;; "
+                       f"*update*) exit 0 ;; esac\n{NO_NETWORK}")
+    with pytest.raises(Fail, match="fetching x .bookworm-backports, .* failed: E: Unable to locate"):
+        debian.fetch_backport("x")
+    assert cached() == []
+
+
 # install()
 
 

@@ -74,7 +74,8 @@ def test_without_base_a_failure_must_be_known(result, known, bad):
 @pytest.fixture
 def run(mini, tests, built, program):
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
-    return lambda: functional.run(mini, "arm64", [Point("base", 0), Point("series", 3)])
+    return lambda: functional.run(mini, "arm64", [Point("base", 0, mini),
+                                                   Point("series", 3, mini)])
 
 
 def test_all_tests_run_on_all_kernels(run, qemu):

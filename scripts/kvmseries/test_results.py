@@ -8,7 +8,7 @@ from kvmseries.conftest import below
 from kvmseries.errors import Fail
 
 RUN = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "tcg", "clock": "wall",
-       "cpu": "max", "config": "normal", "params": [], "test": "dirty_log_perf_test",
+       "model": "", "cpu": "max", "config": "normal", "params": [], "test": "dirty_log_perf_test",
        "args": "-i 2", "vcpus": 2, "iteration": 1, "metric": "dirty_memory_time", "unit": "s",
        "samples": [0.5, 1]}
 
@@ -25,9 +25,14 @@ def store(path, data):
 def test_what_is_saved_is_loaded(tmp_path):
     path = tmp_path / "new/results.json"
     results.save(path, {"cpu": "x"}, [RUN, {**RUN, "iteration": None}])
-    assert results.load(path) == {"schema": 1, "host": {"cpu": "x"},
+    assert results.load(path) == {"schema": 2, "host": {"cpu": "x"},
                                   "runs": [RUN, {**RUN, "iteration": None}]}
     assert below(tmp_path / "new") == ["results.json"]
+
+
+def test_schema_1_knew_no_virtual_clock(tmp_path):
+    path = store(tmp_path / "x.json", {"schema": 1, "host": {}, "runs": [without("model")]})
+    assert results.load(path) == {"schema": 2, "host": {}, "runs": [RUN]}
 
 
 def test_the_checked_example_is_right():
@@ -52,6 +57,8 @@ def test_a_value_of_the_wrong_type_is_refused(key, value):
     ({"more": 1}, "unknown key 'more'"), ({"clock": "sun"}, "clock is 'sun'"),
     ({"samples": []}, "has no samples"), ({"samples": ["1"]}, "sample '1' is not a number"),
     ({"samples": [1, True]}, "sample True is not"), ({"samples": [None]}, "sample None is not"),
+    ({"clock": "virtual"}, "clock is 'virtual' and model ''"),
+    ({"model": "nominal"}, "clock is 'wall' and model 'nominal'"),
     ({"vcpus": None}, "'vcpus' is None"), ({"iteration": "1"}, "'iteration' is '1'")])
 def test_a_value_that_makes_no_sense_is_refused(change, reason):
     with pytest.raises(Fail, match=reason):
@@ -68,10 +75,13 @@ def test_a_run_that_is_no_object_is_refused(run):
     ("", "not JSON"), ("vCPUs  base  series", "not JSON"), ('{"schema": 1,', "not JSON"),
     ("[" * 100000, "not JSON"), ("[]", "it has no runs"), ("3", "it has no runs"),
     ({"schema": 1, "host": {}}, "it has no runs"),
-    ({"schema": 2, "host": {}, "runs": []}, "has schema 2, this tool reads 1"),
+    ({"schema": 3, "host": {}, "runs": []}, "has schema 3, this tool reads 2"),
     ({"host": {}, "runs": []}, "has schema None"),
-    ({"schema": 1, "host": [], "runs": []}, "'host' or 'runs' is of the wrong type"),
-    ({"schema": 1, "host": {}, "runs": {}}, "'host' or 'runs' is of the wrong type"),
+    ({"schema": 2, "host": [], "runs": []}, "'host' or 'runs' is of the wrong type"),
+    ({"schema": 2, "host": {}, "runs": {}}, "'host' or 'runs' is of the wrong type"),
+    ({"schema": 2, "host": {}, "runs": [without("model")]}, "run 0 has no 'model'"),
+    ({"schema": 1, "host": {}, "runs": [{**without("model"), "clock": "virtual"}]},
+     "run 0: clock is 'virtual' and model ''"),
     ({"schema": 1, "host": {}, "runs": [RUN, without("unit")]}, "run 1 has no 'unit'")])
 def test_a_file_that_is_no_results_file_is_refused(tmp_path, data, reason):
     path = store(tmp_path / "x.json", data)

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import (bench, build, catalog, check, compare, debian, export, functional, guest, here,
-               image, kconfig, machine as machines, paths, progress, report, results, selftests,
-               soak, toolchain, trees, vtime)
+from . import (bench, build, calibrate, catalog, check, compare, debian, export, functional, guest,
+               here, image, kconfig, machine as machines, paths, progress, report, results,
+               selftests, soak, toolchain, trees, vtime)
 from .errors import Fail, Usage
 from .progress import say
 
@@ -175,6 +175,19 @@ def bench_verb(options):
     results.save(target, machine, runs)
     report.print_table([results.load(target)], _stdout())
     say(f"results in {target}")
+
+
+def calibrate_verb(options):
+    """scripts/series calibrate"""
+    wanted = calibrate.column(options.series, options.arch)
+    runs, _ = bench.run(calibrate.job(options.series, options.arch, wanted, options.kernel))
+    found = calibrate.fit(runs, wanted, options.arch)
+    say(f"{wanted.what}, ns a page, model.yaml as it is: " + ", ".join(
+        f"{count} vCPUs {error:+.1%}" for count, error in found.errors.items()))
+    for name, (now, better) in found.values.items():
+        print(f"{name}: {now:.4g} ns, fits best at {better:.4g} ns")
+    say(f"errors that remain: {found.residual:.1%} (root mean square); the values are in "
+        "scripts/vtime/model.yaml")
 
 
 def test_verb(options):
