@@ -7,7 +7,8 @@ OUT = $(or $(SERIES_OUT),out)
 RESULTS = $(OUT)/results/$(SERIES)-arm64-dirty_log_perf_test.json
 PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
 # Quick ones first.
-CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/kvmseries/checks
+CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/vtime/selftest \
+	scripts/kvmseries/checks
 
 export KERNEL
 

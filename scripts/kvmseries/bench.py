@@ -88,11 +88,11 @@ def vcpu_counts(text):
 
 
 def case(test, name):
-    """The --test-args of the case `name` of bench.yaml, "" for none."""
+    """The case `name` of bench.yaml, for "" an empty one: dict of args (--test-args) and, maybe, cpu."""
     known = settings(test).get("cases", {})
     if name and name not in known:
         raise Usage(f"unknown case '{name}': {test} has {', '.join(known) or 'none'}")
-    return known[name] if name else ""
+    return known[name] if name else {"args": ""}
 
 
 def arguments(test, arch, extra, kernel, alone=False):
@@ -195,15 +195,20 @@ def run(job):
 
 
 def steady(runs):
-    """Raise Fail if two rounds of a virtual clock differ: then no figure of it is to be trusted."""
+    """Raise Fail if the rounds of a virtual clock differ: then no figure of it is to be trusted.
+
+    With several vCPUs most of them must agree, not all: now and then the guest's scheduler starts two vCPU threads on one
+    CPU, as it does on a real machine, and that round's populating waits for milliseconds.
+    """
     for entry in runs:
         if entry["metric"] in STEADY and entry["model"] == vtime.NOMINAL:
-            low, high = min(entry["samples"]), max(entry["samples"])
-            allowed = low * _REPEATS[entry["vcpus"] > 1] + _REPEATS[2]
-            if high - low > allowed:
+            samples = sorted(entry["samples"])
+            most = len(samples) // 2 + 1 if entry["vcpus"] > 1 else len(samples)
+            low, high = min(zip(samples, samples[most - 1:]), key=lambda pair: pair[1] - pair[0])
+            if high - low > low * _REPEATS[entry["vcpus"] > 1] + _REPEATS[2]:
                 raise Fail(f"virtual time does not repeat: {entry['metric']} of {entry['kernel']} with "
-                           f"{entry['vcpus']} vCPUs is {low:.6f} s to {high:.6f} s; try --slice "
-                           "250, and report it")
+                           f"{entry['vcpus']} vCPUs is {samples[0]:.6f} s to {samples[-1]:.6f} s; "
+                           "try --slice 250, and report it")
 
 
 def _tree(job, point):
@@ -280,10 +285,11 @@ def _boot(job, kernel, initrd, point, entry, note):
 def collect(table, job, point, config, line, count, measures, origin):
     """Add one run's measures to `table`, a dict of runs by everything but their samples.
 
-    origin: (accel, clock, model).  A lockstat kernel's times and a normal kernel's counts are left out.
+    origin: (accel, clock, model).  Only its lock counts are taken of a lockstat kernel, all else
+    of the others.
     """
     for measure in measures:
-        if (measure.unit == "s") == ("lockstat" in config):
+        if measure.metric.startswith("mmu_lock_") != ("lockstat" in config):
             continue
         key = (point.label, config, count, measure.metric, measure.iteration, origin[2])
         entry = table.setdefault(key, {

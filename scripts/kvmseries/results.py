@@ -92,6 +92,13 @@ def _from_schema_1(data):
             run.setdefault("model", "")
 
 
+def _text(data):
+    """JSON with a line for each run: small, and a change of one run is a change of one line."""
+    head = json.dumps({key: value for key, value in data.items() if key != "runs"}, indent=1)
+    runs = ",\n".join("  " + json.dumps(run) for run in data["runs"])
+    return f"{head[:-2]},\n \"runs\": [\n{runs}\n ]\n}}\n"
+
+
 def save(path, host, runs):
     """Write a results file atomically: a reader sees the old file or the new one."""
     data = {"schema": SCHEMA, "host": host, "runs": runs}
@@ -101,7 +108,7 @@ def save(path, host, runs):
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        part.write_text(_text(data), encoding="utf-8")
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

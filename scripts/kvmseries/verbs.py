@@ -134,12 +134,17 @@ def bench_verb(options):
         raise Usage("--no-counts and --no-times leave nothing to measure")
     if options.case and (options.test_args or options.only_args):
         raise Usage("--case brings its own arguments: no --test-args or --only-args")
-    extra = bench.case(options.test, options.case) or options.test_args
+    case = bench.case(options.test, options.case)
+    extra = case["args"] or options.test_args
     line = bench.arguments(options.test, options.arch, extra, series.kernel, options.only_args)
     clock = options.clock or ("virtual" if options.accel == "tcg" and options.here is None
                               else "wall")
     if clock == "wall" and (options.sensitivity or options.model):
         raise Usage("--sensitivity and --model are for --clock virtual")
+    if clock == "virtual" and options.here is not None:
+        raise Usage("--here runs on this machine, whose clock is the wall's: no --clock virtual")
+    if options.sensitivity and options.model:
+        raise Usage("--sensitivity runs all models: no --model")
     models = (options.model or vtime.NOMINAL,)
     if options.sensitivity:
         models = (vtime.NOMINAL, *vtime.variants(options.arch))
@@ -149,9 +154,9 @@ def bench_verb(options):
     job = bench.Job(
         series=series, arch=options.arch, test=options.test, line=tuple(line),
         vcpus=bench.vcpu_counts(options.vcpus), points=points,
-        samples=options.samples or (2 if clock == "virtual" else entry["samples"]),
+        samples=options.samples or entry["samples"],
         configs=tuple(options.config), counts=not options.no_counts, times=not options.no_times,
-        cpu=options.cpu or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
+        cpu=options.cpu or case.get("cpu") or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
         accel=options.accel, params=tuple(options.param), kernel=options.kernel, clock=clock,
         models=models, slice_ns=options.slice, extra=(extra, options.only_args))
     target = Path(options.json) if options.json else paths.out("results", "-".join(

@@ -132,29 +132,42 @@ def qemu(arch):
         if not folder.exists():
             say(f"fetching a QEMU from {_OLDEST[0]}.{_OLDEST[1]} on, for virtual time: "
                 f"{own.version()[1] or 'there is none here'}")
-            with paths.whole(folder) as part:
-                for wanted in (package, "qemu-system-common", "qemu-system-data"):
-                    deb = debian.fetch_backport(wanted)
-                    proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
+            _unpack(package, folder)
     found = Qemu(folder / "usr/bin" / name, folder)
     number, _ = found.version()
     if number < _OLDEST:
+        paths.remove(folder)
         raise Fail(f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and {found.program} "
                    f"{'is older' if number > (0, 0) else 'does not run here'}: install a newer QEMU, "
                    "or use --clock wall")
     return found
 
 
+def _unpack(package, folder):
+    try:
+        with paths.whole(folder) as part:
+            for wanted in (package, "qemu-system-common", "qemu-system-data"):
+                deb = debian.fetch_backport(wanted)
+                proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
+    except Fail as error:
+        raise Fail(f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and none can be had: "
+                   f"{error}; install one, or use --clock wall") from None
+
+
 def marks(kernel, target):
     """Write the addresses that the counters need of `kernel` (a build.Kernel) to `target`."""
-    wanted = _NAMES[kernel.arch]
-    table = next(folder / "System.map" for folder in kernel.image.parents
-                 if (folder / "System.map").exists())
-    with open(table, encoding="utf-8") as file, open(target, "w", encoding="utf-8") as out:
-        for line in file:
-            address, _, name = line.split()
-            if name in wanted:
-                out.write(f"{name} {address}\n")
+    table = next((folder / "System.map" for folder in kernel.image.parents
+                  if (folder / "System.map").exists()), None)
+    if not table:
+        raise Fail(f"{kernel.image} has no System.map beside it: build it with `scripts/series build`")
+    symbols = [line.split() for line in table.read_text(encoding="utf-8").splitlines()]
+    found = {name: address for address, _, name in symbols if name in _NAMES[kernel.arch]}
+    lacking = [name for name in _NAMES[kernel.arch] if name not in found]
+    if lacking:
+        raise Fail(f"linux {kernel.release} has no {lacking[0]}(), by which scripts/vtime counts: add "
+                   "its new name to vtime._NAMES and phases.c, or use --clock wall")
+    target.write_text("".join(f"{name} {address}\n" for name, address in found.items()),
+                      encoding="utf-8")
 
 
 def prefix(arch):

@@ -69,7 +69,7 @@ enum kind arm64_kind(const uint8_t *code, size_t size)
 	if ((op & 0xfffff0ff) == 0xd503309f)
 		return barrier_kind(op);
 	if ((op & 0xfffff3ff) == 0xd503323f)
-		return DSB;			/* nXS */
+		return (op >> 10 & 3) != 1 ? DSB : DSB_OTHER;	/* nXS; domain 1 is one CPU */
 	if ((op & 0x3f000000) == 0x08000000)
 		return exclusive_kind(op);
 	if ((op & 0x3fe00c00) == 0x19000000)

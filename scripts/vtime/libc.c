@@ -6,6 +6,7 @@
  *	ppoll()				the main loop sleeps until a virtual deadline
  *	pthread_cond_wait()		a vCPU sleeps (WFI), or waits for others to stop
  *	pthread_cond_broadcast/signal()	who sleeps is woken, and gets the waker's time
+ *	RDTSC				an x86 guest's TSC, in ns (an instruction, not a call: it traps)
  *
  * Libraries (GLib, ...) keep the real ones.
  */
@@ -18,7 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "libc.h"
@@ -38,6 +42,8 @@
 
 EXPORT int vtime_preloaded = 1;
 
+#define FROM_PROGRAM() in_program((uintptr_t)__builtin_return_address(0))
+
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 static int (*real_ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 static int (*real_cond_wait)(pthread_cond_t *, pthread_mutex_t *);
@@ -46,6 +52,11 @@ static int (*real_cond_signal)(pthread_cond_t *);
 static uintptr_t program_start = UINTPTR_MAX, program_end;
 static pthread_t main_thread;
 static int kick_fd = -1;
+
+static bool in_program(uintptr_t address)
+{
+	return address >= program_start && address < program_end;
+}
 
 static int find_program(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -89,11 +100,6 @@ __attribute__((constructor)) static void preload(void)
 	kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
-#define FROM_PROGRAM() ({							\
-	uintptr_t caller = (uintptr_t)__builtin_return_address(0);		\
-	caller >= program_start && caller < program_end;			\
-})
-
 bool libc_is_main(void)
 {
 	return pthread_equal(pthread_self(), main_thread);
@@ -110,8 +116,8 @@ int64_t libc_real_ns(void)
 {
 	struct timespec now;
 
-	find_real();
-	real_clock_gettime(CLOCK_MONOTONIC, &now);
+	/* Not through the vDSO, which may use a TSC that traps. */
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
@@ -137,6 +143,55 @@ EXPORT int clock_gettime(clockid_t id, struct timespec *now)
 	now->tv_nsec = ns % 1000000000;
 	return 0;
 }
+
+#if defined(__x86_64__)
+/*
+ * QEMU answers a guest's RDTSC with the host's.  With PR_TSC_SIGSEGV the instruction faults in every
+ * thread that is started from here on; where it is not the program's own, the real value is meant.
+ */
+static uint64_t real_tsc(void)
+{
+	uint64_t value;
+
+	prctl(PR_SET_TSC, PR_TSC_ENABLE);
+	value = __builtin_ia32_rdtsc();
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	return value;
+}
+
+static void on_fault(int signal_number, siginfo_t *info, void *data)
+{
+	greg_t *regs = ((ucontext_t *)data)->uc_mcontext.gregs;
+	const uint8_t *code = (const uint8_t *)regs[REG_RIP];
+	uint64_t value;
+
+	/* SI_KERNEL: not for an address. */
+	if (info->si_code != SI_KERNEL || code[0] != 0x0f || (code[1] != 0x31 &&
+	    (code[1] != 0x01 || code[2] != 0xf9))) {
+		signal(signal_number, SIG_DFL);
+		return;
+	}
+	value = active && in_program((uintptr_t)code) ? (uint64_t)now_ps() / 1000 : real_tsc();
+	regs[REG_RAX] = (uint32_t)value;
+	regs[REG_RDX] = value >> 32;
+	if (code[1] == 0x01)
+		regs[REG_RCX] = 0;
+	regs[REG_RIP] += code[1] == 0x31 ? 2 : 3;
+}
+
+bool libc_trap_tsc(void)
+{
+	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER };
+
+	return !sigaction(SIGSEGV, &action, NULL) && !prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+}
+#else
+bool libc_trap_tsc(void)
+{
+	/* QEMU makes a TSC of clock_gettime() where the host has none. */
+	return true;
+}
+#endif
 
 EXPORT int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *limit,
 		 const sigset_t *mask)

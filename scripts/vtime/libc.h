@@ -10,6 +10,7 @@
 bool libc_is_main(void);
 void libc_kick_main(void);
 int64_t libc_real_ns(void);
+bool libc_trap_tsc(void);
 
 bool clocks_idle(pthread_cond_t *condition, pthread_mutex_t *bql);
 void clocks_wait(pthread_cond_t *condition);

@@ -119,7 +119,7 @@ int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now)
 			die("no memory for a cache line");
 		end = calendar_reserve(line->moves, now, costs.line) + costs.line;
 		cost = end - now;
-		cpus[cpu].foreign++;
+		cpus[cpu].foreign += kind == EXCLUSIVE;
 	}
 	if (fresh || kind != SHARED)
 		line->owner = cpu;

@@ -34,7 +34,7 @@ static const char * const registers[2][REGISTERS] = {
 };
 /* A line of output that contains one of these ends a phase. */
 static const char * const ends[] = {
-	"@@ begin ", "@@ end ", " time: ", "guest physical test memory offset",
+	"@@ begin ", "@@ end ", " time: ", "guest physical test memory",
 };
 
 static struct nested {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libc.h"
 #include "vtime.h"
 
 EXPORT int qemu_plugin_version = QEMU_API_VERSION;
@@ -265,6 +266,10 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	}
 	if (counters && !phases_open(counters, marks, info->target_name))
 		return -1;
+	if (kind_of == x86_64_kind && !libc_trap_tsc()) {
+		perror("vtime: PR_SET_TSC");
+		return -1;
+	}
 	board = qemu_plugin_scoreboard_new(sizeof(struct score));
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
 	qemu_plugin_register_vcpu_init_cb(id, on_cpu);

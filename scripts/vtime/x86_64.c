@@ -20,15 +20,21 @@ static enum kind two_byte_kind(const uint8_t *code, size_t size)
 {
 	bool memory = size > 1 && code[1] < 0xc0;
 
+	if (!size)
+		return PLAIN;
 	switch (code[0]) {
 	case 0x01:
 		if (size > 1 && code[1] == 0xd8)
 			return ENTER_GUEST;	/* VMRUN */
+		if (size > 1 && code[1] == 0xf9)
+			return CLOCK;		/* RDTSCP */
 		if (size > 1 && (code[1] == 0xdf || (memory && (code[1] >> 3 & 7) == 7)))
 			return TLBI_LOCAL;	/* INVLPGA, INVLPG */
 		return PLAIN;
 	case 0x07:
 		return EXCEPTION;		/* SYSRET */
+	case 0x31:
+		return CLOCK;			/* RDTSC */
 	case 0x22:				/* MOV to CR3 */
 		return size > 1 && (code[1] >> 3 & 7) == 3 ? TLBI_LOCAL : PLAIN;
 	case 0xae:				/* MFENCE */

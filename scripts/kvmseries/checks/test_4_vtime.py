@@ -1,0 +1,343 @@
+"""The virtual clock (scripts/vtime) tells the time that arithmetic does, whatever the host does.
+
+First without a kernel: loops whose instructions are counted, and arithmetic, which is in
+scripts/vtime/selftest/README.md.  Then KVM: what is planted in a kernel must show, by as much as it
+must.
+"""
+
+import contextlib
+import importlib.util
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import pytest
+
+from kvmseries import (build, catalog, guest, image, machine, parse, paths, proc, progress,
+                       selftests, toolchain, trees, vtime)
+
+KERNEL = os.environ.get("KERNEL") or None
+PROGRAM = vtime.SOURCE / "selftest"
+# As the instrument's own default.
+SLICE = 500
+
+
+def _expected():
+    """The module expected.py, which is no part of the package."""
+    spec = importlib.util.spec_from_file_location("expected", PROGRAM / "expected.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+expected = _expected()
+
+
+# --- part 1: loops ---
+
+class Loop(NamedTuple):
+    """A self-test: what expected.py calls its words."""
+
+    test: str
+    iterations: int
+    length: int
+    gap: int = 2
+
+
+# Lengths for which the bounds are narrow, see the README.
+LOOPS = {loop.test: loop for loop in (
+    Loop("independent", 300, 1000), Loop("imbalance", 50, 1000),
+    Loop("spinlock", 50, 20000, 2000), Loop("spinlock_poll", 20, 4000, 2000),
+    Loop("ticket", 50, 20000, 2000), Loop("readers", 100, 4000, 4000),
+    Loop("tlbi", 300, 1000), Loop("tlbi_local", 300, 1000), Loop("atomic", 300, 1000),
+    Loop("atomic_shared", 300, 1000), Loop("ring", 100, 1000), Loop("ipi", 200, 1000),
+    Loop("sleep", 20, 20000), Loop("exception", 300, 1000), Loop("dc", 300, 1000),
+    Loop("wfe", 100, 1000))}
+# How far apart the bounds may be: a wide one lets anything pass.
+NARROW = 1.25
+CONTENDED = ("spinlock", "ticket", "readers", "tlbi", "atomic_shared", "ring", "ipi")
+# ns: other relations between the costs than the model's.
+OTHER = {"insn": 1, "exception": 150, "atomic": 20, "line": 120, "tlbi": 50, "dvm_sync": 1500,
+         "dvm_busy": 600, "dsb": 40, "dc": 30, "wfe": 800}
+
+
+def _costs(variant=vtime.NOMINAL):
+    """ns by name, of the model."""
+    return {name: entry["ns"] for name, entry in vtime.parameters("arm64", variant).items()}
+
+
+def _bounds(loop, cpus, costs):
+    params = {"wfe_limit" if name == "wfe" else name: ns for name, ns in costs.items()}
+    return expected.expected(loop.test, cpus, loop.iterations, loop.length, params, loop.gap)
+
+
+def _complaint(loop, cpus, costs, measured):
+    """Why `measured` ns is not what the loop must take; "" if it is."""
+    bounds = _bounds(loop, cpus, costs)
+    if expected.holds(measured, bounds, expected.tolerance(loop.test, cpus)):
+        return ""
+    return f"{loop} on {cpus} CPUs: {measured} ns, not {bounds[0]:.0f} to {bounds[1]:.0f}"
+
+
+@pytest.fixture(scope="module", name="measure")
+def _measure():
+    """A function: (loop, cpus, costs in ns, slice in ns) to the ns that the loop took."""
+    toolchain.install("arm64")
+    folder = paths.out("selftests", "vtime")
+    with paths.locked("vtime-selftest"):
+        folder.mkdir(exist_ok=True)
+        proc.run(["make", "-f", str(PROGRAM / "Makefile"), f"O={folder}/"],
+                 "building scripts/vtime/selftest")
+    program, library = vtime.prefix("arm64"), vtime.library()
+
+    def measure(loop, cpus, costs, slice_ns=SLICE):
+        options = ",".join(f"{name}={round(ns * 1000)}" for name, ns in costs.items())
+        words = (expected.NUMBERS[loop.test], cpus, loop.iterations, loop.length, loop.gap)
+        line = ["timeout", "120", *program, "-M", "virt,gic-version=3", "-cpu", vtime.CPUS["arm64"],
+                "-smp", str(cpus), "-m", "256", "-nodefaults", "-display", "none",
+                "-serial", "stdio", "-accel", "tcg,thread=multi",
+                "-kernel", str(folder / "selftest.elf"),
+                "-plugin", f"{library},{options},slice={slice_ns * 1000}"]
+        for number, word in enumerate(words):
+            line += ["-device", f"loader,addr={0x41000000 + 8 * number},data={word},data-len=8"]
+        text = proc.run(line, f"{loop} on {cpus} CPUs")
+        found = re.search(rf"^selftest {loop.test} .* ns=(\d+)\r?$", text, re.M)
+        assert found, text
+        return int(found[1])
+    return measure
+
+
+def _all(function, rows):
+    """[function(*row)] with as many at once as the host has CPUs."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(lambda row: function(*row), rows))
+
+
+@contextlib.contextmanager
+def _loaded():
+    """Two other programs that want all of the host's CPUs."""
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
+             for _ in range(2)]
+    try:
+        yield
+        assert all(process.poll() is None for process in loops)
+    finally:
+        for process in loops:
+            proc.end(process)
+
+
+def test_every_self_test_is_run():
+    assert set(LOOPS) == set(expected.NUMBERS)
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_a_loop_takes_what_arithmetic_says(measure, loop):
+    # Who polls runs in step with the others, instruction by instruction: slow.
+    counts = (1, 2, 4) if loop.test == "spinlock_poll" else (1, 2, 4, 8)
+    rows = [(loop, cpus, costs) for costs in (_costs(), OTHER) for cpus in counts]
+    for row in rows:
+        low, high = _bounds(*row)
+        assert high <= NARROW * low, row
+    complaints = [_complaint(*row, ns) for row, ns in zip(rows, _all(measure, rows))]
+    assert not any(complaints), "\n".join(filter(None, complaints))
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("cpus", (16, 64))
+def test_many_cpus_take_what_arithmetic_says(measure, cpus):
+    rows = [(loop, cpus, _costs())
+            for loop in (Loop("independent", 64, 1000), Loop("atomic_shared", 64, 1000),
+                         Loop("tlbi", 32, 1000), Loop("ring", 4, 1000), Loop("ipi", 4, 1000))]
+    complaints = [_complaint(*row, ns) for row, ns in zip(rows, _all(measure, rows))]
+    assert not any(complaints), "\n".join(filter(None, complaints))
+
+
+# Parameter, a loop that shows it, CPUs.
+SHOWN = (("insn", Loop("independent", 300, 1000), 2), ("exception", Loop("exception", 500, 100), 2),
+         ("atomic", Loop("atomic", 2000, 100), 2), ("line", Loop("ring", 200, 100), 2),
+         ("tlbi", Loop("tlbi_local", 2000, 100), 2), ("dsb", Loop("tlbi_local", 2000, 100), 2),
+         ("dc", Loop("dc", 2000, 100), 2), ("dvm_sync", Loop("tlbi", 300, 100), 1),
+         ("dvm_busy", Loop("tlbi", 300, 100), 8), ("wfe", Loop("wfe", 100, 100), 1))
+
+
+@pytest.mark.boot
+def test_negative_control_every_parameter_shows(measure):
+    """Doubled, it gives what arithmetic says of the double, and not what it says of the model."""
+    assert {row[0] for row in SHOWN} == set(_costs())
+    rows = [(loop, cpus, _costs(f"{name}*2")) for name, loop, cpus in SHOWN]
+    for row, measured in zip(rows, _all(measure, rows)):
+        assert not _complaint(*row, measured)
+        assert _complaint(row[0], row[1], _costs(), measured)
+
+
+@pytest.mark.boot
+def test_the_slice_does_not_matter(measure):
+    """What CPUs can see of each other happens in order, however long they run between."""
+    slices = (100, SLICE, 2000, 20000)
+    rows = [(LOOPS[test], cpus, _costs(), ns)
+            for test in CONTENDED for cpus in (2, 4) for ns in slices]
+    found = _all(measure, rows)
+    complaints = [_complaint(*row[:3], ns) for row, ns in zip(rows, found)]
+    assert not any(complaints), "\n".join(filter(None, complaints))
+    for at in range(0, len(rows), len(slices)):
+        some = found[at:at + len(slices)]
+        assert max(some) <= (1 + expected.CONTENDED) * min(some), (rows[at], some)
+
+
+@pytest.mark.boot
+def test_the_load_of_the_host_does_not_matter(measure):
+    rows = [(LOOPS[test], cpus, _costs())
+            for test in ("independent", *CONTENDED) for cpus in (2, 4)]
+    idle = _all(measure, rows)
+    with _loaded():
+        loaded = _all(measure, rows)
+    for row, one, other in zip(rows, idle, loaded):
+        assert other == pytest.approx(one, rel=expected.tolerance(row[0].test, row[1])), row
+
+
+# --- part 2: KVM ---
+
+# 1M a vCPU in pages of 4K; the iterations of LINE.
+PAGES, ITERATIONS = 256, 2
+LINE = ("-b", "1M", "-m", "2", "-s", "anonymous", "-g")
+# Iterations of two VMs at once.
+ROUNDS = 40
+
+
+class Point(NamedTuple):
+    """A benchmark's dirtying, a fault (each page has one) on one vCPU, all iterations together."""
+
+    ns: float
+    foreign: float     # cache lines that came from another CPU
+    tlbi: float        # broadcast TLBIs
+
+
+def _boot(kernel, name, commands, cpus, model=vtime.NOMINAL):
+    """Run `commands` in a guest: its guest.Result, all of them well."""
+    initrd = image.base("arm64", selftests.build(catalog.load("v5.10"), "arm64", KERNEL))
+    with progress.single("vtime-guest", f"virtual time: {name}", 15) as note:
+        # Waiting for RCU takes 16 ms now and then, longer than what is measured.
+        params = ("rcupdate.rcu_expedited=1",)
+        virtual = machine.Machine("arm64", vtime.CPUS["arm64"], cpus=cpus, params=params,
+                                  clock="virtual", model=model)
+        result = guest.run(kernel, initrd, virtual, commands, f"vtime-{name}", note)
+    assert not result.splats
+    assert not any(outcome.status for outcome in result.outcomes), result.folder
+    return result
+
+
+def _bench(kernel, name, vcpus, model=vtime.NOMINAL):
+    """Points of dirty_log_perf_test by number of vCPUs."""
+    program = ["/tests/dirty_log_perf_test", *LINE, "-i", str(ITERATIONS), "-v"]
+    commands = [(f"dirty-{count}", 60 * (1 + count), [*program, str(count)]) for count in vcpus]
+    result = _boot(kernel, name, commands, max(vcpus) + 1, model)
+    counted = vtime.by_test(vtime.counters(result.folder))
+    found = {}
+    for count, outcome in zip(vcpus, result.outcomes):
+        sums = {}
+        for measure in (parse.parse("dirty_log_perf_test", outcome.output)
+                        + vtime.measures(counted[outcome.name])):
+            sums[measure.metric] = sums.get(measure.metric, 0) + measure.value
+        faults = ITERATIONS * PAGES
+        assert sums["faults_permission.dirty"] == pytest.approx(faults * count, rel=0.01)
+        found[count] = Point(sums["dirty_memory_time"] * 1e9 / faults,
+                             sums["foreign_atomics.dirty"] / faults / count,
+                             sums["tlbi_broadcast.dirty"] / faults / count)
+    return found
+
+
+def _planted(name):
+    """The series' kernel with patches/debug/v5.10-NAME.patch: to be used before the next is made."""
+    patch = paths.PATCHES / f"debug/v5.10-{name}.patch"
+    return build.in_tree(trees.planted(catalog.load("v5.10"), patch, KERNEL), "arm64")
+
+
+@pytest.fixture(scope="module", name="kernels")
+def _kernels():
+    """base and series, by name."""
+    series = catalog.load("v5.10")
+    return {name: build.kernel(series, count, "arm64", kernel_tree=KERNEL)
+            for name, count in (("base", 0), ("series", len(series.patches)))}
+
+
+@pytest.fixture(scope="module", name="series")
+def _series(kernels):
+    return _bench(kernels["series"], "series", (1, 8, 16))
+
+
+@pytest.mark.boot
+def test_a_benchmark_repeats_whatever_the_load_of_the_host(kernels, series):
+    again = _bench(kernels["series"], "series-again", (1, 16))
+    with _loaded():
+        loaded = _bench(kernels["series"], "series-loaded", (1, 16))
+    for count, part in ((1, expected.UNCONTENDED), (16, expected.CONTENDED)):
+        for found in (again, loaded):
+            assert found[count].ns == pytest.approx(series[count].ns, rel=part)
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("name", ("base", "series"))
+def test_two_vms_at_once_take_as_long_as_one(kernels, name):
+    program = f"/tests/dirty_log_perf_test -v 1 -i {ROUNDS} {' '.join(LINE)}"
+    result = _boot(kernels[name], f"two-{name}", [
+        ("alone", 120, ["sh", "-c", program]),
+        ("both", 120, ["sh", "-c", f"{program} & {program} & wait"])], cpus=5)
+    alone, both = (_dirty_times(outcome.output) for outcome in result.outcomes)
+    alone = [ns for _, ns in alone]
+    assert (len(alone), len(both)) == (ROUNDS, 2 * ROUNDS)
+    # From when both dirty to when the first has done: a terminal's lines come in the order of time.
+    numbers = [number for number, _ in both]
+    begin, end = numbers.index(1, 1) + 1, numbers.index(ROUNDS) + 1
+    seen, each = set(numbers[:begin]), ([], [])
+    for number, ns in both[begin:end]:
+        # Who is ahead stays ahead.
+        each[number in seen].append(ns)
+        seen.add(number)
+    for times in each:
+        assert len(times) > ROUNDS / 2
+        assert sum(times) / len(times) == pytest.approx(sum(alone) / len(alone), rel=0.01)
+
+
+def _dirty_times(text):
+    """[(iteration, ns)] in the order of the lines."""
+    return [(int(number), float(seconds) * 1e9) for number, seconds in
+            re.findall(r"Iteration (\d+) dirty memory time: ([\d.]+)s", text)]
+
+
+@pytest.mark.boot
+def test_a_planted_shared_atomic_shows(kernels, series):
+    """One more line that all CPUs write: each fault waits for one more move of a line.
+
+    Where something else has no time left, waiting for the line is hidden behind waiting for that:
+    behind the interconnect, with the TLBIs of 16 CPUs.  So it is the one without a limit whose time
+    shows it.
+    """
+    free = _bench(kernels["series"], "series-free", (8, 16), "dvm_busy*0")
+    kernel = _planted("shared-atomic")
+    nominal = _bench(kernel, "shared-atomic", (1, 16))
+    assert nominal[1].ns == pytest.approx(series[1].ns, rel=expected.UNCONTENDED)
+    assert nominal[1].foreign == pytest.approx(series[1].foreign, abs=0.05)
+    assert nominal[16].foreign - series[16].foreign == pytest.approx(1, abs=0.2)
+    planted = _bench(kernel, "shared-atomic-free", (8, 16), "dvm_busy*0")
+    line = _costs()["line"]
+    assert 0.6 * line < planted[8].ns - free[8].ns < 1.5 * line
+    # The lines that were there before, mmap_lock's first, are waited for less.
+    assert 0.3 * line < planted[16].ns - free[16].ns < 1.5 * line
+
+
+@pytest.mark.boot
+def test_a_planted_convoy_shows(kernels, series):
+    """One more lock: N vCPUs take N times as long as it is held, which contains a fault's TLBIs."""
+    found = _bench(_planted("convoy"), "convoy", (1, 8, 16))
+    assert found[1].ns == pytest.approx(series[1].ns, rel=expected.UNCONTENDED)
+    assert found[16].ns / found[1].ns > 2 * series[16].ns / series[1].ns
+    held = found[16].ns / 16
+    assert held == pytest.approx(found[8].ns / 8, rel=expected.CONTENDED)
+    costs = _costs()
+    assert found[1].tlbi * (costs["dvm_sync"] + costs["tlbi"]) < held < found[1].ns
+    # On base mmu_lock is held for the same.
+    base = _bench(kernels["base"], "base", (16,))
+    assert found[16].ns == pytest.approx(base[16].ns, rel=0.15)

@@ -1,0 +1,266 @@
+"""The Python side of the virtual-time machine.  Its C is in test_vtime_c.py."""
+
+import re
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+
+from kvmseries import debian, parse, paths, toolchain, vtime
+from kvmseries.conftest import DPKG_DEB, below, write
+from kvmseries.errors import Fail, Usage
+from kvmseries.parse import Measure
+from kvmseries.test_parse import CLEARED, NEWER, OUTPUT
+
+ARCHES = ("arm64", "x86_64")
+
+
+# The model
+
+
+@pytest.mark.parametrize("arch, name, entry", [
+    (arch, *item) for arch in ARCHES for item in vtime.parameters(arch).items()])
+def test_every_parameter_says_what_it_is_and_where_from(arch, name, entry):
+    assert set(entry) <= {"ns", "what", "source", "low", "high", "fitted", "sensitivity"}
+    assert isinstance(entry["ns"], (int, float)) and entry["ns"] > 0
+    assert entry["what"].strip() and entry["source"].strip()
+    assert ("low" in entry) == ("high" in entry)
+    assert entry.get("low", 0) <= entry["ns"] <= entry.get("high", entry["ns"])
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_every_parameter_is_one_of_the_instrument(arch):
+    table = (vtime.SOURCE / "costs.c").read_text(encoding="utf-8")
+    assert set(vtime.parameters(arch)) <= set(re.findall(r'\{ "(\w+)", &costs\.', table))
+
+
+def test_a_variant_changes_its_parameter_alone():
+    plain, changed = vtime.parameters("arm64"), vtime.parameters("arm64", "line*2.5")
+    assert changed.pop("line")["ns"] == 2.5 * plain.pop("line")["ns"]
+    assert changed == plain
+
+
+@pytest.mark.parametrize("variant", ["dvm_sync*0.1", "dvm_busy*100"])
+def test_nothing_is_busy_longer_than_it_takes(variant):
+    model = vtime.parameters("arm64", variant)
+    assert model["dvm_busy"]["ns"] == model["dvm_sync"]["ns"]
+
+
+@pytest.mark.parametrize("variant", ["", "line", "line*", "line*x", "line*-1", "*2", "nope*2",
+                                     "line*2*2", "line * 2", "pause*2"])
+def test_a_variant_that_is_none_is_answered_with_the_parameters(variant):
+    """PAUSE is of x86."""
+    with pytest.raises(Usage, match=re.escape(f"unknown model '{variant}': nominal, or one of "
+                                              "atomic, dc, ")):
+        vtime.parameters("arm64", variant)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_variants_halve_and_double_each_parameter_of_the_machine(arch):
+    found = vtime.variants(arch)
+    assert len(set(found)) == len(found)
+    assert {name.split("*")[0] for name in found} == set(vtime.parameters(arch)) - {"wfe"}
+    for name in found:
+        assert vtime.options(arch, name) != vtime.options(arch)
+
+
+def test_options_are_whole_picoseconds(monkeypatch, tmp_path):
+    write(tmp_path / "model.yaml", "arm64: {insn: {ns: 0.2154}, line: {ns: 47}}\n")
+    monkeypatch.setattr(vtime, "SOURCE", tmp_path)
+    assert vtime.options("arm64") == "insn=215,line=47000"
+    assert vtime.options("arm64", "line*0.5") == "insn=215,line=23500"
+
+
+# The shared object
+
+
+def test_it_is_compiled_once_for_each_source(program, monkeypatch, tmp_path):
+    program("gcc", "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo x >> \"$2\"; shift; done\n"
+                   f"echo x >> '{tmp_path}/count'\n")
+    write(tmp_path / "vtime/a.c", "int a;\n")
+    monkeypatch.setattr(vtime, "SOURCE", tmp_path / "vtime")
+    first = vtime.library()
+    assert vtime.library() == first and first.exists()
+    write(tmp_path / "vtime/b.h", "int b;\n")
+    assert vtime.library() != first
+    assert (tmp_path / "count").read_text(encoding="utf-8") == "x\nx\n"
+
+
+# QEMU
+
+
+def _version(number):
+    return f"echo 'QEMU emulator version {number} (Debian)'\necho more\n"
+
+
+@pytest.fixture
+def backport(program, monkeypatch, tmp_path):
+    """backport(number): the backports have this QEMU; returns the list of what was fetched."""
+    program("dpkg-deb", DPKG_DEB)
+    fetched = []
+
+    def have(number):
+        write(tmp_path / "pkg/usr/bin/qemu-system-aarch64", f"#!/bin/sh\n{_version(number)}")
+        (tmp_path / "pkg/usr/bin/qemu-system-aarch64").chmod(0o755)
+        write(tmp_path / "pkg/usr/lib/some-triplet/qemu/accel.so", "")
+        subprocess.run(["tar", "-cf", str(tmp_path / "x.deb"), "-C", str(tmp_path / "pkg"), "usr"],
+                       check=True)
+
+        def fetch(package):
+            fetched.append(package)
+            return tmp_path / "x.deb"
+        monkeypatch.setattr(debian, "fetch_backport", fetch)
+        return fetched
+    return have
+
+
+@pytest.mark.parametrize("number", ["9.2.0", "10.0.2", "11.1.50"])
+def test_the_machines_own_qemu_is_taken_if_it_is_new_enough(program, backport, tmp_path, number):
+    fetched = backport("99.0")
+    program("qemu-system-aarch64", _version(number))
+    found = vtime.qemu("arm64")
+    assert found.program == str(tmp_path / "bin/qemu-system-aarch64")
+    assert found.version()[1] == f"QEMU emulator version {number} (Debian)"
+    assert (found.environment(), found.arguments(), fetched) == ([], [], [])
+
+
+@pytest.mark.parametrize("script", [_version("7.2.22"), _version("9.1.9"), "exit 1\n"])
+def test_a_backport_stands_in_for_an_old_qemu(program, backport, script):
+    fetched = backport("10.0.2")
+    program("qemu-system-aarch64", script)
+    folder = paths.out("cache/backports-qemu-system-arm")
+    for _ in range(2):
+        found = vtime.qemu("arm64")
+        assert found.program == str(folder / "usr/bin/qemu-system-aarch64")
+        assert found.environment() == [f"QEMU_MODULE_DIR={folder}/usr/lib/some-triplet/qemu"]
+        assert found.arguments()[:2] == ["-L", str(folder / "usr/share/qemu")]
+    assert fetched == ["qemu-system-arm", "qemu-system-common", "qemu-system-data"]
+
+
+@pytest.mark.parametrize("number, reason", [("9.1.1", "is older"), ("?", "does not run here")])
+def test_a_backport_that_is_too_old_is_refused(program, backport, number, reason):
+    backport(number)
+    program("qemu-system-aarch64", _version("7.2"))
+    with pytest.raises(Fail, match=f"virtual time needs QEMU 9.2 or newer, and .*{reason}: install "
+                                   "a newer QEMU, or use --clock wall"):
+        vtime.qemu("arm64")
+
+
+def test_a_backport_that_cannot_be_had_leaves_nothing(program):
+    program("qemu-system-aarch64", _version("7.2"))
+    with pytest.raises(Fail, match="Temporary failure resolving"):
+        vtime.qemu("arm64")
+    assert not [name for name in below(paths.out("cache")) if "backports-qemu" in name]
+
+
+# Its command line, and what it counted
+
+
+@pytest.mark.parametrize("arch, extra", [("arm64", ["__guest_exit"]),
+                                         ("x86_64", ["kvm_mmu_page_fault"])])
+def test_marks_are_the_addresses_of_what_the_counters_need(tmp_path, arch, extra):
+    write(tmp_path / "build/System.map", "ffff01 T n_tty_write\nffff02 t n_tty_write_room\n"
+                                         "ffff03 T __guest_exit\nffff04 T kvm_mmu_page_fault\n")
+    kernel = SimpleNamespace(arch=arch, image=tmp_path / "build/arch/x/boot/Image")
+    vtime.marks(kernel, tmp_path / "marks")
+    names = [line.split() for line in (tmp_path / "marks").read_text(encoding="utf-8").splitlines()]
+    assert names == [["n_tty_write", "ffff01"],
+                     *([name, "ffff0" + "34"[name[0] == "k"]] for name in extra)]
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_names_of_marks_are_those_that_the_instrument_looks_for(arch):
+    source = (vtime.SOURCE / "phases.c").read_text(encoding="utf-8")
+    names = re.findall(r'"(\w+)"', source[source.index("symbols["):source.index("registers[")])
+    assert set(vtime._NAMES[arch]) <= set(names)
+
+
+def test_the_plugin_gets_model_slice_and_files(monkeypatch, tmp_path):
+    monkeypatch.setattr(vtime, "library", lambda: "lib.so")
+    options = vtime.options("arm64", "line*2")
+    assert vtime.plugin("arm64", "line*2", 400, None) \
+        == ["-plugin", f"lib.so,{options},slice=400000"]
+    assert vtime.plugin("arm64", "nominal", 500, tmp_path)[1].endswith(
+        f",slice=500000,counters={tmp_path}/counters.json,marks={tmp_path}/marks")
+
+
+ENTRY = {"faults_permission": 5, "faults_translation": 6, "faults_access": 7, "faults_other": 8,
+         "tlbi_local": 9, "tlbi_broadcast": 10, "atomics": 11, "foreign_atomics": 12,
+         "faults_handled": 4, "fault_instructions": 10}
+HEALTH = '{"end": true, "accesses": 100, "inversions": 5, "late": 0}\n'
+
+
+def test_counters_are_all_phases_of_a_run_in_good_health(tmp_path):
+    write(tmp_path / "counters.json", f'{{"line": "a"}}\n{{"line": "b"}}\n{HEALTH}')
+    assert vtime.counters(tmp_path) == [{"line": "a"}, {"line": "b"}]
+
+
+@pytest.mark.parametrize("text, reason", [
+    (None, "the virtual clock left no counters in "), ('{"line": "a', "left no counters in "),
+    ("", "the virtual clock broke off"), ('{"line": "a"}\n', "the virtual clock broke off"),
+    (HEALTH.replace("5", "6"), "out of order: 6 of 100 accesses .* use a smaller --slice"),
+    (HEALTH.replace('"late": 0', '"late": 2'), "a CPU ran without a clock 2 times")])
+def test_counters_that_must_not_be_used(tmp_path, text, reason):
+    if text is not None:
+        write(tmp_path / "counters.json", text)
+    with pytest.raises(Fail, match=reason):
+        vtime.counters(tmp_path)
+
+
+def test_counters_belong_to_the_command_that_ran():
+    lines = ["guest physical test memory offset: 0x1", "@@ begin x-1", "Populate memory time: 1s",
+             "@@ end x-1 rc=0 seconds=1", "Populate memory time: 2s", "@@ begin x-2",
+             "@@ end x-2 rc=1 seconds=1"]
+    found = vtime.by_test([{"line": line, "n": n} for n, line in enumerate(lines)])
+    assert found == {"x-1": [{"line": lines[2], "n": 2}, {"line": "exit", "n": 3}],
+                     "x-2": [{"line": "exit", "n": 6}]}
+
+
+@pytest.mark.parametrize("line, phase, iteration", [
+    ("Iteration 3 dirty memory time: 0.1s", "dirty", 3), ("exit", "exit", None),
+    ("Populate memory time: 1s", "populate", None),
+    ("guest physical test memory offset: 0xff", "setup", None),
+    ("guest physical test memory: [0x1, 0x2)", "setup", None)])
+def test_measures_are_counters_by_phase(line, phase, iteration):
+    found = vtime.measures([{**ENTRY, "line": line}])
+    assert found[-1] == Measure(f"instructions_per_fault.{phase}", iteration, 2.5, "1")
+    assert {(measure.iteration, measure.unit) for measure in found} == {(iteration, "1")}
+    assert {measure.metric.removesuffix(f".{phase}"): measure.value for measure in found[:-1]} \
+        == {name: ENTRY[name] for name in list(ENTRY)[:8]}
+
+
+@pytest.mark.parametrize("output", [OUTPUT, CLEARED, NEWER], ids=["5.10", "cleared", "7.3"])
+def test_the_instrument_ends_its_phases_where_the_lock_counts_end_theirs(output):
+    source = (vtime.SOURCE / "phases.c").read_text(encoding="utf-8")
+    ends = re.findall(r'"([^"]+)"', re.search(r" ends\[\] = \{(.*?)\}", source, re.S)[1])
+    found = [parse.phase(line.split(":")[0])[0] for line in output.splitlines()
+             if any(end in line for end in ends)]
+    assert found[:5] == ["setup", "populate", "enable", "dirty", "get"] and found[-1] == "disable"
+
+
+def test_without_faults_there_are_no_instructions_per_fault():
+    found = vtime.measures([{**ENTRY, "line": "exit", "faults_handled": 0}])
+    assert len(found) == 8 and not [m for m in found if m.metric.startswith("instructions")]
+
+
+def test_counters_of_an_unknown_phase_are_refused():
+    with pytest.raises(Fail, match="a phase that is not known: 'Something time'"):
+        vtime.measures([{**ENTRY, "line": "Something time: 1s"}])
+
+
+def test_results_say_what_the_machine_was(program):
+    program("qemu-system-aarch64", _version("10.0"))
+    found = vtime.description("arm64")
+    assert found["qemu"] == "QEMU emulator version 10.0 (Debian)"
+    assert found["parameters"]["line"].keys() == {"ns", "what", "source"}
+
+
+@pytest.mark.parametrize("compiler", ["gcc", f"{toolchain.prefix('arm64')}gcc"])
+def test_it_compiles_without_a_warning(tmp_path, compiler):
+    if not vtime.shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    sources = [str(source) for source in sorted(vtime.SOURCE.glob("*.c"))]
+    done = subprocess.run([compiler, *vtime._FLAGS, "-Werror", "-o", str(tmp_path / "x.so"),
+                           *sources, "-ldl", "-lpthread"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr

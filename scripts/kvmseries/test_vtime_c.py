@@ -1,0 +1,319 @@
+"""The instrument's C, file by file: harnesses that read lines and answer each with one."""
+
+import functools
+import random
+import subprocess
+
+import pytest
+
+from kvmseries import toolchain, vtime
+
+HEAD = '#include <stdio.h>\n#include <stdlib.h>\n#include "vtime.h"\n'
+# Decoders: bytes in hexadecimal, the name of their kind.
+KINDS = HEAD + """
+#define N(kind) [kind] = #kind
+static const char *const names[] = { N(PLAIN), N(EXCEPTION), N(LOAD_EXCLUSIVE), N(ATOMIC),
+	N(RELEASE), N(TLBI_LOCAL), N(TLBI_BROADCAST), N(DSB), N(DSB_OTHER), N(DC), N(WFE), N(SEVL),
+	N(SEV), N(CLOCK), N(PAUSE), N(ENTER_GUEST) };
+
+int main(void)
+{
+	unsigned int byte, size, i;
+
+	while (scanf("%u", &size) == 1) {
+		uint8_t *code = malloc(size);
+
+		for (i = 0; i < size && scanf("%x", &byte) == 1; i++)
+			code[i] = byte;
+		puts(names[DECODE(code, size)]);
+		free(code);
+	}
+}
+"""
+# "now length": when they begin; "-1 0" begins anew.
+CALENDAR = HEAD + """
+int main(void)
+{
+	static struct calendar calendar, empty;
+	long long now, length;
+
+	while (scanf("%lld %lld", &now, &length) == 2) {
+		if (now < 0)
+			calendar = empty;
+		printf("%lld\\n", now < 0 ? 0 : (long long)calendar_reserve(&calendar, now, length));
+	}
+}
+"""
+# "cpu address kind now": cost, foreign accesses so far, atomics so far, when the line counts as
+# written or -1, its version, accesses out of order so far.
+LINES = HEAD + """
+struct cpu cpus[MAXCPU];
+struct costs costs = { .atomic = 5, .line = 47 };
+struct stats stats;
+static long long written;
+
+void line_written(uint64_t line, uint64_t version, int64_t at)
+{
+	(void)line, (void)version;
+	written = at;
+}
+
+void die(const char *format, ...)
+{
+	puts(format);
+	__builtin_trap();
+}
+
+int main(void)
+{
+	unsigned int cpu, kind;
+	long long address, now;
+
+	while (scanf("%u %lld %u %lld", &cpu, &address, &kind, &now) == 4) {
+		long long cost;
+
+		written = -1;
+		cost = line_access(cpu, address, kind, now);
+		printf("%lld %llu %llu %lld %llu %llu\\n", cost, (long long)cpus[cpu].foreign,
+		       (long long)cpus[cpu].atomics, written,
+		       (long long)line_version(address / 64 + 1), (long long)stats.inversions);
+	}
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory):
+    """harness(text, file..., define): the C program `text` with these files of the instrument,
+    as a function of lines of input to lines of output."""
+    if not vtime.shutil.which("gcc"):
+        pytest.skip("no gcc")
+
+    @functools.cache
+    def build(text, *files, define="HARNESS"):
+        folder = tmp_path_factory.mktemp("harness")
+        (folder / "main.c").write_text(text, encoding="utf-8")
+        subprocess.run(["gcc", "-O1", "-g", "-w", "-fsanitize=undefined,address", f"-D{define}",
+                        f"-I{vtime.SOURCE}", "-o", folder / "main", folder / "main.c",
+                        *(vtime.SOURCE / name for name in files)], check=True)
+
+        def run(lines):
+            text = "".join(f"{line}\n" for line in lines)
+            done = subprocess.run([folder / "main"], input=text, capture_output=True, text=True,
+                                  check=False)
+            assert done.returncode == 0, done.stderr
+            return done.stdout.splitlines()
+        return run
+    return build
+
+
+# What an instruction is
+
+
+ARM64 = {
+    "LOAD_EXCLUSIVE": ["ldxr x0, [x1]", "ldaxr w0, [x1]", "ldaxrb w0, [x1]", "ldxp x0, x1, [x2]",
+                       "ldaxp w0, w1, [x2]"],
+    "ATOMIC": ["stxr w0, x1, [x2]", "stlxr w0, w1, [x2]", "stlxrh w0, w1, [x2]",
+               "stxp w0, x1, x2, [x3]", "cas x0, x1, [x2]", "casal w0, w1, [x2]",
+               "casab w0, w1, [x2]", "casp x0, x1, x2, x3, [x4]", "caspal w0, w1, w2, w3, [x4]",
+               "ldadd x0, x1, [x2]", "ldaddal w0, w1, [x2]", "stadd x0, [x1]",
+               "ldclrh w0, w1, [x2]", "ldset x0, x1, [x2]", "ldeor x0, x1, [x2]",
+               "ldsmaxl x0, x1, [x2]", "ldumina w0, w1, [x2]", "swp x0, x1, [x2]",
+               "swpalb w0, w1, [x2]"],
+    "RELEASE": ["stlr x0, [x1]", "stlr w0, [x1]", "stlrb w0, [x1]", "stlur x0, [x1, #8]",
+                "stlurh w0, [x1, #-2]"],
+    "TLBI_BROADCAST": [f"tlbi {name}" for name in (
+        "vae1is, x0", "vmalle1is", "vmalle1os", "vmalls12e1is", "vmalls12e1os", "alle1is",
+        "alle2is", "aside1is, x0", "vae2is, x0", "vale1is, x0", "vaae1os, x0", "ipas2e1is, x0",
+        "ipas2le1is, x0", "ipas2e1os, x0", "ipas2le1os, x0", "ripas2e1is, x0", "ripas2le1is, x0",
+        "ripas2e1os, x0", "ripas2le1os, x0", "rvae1is, x0", "rvae1os, x0", "rvale2is, x0")],
+    "TLBI_LOCAL": [f"tlbi {name}" for name in (
+        "vae1, x0", "vmalle1", "vmalls12e1", "alle1", "alle2", "aside1, x0", "vae2, x0",
+        "ipas2e1, x0", "ipas2le1, x0", "ripas2e1, x0", "ripas2le1, x0", "rvae1, x0", "rvale2, x0")],
+    "DSB": ["dsb ish", "dsb sy", "dsb osh", "dsb ishnxs", "dsb synxs"],
+    "DSB_OTHER": ["dsb ishst", "dsb ishld", "dsb nsh", "dsb nshst", "dsb st", "dsb ld"],
+    "DC": ["dc civac, x0", "dc cvac, x0", "dc cvau, x0", "dc ivac, x0", "dc cisw, x0",
+           "ic ivau, x0", "ic iallu", "ic ialluis"],
+    "EXCEPTION": ["eret", "eretaa", "eretab"],
+    "WFE": ["wfe"], "SEV": ["sev"], "SEVL": ["sevl"],
+    "CLOCK": ["mrs x0, cntvct_el0", "mrs x30, cntpct_el0", "mrs x1, cntvctss_el0",
+              "mrs x1, cntpctss_el0"],
+    "PLAIN": ["ldapr x0, [x1]", "ldaprb w0, [x1]", "ldapur x0, [x1, #8]", "ldar x0, [x1]",
+              "ldarh w0, [x1]", "ldr x0, [x1]", "str x0, [x1]", "ldp x0, x1, [x2]",
+              "stp x0, x1, [x2]", "ldr x0, [x1, x2]", "stur x0, [x1, #1]",
+              "prfm pstl1strm, [x0]", "ldr q0, [x1, x2]", "ssbb", "pssbb", "dmb ish", "isb",
+              "clrex", "nop", "wfi", "yield", "hvc #0", "svc #0",
+              "dc zva, x0", "at s1e1r, x0", "at s12e1w, x0", "mrs x0, cntfrq_el0",
+              "mrs x0, cntv_ctl_el0", "msr daifset, #2", "ret", "br x1", "add x0, x1, x2"]}
+X86_64 = {
+    "ATOMIC": ["lock cmpxchg %rax,(%rbx)", "lock cmpxchg %r9d,(%r8)", "lock incl (%rax)",
+               "lock xaddw %ax,(%rbx)", "lock btsq $1,%gs:(%rax)", "lock cmpxchg16b (%rdi)",
+               "xchg %rax,(%rbx)", "xchg %r8b,(%r9)", "xchg %eax,4(%rsp)", "xchg %ax,x(%rip)"],
+    "TLBI_LOCAL": ["invlpg (%rax)", "invlpg (%r9)", "invlpga %rax,%ecx", "mov %rax,%cr3",
+                   "mov %r9,%cr3"],
+    "ENTER_GUEST": ["vmrun"], "PAUSE": ["pause"], "DSB_OTHER": ["mfence"],
+    "EXCEPTION": ["iretq", "iretl", "sysretq", "sysretl"],
+    "RELEASE": ["movb $0,(%rdi)", "movb $0,(%r9)", "movb $1,%gs:8(%rax)", "movb $0,x(%rip)"],
+    "PLAIN": ["xchg %rax,%rbx", "xchg %al,%bl", "xchg %r8,%r9", "xchg %rax,%r8", "nop",
+              "cmpxchg %rax,(%rbx)", "incl (%rax)", "movb $0,%al", "movb %al,(%rdi)",
+              "movl $0,(%rdi)", "mov (%rdi),%rax", "mov %rax,%cr0", "mov %rax,%cr4",
+              "mov %cr3,%rax", "lfence", "sfence", "vmload", "vmsave", "clgi", "sgdt (%rax)",
+              "lgdt (%rax)", "swapgs", "invd", "syscall", "rep movsb",
+              "nopw 0(%rax,%rax,1)", "ret", "x: hlt"]}
+
+
+def _encodings(folder, arch, instructions):
+    """Bytes of each, from the assembler: its length in four, then itself, padded to 32."""
+    tool = toolchain.prefix(arch)
+    if not vtime.shutil.which(f"{tool}as"):
+        pytest.skip(f"no {tool}as")
+    text = "".join(f".balign 32\n.long 2f - 1f\n1: {word}\n2:\n" for word in instructions)
+    flags = ["-march=armv8.7-a"] if arch == "arm64" else []
+    subprocess.run([f"{tool}as", *flags, "-o", folder / "x.o", "-"], input=text, text=True,
+                   check=True)
+    subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", folder / "x.o", folder / "x"],
+                   check=True)
+    data = (folder / "x").read_bytes()
+    return [data[at + 4:at + 4 + data[at]] for at in range(0, len(data), 32)]
+
+
+@pytest.mark.parametrize("arch, kinds", [("arm64", ARM64), ("x86_64", X86_64)])
+def test_every_instruction_is_what_the_assembler_says(harness, tmp_path, arch, kinds):
+    wanted = [(word, kind) for kind, words in kinds.items() for word in words]
+    codes = _encodings(tmp_path, arch, [word for word, _ in wanted])
+    decode = harness(KINDS, f"{arch}.c", define=f"DECODE={arch}_kind")
+    found = decode(f"{len(code)} {code.hex(' ')}" for code in codes)
+    assert list(zip((word for word, _ in wanted), found)) == wanted
+
+
+def test_an_instruction_that_is_cut_off_is_plain(harness):
+    """QEMU hands out no more than what it has translated."""
+    decode = harness(KINDS, "x86_64.c", define="DECODE=x86_64_kind")
+    for code in ("66 66", "48", "0f 01", "0f 22", "0f ae", "86", "c6", "f3"):
+        assert decode([f"{len(code.split())} {code}"]) == ["PLAIN"]
+
+
+# What does one thing at a time
+
+
+def _fit(busy, now, length):
+    """The first time from `now` on at which `length` is free of `busy` (list of (from, to)), which
+    it joins; by trying every candidate.  What takes no time waits for nothing."""
+    if not length:
+        return now
+    for start in sorted([now, *(to for _, to in busy if to > now)]):
+        if all(start + length <= begin or start >= end for begin, end in busy):
+            busy.append((start, start + length))
+            return start
+    raise AssertionError
+
+
+def _calendar(reserve, asked):
+    busy = []
+    assert list(map(int, reserve(f"{now} {length}" for now, length in [(-1, 0), *asked])))[1:] \
+        == [_fit(busy, now, length) for now, length in asked]
+
+
+@pytest.mark.parametrize("asked", [
+    [(0, 10), (0, 10), (5, 10)],                        # one after the other
+    [(100, 10), (0, 10), (95, 10)],                     # who comes out of turn takes nothing
+    [(0, 10), (20, 10), (5, 10), (0, 10)],              # a gap that just fits is closed
+    [(0, 10), (20, 10), (5, 11)],                       # one that does not is passed
+    [(10, 0), (10, 10), (12, 0), (10, 10)]])            # nothing waits for nothing
+def test_a_reservation_is_the_first_that_is_free(harness, asked):
+    _calendar(harness(CALENDAR, "calendar.c"), asked)
+
+
+def test_random_reservations_are_those_of_the_model(harness):
+    reserve = harness(CALENDAR, "calendar.c")
+    rng = random.Random(3)
+    for _ in range(60):
+        # No more than there are slots, in any order.
+        width = rng.choice([50, 300, 2000])
+        _calendar(reserve, [(rng.randrange(width), rng.randrange(20)) for _ in range(24)])
+    # More than there are slots, nearly in order: what is forgotten is what nobody asks about.
+    _calendar(reserve, [(at * 100 + rng.randrange(800), rng.randrange(60)) for at in range(400)])
+
+
+# Cache lines
+
+
+SHARED, EXCLUSIVE, POSTED = range(3)
+ATOMIC, LINE = 5, 47
+
+
+class _Line:
+    """A line as scripts/vtime/README.md has it."""
+
+    def __init__(self):
+        self.holders, self.writer, self.version, self.last, self.moves = set(), None, 0, 0, []
+
+    def access(self, cpu, kind, now):
+        """(cost, whether it moves, when it is written or -1, whether it is out of order)"""
+        late = self.writer != cpu and self.last > now
+        self.last = max(self.last, now)
+        moves = self.writer is not None and (cpu not in self.holders if kind == SHARED
+                                             else self.holders != {cpu})
+        end = _fit(self.moves, now, LINE) + LINE if moves else now
+        if self.writer is None or kind != SHARED:
+            self.writer = cpu
+        self.holders = self.holders | {cpu} if kind == SHARED else {cpu}
+        self.version += kind != SHARED
+        wait = end - now
+        cost = {SHARED: wait, EXCLUSIVE: wait if moves else ATOMIC, POSTED: 0}[kind]
+        return cost, moves, -1 if kind == SHARED else end, late
+
+
+def _lines(access, asked):
+    """Check (cpu, address, kind, now) in this order against the model; returns the costs."""
+    lines, foreign, atomics, late, wanted = {}, {}, {}, 0, []
+    for cpu, address, kind, now in asked:
+        line = lines.setdefault(address // 64, _Line())
+        cost, moves, written, out_of_order = line.access(cpu, kind, now)
+        foreign[cpu] = foreign.get(cpu, 0) + moves
+        atomics[cpu] = atomics.get(cpu, 0) + (kind == EXCLUSIVE)
+        late += out_of_order
+        wanted.append([cost, foreign[cpu], atomics[cpu], written, line.version, late])
+    found = access(" ".join(map(str, one)) for one in asked)
+    assert [list(map(int, line.split())) for line in found] == wanted
+    return [line[0] for line in wanted]
+
+
+@pytest.mark.parametrize("asked, costs", [
+    # Owned: the first to come, and who has it alone.
+    ([(0, 0, EXCLUSIVE, 0), (0, 8, EXCLUSIVE, 10), (0, 0, SHARED, 20), (0, 0, POSTED, 20)],
+     [ATOMIC, ATOMIC, 0, 0]),
+    # It moves to who wants it, and back; the next line is another.
+    ([(0, 0, EXCLUSIVE, 0), (1, 63, EXCLUSIVE, 100), (0, 0, EXCLUSIVE, 200),
+      (1, 64, EXCLUSIVE, 300)],
+     [ATOMIC, LINE, LINE, ATOMIC]),
+    # Sharers have it until somebody writes, who waits for them to lose it; 64 is another word.
+    ([(0, 0, EXCLUSIVE, 0), (64, 0, SHARED, 100), (64, 0, SHARED, 200), (0, 0, SHARED, 300),
+      (0, 0, EXCLUSIVE, 400), (64, 0, SHARED, 500)], [ATOMIC, LINE, 0, 0, LINE, LINE]),
+    # Who comes while it moves waits for its turn.
+    ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 100), (2, 0, EXCLUSIVE, 100), (3, 0, EXCLUSIVE, 110)],
+     [ATOMIC, LINE, 2 * LINE, 3 * LINE - 10]),
+    # A release waits for nothing, but who comes next does.
+    ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100), (0, 0, EXCLUSIVE, 110)],
+     [ATOMIC, 0, 2 * LINE - 10]),
+    # Out of turn: it takes nothing from who came later.
+    ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 900), (2, 0, EXCLUSIVE, 100)], [ATOMIC, LINE, LINE])])
+def test_an_access_costs_what_moving_its_line_takes(harness, asked, costs):
+    assert _lines(harness(LINES, "lines.c", "calendar.c"), asked) == costs
+
+
+def test_random_accesses_are_those_of_the_model(harness):
+    access = harness(LINES, "lines.c", "calendar.c")
+    rng = random.Random(5)
+    for width in (1, 40, 400):
+        _lines(access, [(rng.choice([0, 1, 2, 63, 64, 127]), rng.randrange(3 * 64),
+                         rng.choice([SHARED, EXCLUSIVE, EXCLUSIVE, POSTED]),
+                         at * 20 + rng.randrange(width)) for at in range(600)])
+
+
+def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
+    count = (1 << 15) + 100
+    asked = [(cpu, number << 6, EXCLUSIVE, number + cpu * 10 ** 7)
+             for cpu in (0, 1) for number in range(count)]
+    access = harness(LINES, "lines.c", "calendar.c")
+    assert _lines(access, asked) == [ATOMIC] * count + [LINE] * count
