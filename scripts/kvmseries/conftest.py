@@ -348,7 +348,7 @@ def qemu(program):
 def built(tmp_path, monkeypatch):
     """Kernels and selftests that need no compiler: builds are stubs, guests fake."""
     made_kernel = SimpleNamespace(config=SimpleNamespace(cmdline=("quiet",)), arch="arm64",
-                                  image=tmp_path / "Image")
+                                  image=tmp_path / "Image", release="5.10.262-fake")
     initrd, tests = tmp_path / "base.cpio", tmp_path / "tests"
     initrd.write_bytes(b"base image\n")
     for name in ("alpha_test", "aarch64/beta_test"):

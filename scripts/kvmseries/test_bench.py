@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kvmseries import bench, catalog, results, vtime
+from kvmseries import bench, catalog, parse, results, vtime
 from kvmseries.conftest import QEMU, RUN_JOB
 from kvmseries.errors import Fail, Usage
 from kvmseries.test_parse import OUTPUT, lock
@@ -91,9 +91,9 @@ def test_a_minus_sign_behind_an_option_takes_its_default_away():
 
 
 def test_cases_are_arguments_that_the_test_takes():
-    assert bench.case(TEST, "") == ""
+    assert bench.case(TEST, "") == {"args": ""}
     for name in bench.settings(TEST)["cases"]:
-        line = bench.arguments(TEST, "arm64", bench.case(TEST, name), KERNEL)
+        line = bench.arguments(TEST, "arm64", bench.case(TEST, name)["args"], KERNEL)
         assert line[line.index("-b") + 1] == "2M" and line.count("-s") == 1
         assert ("-g" in line) == (name != "seed5") and "-g-" not in line
 
@@ -138,18 +138,26 @@ def _timed(samples, **change):
 
 
 @pytest.mark.parametrize("runs", [
-    _timed([1.0]), _timed([1.0, 1.019]), _timed([1.0, 9.0, 1.019]), _timed([0.1, 1.0, 1.019, 1.0]),
-    _timed([1e-6, 2e-5]), _timed([1.0, 1.049], vcpus=2),
-    _timed([1, 2], metric="get_dirty_log_time"), _timed([1, 2], model="line*2"), _timed([0.0, 0.0])])
-def test_rounds_of_which_most_repeat_are_results(runs):
+    _timed([1.0]), _timed([1.0, 1.019]), _timed([1.0, 1.019, 1.01]), _timed([1e-6, 2e-5]),
+    _timed([1, 2], metric="get_dirty_log_time"), _timed([1, 2], model="line*2"), _timed([0.0, 0.0]),
+    # With several vCPUs most of them, of any rank.
+    _timed([1.0, 1.049], vcpus=2), _timed([1.0, 9.0, 1.049], vcpus=2),
+    _timed([1.0, 0.1, 1.049], vcpus=2), _timed([0.1, 1.0, 1.019, 1.0], vcpus=16),
+    _timed([0.1, 1.0, 1.049, 1.0, 9.0], vcpus=2),
+    # Not those that are nearest, but those that are near enough.
+    _timed([1.0, 1.051, 1.1035], vcpus=2)])
+def test_rounds_that_repeat_are_results(runs):
     bench.steady(runs)
 
 
 @pytest.mark.parametrize("runs, reason", [
     (_timed([9.0, 1.0, 1.021]), "dirty_memory_time of base with 1 vCPUs is 1.000000 s to 9.00"),
-    (_timed([1.021, 1.0]), "to 1.021"), (_timed([1.0, 1.0, 2.0, 2.0]), "1.0.* s to 2"),
+    (_timed([1.021, 1.0]), "to 1.021"), (_timed([1.0, 1.0, 1.0, 1.0, 1.021]), "to 1.021"),
     (_timed([1e-6, 2.2e-5]), "0.000022 s"),
     (_timed([1.0, 1.051], vcpus=2), "with 2 vCPUs is 1.0"),
+    (_timed([1.0, 1.051, 2.0], vcpus=2), "1.0.* s to 2"),
+    (_timed([1.0, 1.0, 2.0, 2.0], vcpus=2), "1.0.* s to 2"),
+    (_timed([1.0, 1.0, 1.2, 1.3, 1.4], vcpus=64), "with 64 vCPUs is 1.0.* s to 1.4"),
     (_timed([1.0, 2.0], metric="populate_memory_time"), "populate_memory_time of base")])
 def test_rounds_that_do_not_repeat_are_no_results(runs, reason):
     with pytest.raises(Fail, match=f"virtual time does not repeat: .*{reason}.*--slice"):
@@ -260,13 +268,28 @@ def test_output_that_the_parser_does_not_know_gives_no_figures(refused, built, q
     assert not (tmp_path / "x.json").exists()
 
 
+def test_lock_counts_are_of_the_lockstat_kernel_and_all_else_of_the_other():
+    job = SimpleNamespace(series=SimpleNamespace(name="mini"), arch="arm64", cpu="max", params=(),
+                          test=TEST)
+    found = [parse.Measure(name, None, 1, unit) for name, unit in (
+        ("populate_memory_time", "s"), ("mmu_lock_contentions", "1"), ("atomics.dirty", "1"))]
+    for config, names in (((), ["populate_memory_time", "atomics.dirty"]),
+                          (("lockstat",), ["mmu_lock_contentions"])):
+        table = {}
+        bench.collect(table, job, SimpleNamespace(label="base"), config, [], 1, found,
+                      ("tcg", "virtual", "nominal"))
+        assert [entry["metric"] for entry in table.values()] == names
+
+
 # In virtual time
 
 PHASE = {"ps": 1, "instructions": 9, "exceptions": 0, "tlbi_local": 1, "tlbi_broadcast": 2,
          "dsb": 0, "dc": 0, "atomics": 40, "foreign_atomics": 4, "faults_permission": 10,
          "faults_translation": 20, "faults_access": 0, "faults_other": 0, "faults_handled": 5,
-         "fault_instructions": 4000}
+         "instructions_per_fault": 1000}
 HEALTH = {"end": True, "accesses": 1000, "inversions": 0, "late": 0}
+SYMBOLS = "".join(f"ff8{number} T {name}\n" for number, name in enumerate(
+    ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"), 1))
 DIRTY = "Iteration 1 dirty memory time: 1.21s"
 # A guest whose QEMU is new enough, keeps counters, and logs model, slice and arguments.
 VIRTUAL = """\
@@ -294,7 +317,7 @@ def virtual(series, built, program, qemu, patches, kernel, tmp_path, monkeypatch
     qemu("")
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     monkeypatch.setattr(vtime, "library", lambda: "libc.so.6")
-    built.kernel.image.with_name("System.map").write_text("ff80 T n_tty_write\nff81 T other\n",
+    built.kernel.image.with_name("System.map").write_text("ff80 T other\n" + SYMBOLS,
                                                           encoding="utf-8")
     (tmp_path / "output").write_text(OUTPUT, encoding="utf-8")
 
@@ -323,13 +346,14 @@ def test_emulated_kernels_are_timed_in_virtual_time_by_default(virtual, tmp_path
     line = (tmp_path / "out/runs/bench-mini-arm64-base-normal/qemu.sh").read_text(encoding="utf-8")
     assert line.startswith("env LD_PRELOAD=libc.so.6 ")
     assert (tmp_path / "out/runs/bench-mini-arm64-base-normal/marks").read_text(encoding="utf-8") \
-        == "n_tty_write ff80\n"
+        == "".join(f"{name} {address}\n" for address, _, name in map(str.split,
+                                                                     SYMBOLS.splitlines()))
 
 
 def test_counters_of_the_instrument_come_from_the_kernels_that_are_timed(virtual):
     """Of one round: the others would only repeat them."""
     _, data, _ = virtual("--samples", "3")
-    for name, value in (("instructions_per_fault", 800), ("faults_permission", 10),
+    for name, value in (("instructions_per_fault", 1000), ("faults_permission", 10),
                         ("tlbi_broadcast", 2), ("foreign_atomics", 4)):
         assert _samples(data, metric=f"{name}.dirty", kernel="base", iteration=1,
                         config="normal") == [value]

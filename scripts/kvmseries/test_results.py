@@ -30,6 +30,25 @@ def test_what_is_saved_is_loaded(tmp_path):
     assert below(tmp_path / "new") == ["results.json"]
 
 
+def test_every_run_is_a_line(tmp_path):
+    """So that a run that changes is a line that changes."""
+    before, after = tmp_path / "a.json", tmp_path / "b.json"
+    runs = [{**RUN, "iteration": number, "params": ["a\nb"]} for number in (1, 2, 3)]
+    host = {"cpu": "x", "tools": {"gcc": None}, "runs": [1]}
+    results.save(before, host, runs)
+    results.save(after, host, [runs[0], {**runs[1], "samples": [7]}, runs[2]])
+    old, new = (path.read_text(encoding="utf-8").splitlines() for path in (before, after))
+    assert [json.loads(line.rstrip(",")) for line in old if "dirty_log_perf_test" in line] == runs
+    assert sum(one != other for one, other in zip(old, new, strict=True)) == 1
+    assert results.load(before)["host"] == host
+    assert before.read_bytes().endswith(b"}\n")
+
+
+def test_results_without_runs_are_loaded(tmp_path):
+    results.save(tmp_path / "x.json", {}, [])
+    assert results.load(tmp_path / "x.json") == {"schema": 2, "host": {}, "runs": []}
+
+
 def test_schema_1_knew_no_virtual_clock(tmp_path):
     path = store(tmp_path / "x.json", {"schema": 1, "host": {}, "runs": [without("model")]})
     assert results.load(path) == {"schema": 2, "host": {}, "runs": [RUN]}

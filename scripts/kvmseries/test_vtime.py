@@ -144,11 +144,17 @@ def test_a_backport_that_is_too_old_is_refused(program, backport, number, reason
     with pytest.raises(Fail, match=f"virtual time needs QEMU 9.2 or newer, and .*{reason}: install "
                                    "a newer QEMU, or use --clock wall"):
         vtime.qemu("arm64")
+    assert not [name for name in below(paths.out("cache")) if "backports-qemu" in name]
+    # The next one may be newer.
+    backport("10.0.2")
+    assert vtime.qemu("arm64").version()[0] == (10, 0)
 
 
 def test_a_backport_that_cannot_be_had_leaves_nothing(program):
     program("qemu-system-aarch64", _version("7.2"))
-    with pytest.raises(Fail, match="Temporary failure resolving"):
+    with pytest.raises(Fail, match="^virtual time needs QEMU 9.2 or newer, and none can be had: "
+                                   ".*Temporary failure resolving.*; install one, or use "
+                                   "--clock wall$"):
         vtime.qemu("arm64")
     assert not [name for name in below(paths.out("cache")) if "backports-qemu" in name]
 
@@ -156,16 +162,47 @@ def test_a_backport_that_cannot_be_had_leaves_nothing(program):
 # Its command line, and what it counted
 
 
-@pytest.mark.parametrize("arch, extra", [("arm64", ["__guest_exit"]),
-                                         ("x86_64", ["kvm_mmu_page_fault"])])
-def test_marks_are_the_addresses_of_what_the_counters_need(tmp_path, arch, extra):
-    write(tmp_path / "build/System.map", "ffff01 T n_tty_write\nffff02 t n_tty_write_room\n"
-                                         "ffff03 T __guest_exit\nffff04 T kvm_mmu_page_fault\n")
-    kernel = SimpleNamespace(arch=arch, image=tmp_path / "build/arch/x/boot/Image")
-    vtime.marks(kernel, tmp_path / "marks")
-    names = [line.split() for line in (tmp_path / "marks").read_text(encoding="utf-8").splitlines()]
-    assert names == [["n_tty_write", "ffff01"],
-                     *([name, "ffff0" + "34"[name[0] == "k"]] for name in extra)]
+SYMBOLS = {"n_tty_write": "ffff01", "n_tty_write_room": "ffff02", "__guest_exit": "ffff03",
+           "kvm_mmu_page_fault": "ffff04", "__guest_enter": "ffff05",
+           "kvm_handle_guest_abort": "ffff06"}
+
+
+@pytest.fixture
+def marks(tmp_path):
+    """marks(arch, lacking=None): the words of what vtime.marks() writes for a kernel whose
+    System.map has all of SYMBOLS but `lacking`."""
+    def run(arch, lacking=None):
+        write(tmp_path / "build/System.map", "".join(
+            f"{address} {'t' if name == '__guest_enter' else 'T'} {name}\n"
+            for name, address in SYMBOLS.items() if name != lacking))
+        vtime.marks(SimpleNamespace(arch=arch, image=tmp_path / "build/arch/x/boot/Image",
+                                    release="7.3.4-base"), tmp_path / "marks")
+        text = (tmp_path / "marks").read_text(encoding="utf-8")
+        return [line.split() for line in text.splitlines()]
+    return run
+
+
+@pytest.mark.parametrize("arch, names", [
+    ("arm64", ["n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"]),
+    ("x86_64", ["n_tty_write", "kvm_mmu_page_fault"])])
+def test_marks_are_the_addresses_of_what_the_counters_need(marks, arch, names):
+    assert sorted(marks(arch)) == sorted([name, SYMBOLS[name]] for name in names)
+
+
+@pytest.mark.parametrize("arch, name", [(arch, name) for arch in ARCHES
+                                        for name in vtime._NAMES[arch]])
+def test_a_kernel_without_what_a_counter_needs_is_refused(marks, tmp_path, arch, name):
+    with pytest.raises(Fail, match=rf"^linux 7.3.4-base has no {name}\(\), by which scripts/vtime "
+                                   "counts: add its new name .*, or use --clock wall$"):
+        marks(arch, name)
+    assert not (tmp_path / "marks").exists()
+
+
+def test_a_kernel_without_a_symbol_table_is_refused(tmp_path):
+    kernel = SimpleNamespace(arch="arm64", image=tmp_path / "build/Image", release="7.3.4-base")
+    with pytest.raises(Fail, match=f"^{tmp_path}/build/Image has no System.map beside it: build it "):
+        vtime.marks(kernel, tmp_path / "marks")
+    assert not (tmp_path / "marks").exists()
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -186,7 +223,7 @@ def test_the_plugin_gets_model_slice_and_files(monkeypatch, tmp_path):
 
 ENTRY = {"faults_permission": 5, "faults_translation": 6, "faults_access": 7, "faults_other": 8,
          "tlbi_local": 9, "tlbi_broadcast": 10, "atomics": 11, "foreign_atomics": 12,
-         "faults_handled": 4, "fault_instructions": 10}
+         "faults_handled": 4, "instructions_per_fault": 2.5}
 HEALTH = '{"end": true, "accesses": 100, "inversions": 5, "late": 0}\n'
 
 

@@ -236,8 +236,7 @@ def measures(entries):
             found.append(parse.Measure(f"{name}.{phase}", iteration, entry[name], "1"))
         if entry["faults_handled"]:
             found.append(parse.Measure(
-                f"instructions_per_fault.{phase}", iteration,
-                entry["fault_instructions"] / entry["faults_handled"], "1"))
+                f"instructions_per_fault.{phase}", iteration, entry["instructions_per_fault"], "1"))
     return found
 
 

@@ -8,45 +8,44 @@
 #include "vtime.h"
 
 /*
- * Have `length` ps of it from the first free time at or after `now`; returns when they begin.  With the
- * lock held.
+ * Have `length` ps of it at or after `now`, in as many pieces as it is free in: no time of it may be lost
+ * between two who came out of turn.  Returns when they would begin were they one piece that ends with the
+ * last of them.  With the lock held.
  */
 int64_t calendar_reserve(struct calendar *c, int64_t now, int64_t length)
 {
-	int64_t start = now;
-	int at = 0;
+	int64_t end = now, rest = length;
+	int first = 0, last;
 
 	if (!length)
 		return now;
-	while (at < c->used) {
-		if (c->busy[at].to > start) {
-			if (c->busy[at].from >= start + length)
-				break;
-			start = c->busy[at].to;
-		}
-		at++;
+	while (first < c->used && c->busy[first].to < now)
+		first++;
+	for (last = first; last < c->used && c->busy[last].from - end < rest; last++) {
+		if (c->busy[last].from > end)
+			rest -= c->busy[last].from - end;
+		end = c->busy[last].to;
 	}
-	if (at && c->busy[at - 1].to == start) {
-		c->busy[--at].to = start + length;
+	end += rest;
+	if (last > first) {
+		/* These, and what was free between them, are one now. */
+		if (c->busy[first].from < now)
+			now = c->busy[first].from;
+		memmove(&c->busy[first + 1], &c->busy[last],
+			(c->used - last) * sizeof(c->busy[0]));
+		c->used -= last - first - 1;
+	} else if (c->used < CALENDAR_SLOTS) {
+		memmove(&c->busy[first + 1], &c->busy[first],
+			(c->used - first) * sizeof(c->busy[0]));
+		c->used++;
 	} else {
-		if (c->used == CALENDAR_SLOTS) {
-			/* The oldest is the one that is least likely to be asked about again. */
-			if (!at)
-				return start;
-			memmove(&c->busy[0], &c->busy[1], (at - 1) * sizeof(c->busy[0]));
-			at--;
-		} else {
-			memmove(&c->busy[at + 1], &c->busy[at], (c->used - at) * sizeof(c->busy[0]));
-			c->used++;
-		}
-		c->busy[at].from = start;
-		c->busy[at].to = start + length;
+		/* The oldest is the one that is least likely to be asked about again. */
+		if (!first)
+			return end - length;
+		first--;
+		memmove(&c->busy[0], &c->busy[1], first * sizeof(c->busy[0]));
 	}
-	if (at + 1 < c->used && c->busy[at + 1].from == c->busy[at].to) {
-		c->busy[at].to = c->busy[at + 1].to;
-		memmove(&c->busy[at + 1], &c->busy[at + 2],
-			(c->used - at - 2) * sizeof(c->busy[0]));
-		c->used--;
-	}
-	return start;
+	c->busy[first].from = now;
+	c->busy[first].to = end;
+	return end - length;
 }

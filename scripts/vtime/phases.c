@@ -6,7 +6,8 @@
  * the kernel's symbols ("marks": lines of a name and a hexadecimal address).
  *
  * The file gets a line of JSON for each phase.  Instructions are counted from the exit to the next
- * entry of a nested guest, for exits that are stage-2 (nested page) faults.
+ * entry of a nested guest on the same CPU, for exits that are stage-2 (nested page) faults; of all of a
+ * phase the median is kept, as some are interrupted, and a thread may have moved in between.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -43,8 +44,11 @@ static struct nested {
 	struct qemu_plugin_register *reg[REGISTERS];
 } nested[MAXCPU];
 
+/* Instructions of the faults of this phase; beyond the last place faults are only counted. */
+static uint32_t insns[1 << 20];
+
 static struct total {
-	uint64_t faults[FAULTS], insns, handled;
+	uint64_t faults[FAULTS], handled;
 	uint64_t score[6];		/* insns, exceptions, tlbi_local, tlbi_broadcast, dsb, dc */
 	uint64_t atomics, foreign;
 	int64_t clock;
@@ -137,6 +141,24 @@ static void collect(void)
 	}
 }
 
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Median of the phase's instructions a fault; 0 if there was none. */
+static uint32_t median_insns(void)
+{
+	size_t count = now.handled - last.handled;
+
+	if (count > sizeof(insns) / sizeof(insns[0]))
+		count = sizeof(insns) / sizeof(insns[0]);
+	qsort(insns, count, sizeof(insns[0]), compare);
+	return count ? insns[(count - 1) / 2] : 0;
+}
+
 static void emit(unsigned int cpu, const char *line)
 {
 	static const char * const names[] = {
@@ -160,9 +182,8 @@ static void emit(unsigned int cpu, const char *line)
 	for (i = 0; i < FAULTS; i++)
 		fprintf(out, ", \"faults_%s\": %llu", fault_names[i],
 			(unsigned long long)(now.faults[i] - last.faults[i]));
-	fprintf(out, ", \"faults_handled\": %llu, \"fault_instructions\": %llu}\n",
-		(unsigned long long)(now.handled - last.handled),
-		(unsigned long long)(now.insns - last.insns));
+	fprintf(out, ", \"faults_handled\": %llu, \"instructions_per_fault\": %lu}\n",
+		(unsigned long long)(now.handled - last.handled), (unsigned long)median_insns());
 	fflush(out);
 	last = now;
 }
@@ -223,7 +244,8 @@ static void on_enter_guest(unsigned int cpu, void *rest)
 
 	if (n->outside && n->faulting) {
 		lock();
-		now.insns += executed(cpu, rest) - n->exit_insns;
+		if (now.handled - last.handled < sizeof(insns) / sizeof(insns[0]))
+			insns[now.handled - last.handled] = executed(cpu, rest) - n->exit_insns;
 		now.handled++;
 		unlock();
 	}

@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import os
 import re
+import statistics
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -215,12 +216,10 @@ class Point(NamedTuple):
     tlbi: float        # broadcast TLBIs
 
 
-def _boot(kernel, name, commands, cpus, model=vtime.NOMINAL):
+def _boot(kernel, name, commands, cpus, model=vtime.NOMINAL, params=()):
     """Run `commands` in a guest: its guest.Result, all of them well."""
     initrd = image.base("arm64", selftests.build(catalog.load("v5.10"), "arm64", KERNEL))
     with progress.single("vtime-guest", f"virtual time: {name}", 15) as note:
-        # Waiting for RCU takes 16 ms now and then, longer than what is measured.
-        params = ("rcupdate.rcu_expedited=1",)
         virtual = machine.Machine("arm64", vtime.CPUS["arm64"], cpus=cpus, params=params,
                                   clock="virtual", model=model)
         result = guest.run(kernel, initrd, virtual, commands, f"vtime-{name}", note)
@@ -233,7 +232,9 @@ def _bench(kernel, name, vcpus, model=vtime.NOMINAL):
     """Points of dirty_log_perf_test by number of vCPUs."""
     program = ["/tests/dirty_log_perf_test", *LINE, "-i", str(ITERATIONS), "-v"]
     commands = [(f"dirty-{count}", 60 * (1 + count), [*program, str(count)]) for count in vcpus]
-    result = _boot(kernel, name, commands, max(vcpus) + 1, model)
+    # One CPU for the test's main thread, which spins, and one for whatever else: two threads that
+    # share one until the guest's scheduler sees it make all times ten times as long.
+    result = _boot(kernel, name, commands, max(vcpus) + 2, model)
     counted = vtime.by_test(vtime.counters(result.folder))
     found = {}
     for count, outcome in zip(vcpus, result.outcomes):
@@ -250,7 +251,7 @@ def _bench(kernel, name, vcpus, model=vtime.NOMINAL):
 
 
 def _planted(name):
-    """The series' kernel with patches/debug/v5.10-NAME.patch: to be used before the next is made."""
+    """The series' kernel with patches/debug/v5.10-NAME.patch: use it before the next is made."""
     patch = paths.PATCHES / f"debug/v5.10-{name}.patch"
     return build.in_tree(trees.planted(catalog.load("v5.10"), patch, KERNEL), "arm64")
 
@@ -284,7 +285,9 @@ def test_two_vms_at_once_take_as_long_as_one(kernels, name):
     program = f"/tests/dirty_log_perf_test -v 1 -i {ROUNDS} {' '.join(LINE)}"
     result = _boot(kernels[name], f"two-{name}", [
         ("alone", 120, ["sh", "-c", program]),
-        ("both", 120, ["sh", "-c", f"{program} & {program} & wait"])], cpus=5)
+        ("both", 120, ["sh", "-c", f"{program} & {program} & wait"])],
+        # Or one may wait for RCU until the other has done.
+        cpus=5, params=("rcupdate.rcu_expedited=1",))
     alone, both = (_dirty_times(outcome.output) for outcome in result.outcomes)
     alone = [ns for _, ns in alone]
     assert (len(alone), len(both)) == (ROUNDS, 2 * ROUNDS)
@@ -298,7 +301,8 @@ def test_two_vms_at_once_take_as_long_as_one(kernels, name):
         seen.add(number)
     for times in each:
         assert len(times) > ROUNDS / 2
-        assert sum(times) / len(times) == pytest.approx(sum(alone) / len(alone), rel=0.01)
+        # Not the mean: now and then the guest's own kernel takes one of the CPUs for something.
+        assert statistics.median(times) == pytest.approx(statistics.median(alone), rel=0.01)
 
 
 def _dirty_times(text):
