@@ -2,7 +2,7 @@
 # keeps all that it makes under out/. KERNEL=/path uses your own tree as the base of the series.
 
 SERIES ?= v5.10
-VCPUS ?= 1,2,4
+VCPUS ?= 1,2,4,8,16
 OUT = $(or $(SERIES_OUT),out)
 RESULTS = $(OUT)/results/$(SERIES)-arm64-dirty_log_perf_test.json
 PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest

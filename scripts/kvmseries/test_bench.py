@@ -138,7 +138,8 @@ def _timed(samples, **change):
 
 
 @pytest.mark.parametrize("runs", [
-    _timed([1.0]), _timed([1.0, 1.019]), _timed([1.0, 1.019, 1.01]), _timed([1e-6, 2e-5]),
+    _timed([1.0]), _timed([1.0, 1.019]), _timed([1.0, 1.019, 1.01]), _timed([1e-6, 2e-6]),
+    _timed([1e-6, 2e-5], metric="populate_memory_time"),
     _timed([1, 2], metric="get_dirty_log_time"), _timed([1, 2], model="line*2"), _timed([0.0, 0.0]),
     # With several vCPUs most of them, of any rank.
     _timed([1.0, 1.049], vcpus=2), _timed([1.0, 9.0, 1.049], vcpus=2),
@@ -286,8 +287,9 @@ def test_lock_counts_are_of_the_lockstat_kernel_and_all_else_of_the_other():
 PHASE = {"ps": 1, "instructions": 9, "exceptions": 0, "tlbi_local": 1, "tlbi_broadcast": 2,
          "dsb": 0, "dc": 0, "atomics": 40, "foreign_atomics": 4, "faults_permission": 10,
          "faults_translation": 20, "faults_access": 0, "faults_other": 0, "faults_handled": 5,
-         "instructions_per_fault": 1000}
-HEALTH = {"end": True, "accesses": 1000, "inversions": 0, "late": 0}
+         "instructions_per_fault": 1000, "accesses": 1000,
+         "inversions": 0, "forced": 0}
+HEALTH = {"end": True, "late": 0, "polls": 1, "reads": 1, "turns": 10, "passes": 0}
 SYMBOLS = "".join(f"ff8{number} T {name}\n" for number, name in enumerate(
     ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"), 1))
 DIRTY = "Iteration 1 dirty memory time: 1.21s"
@@ -397,7 +399,7 @@ def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, mirror
 
 
 @pytest.mark.parametrize("health, prints, reason", [
-    ({"inversions": 51}, ":", "virtual time out of order: 51 of 1000 accesses"),
+    ({"passes": 3}, ":", "virtual time out of order: 3 of 10 times"),
     ({"late": 1}, ":", "a CPU ran without a clock 1 times"),
     ({"end": False}, ":", "the virtual clock broke off"),
     # 1.5 s, 1.4 s, 1.6 s

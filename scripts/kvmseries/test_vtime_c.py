@@ -1,7 +1,9 @@
 """The instrument's C, file by file: harnesses that read lines and answer each with one."""
 
 import functools
+import platform
 import random
+import signal
 import subprocess
 
 import pytest
@@ -80,6 +82,66 @@ int main(void)
 	}
 }
 """
+# Links libc.c as QEMU would have it; its one argument says what to do before "ok".
+TSC = HEAD + """
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include <x86intrin.h>
+#include "libc.h"
+
+bool active;
+_Thread_local int me = -1;
+_Thread_local bool idling;
+static int64_t ps = 0x123456789abll * 1000;
+
+int64_t now_ps(void) { return ps; }
+bool clocks_idle(pthread_cond_t *c, pthread_mutex_t *m) { return false; }
+void clocks_wait(pthread_cond_t *c) { }
+void clocks_waited(pthread_cond_t *c, pthread_mutex_t *m) { }
+void clocks_signal(pthread_cond_t *c, bool all) { }
+void clocks_poll(int64_t t) { }
+bool clocks_due(bool *sure) { return true; }
+void clocks_polled(bool due) { }
+void die(const char *format, ...) { abort(); }
+
+static void *in_thread(void *unused)
+{
+	unsigned int aux = 7;
+	uint64_t real;
+
+	active = true;
+	printf("%llx ", (long long)__rdtsc());
+	printf("%llx ", (long long)__rdtscp(&aux));
+	printf("%x ", aux);
+	active = false;
+	real = __rdtsc();
+	printf("%d ", real != (uint64_t)ps / 1000 && __rdtsc() > real);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int64_t before;
+	time_t now;
+
+	if (!libc_trap_tsc())
+		return 77;
+	if (!strcmp(argv[1], "null"))
+		*(volatile int *)0 = 1;
+	if (!strcmp(argv[1], "wild"))	/* not canonical: SI_KERNEL, as for RDTSC */
+		*(volatile int *)0xdead000000000000 = 1;
+	pthread_create(&thread, NULL, in_thread, NULL);
+	pthread_join(thread, NULL);
+	/* A library's own, and the instrument's. */
+	active = true;
+	before = libc_real_ns();
+	timespec_get(&(struct timespec){ 0 }, TIME_UTC);
+	printf("%d ok\\n", libc_real_ns() > before);
+	return 0;
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -138,14 +200,15 @@ ARM64 = {
     "EXCEPTION": ["eret", "eretaa", "eretab"],
     "WFE": ["wfe"], "SEV": ["sev"], "SEVL": ["sevl"],
     "CLOCK": ["mrs x0, cntvct_el0", "mrs x30, cntpct_el0", "mrs x1, cntvctss_el0",
-              "mrs x1, cntpctss_el0"],
+              "mrs x1, cntpctss_el0", "msr icc_sgi1r_el1, x0", "msr icc_asgi1r_el1, x0",
+              "msr icc_sgi0r_el1, x30"],
     "PLAIN": ["ldapr x0, [x1]", "ldaprb w0, [x1]", "ldapur x0, [x1, #8]", "ldar x0, [x1]",
               "ldarh w0, [x1]", "ldr x0, [x1]", "str x0, [x1]", "ldp x0, x1, [x2]",
               "stp x0, x1, [x2]", "ldr x0, [x1, x2]", "stur x0, [x1, #1]",
               "prfm pstl1strm, [x0]", "ldr q0, [x1, x2]", "ssbb", "pssbb", "dmb ish", "isb",
               "clrex", "nop", "wfi", "yield", "hvc #0", "svc #0",
               "dc zva, x0", "at s1e1r, x0", "at s12e1w, x0", "mrs x0, cntfrq_el0",
-              "mrs x0, cntv_ctl_el0", "msr daifset, #2", "ret", "br x1", "add x0, x1, x2"]}
+              "mrs x0, cntv_ctl_el0", "msr icc_eoir1_el1, x0", "msr daifset, #2", "ret", "br x1", "add x0, x1, x2"]}
 X86_64 = {
     "ATOMIC": ["lock cmpxchg %rax,(%rbx)", "lock cmpxchg %r9d,(%r8)", "lock incl (%rax)",
                "lock xaddw %ax,(%rbx)", "lock btsq $1,%gs:(%rax)", "lock cmpxchg16b (%rdi)",
@@ -248,12 +311,14 @@ class _Line:
     """A line as scripts/vtime/README.md has it."""
 
     def __init__(self):
-        self.holders, self.writer, self.version, self.last, self.moves = set(), None, 0, 0, set()
+        self.asker, self.holders, self.writer = None, set(), None
+        self.version, self.last, self.moves = 0, 0, set()
 
     def access(self, cpu, kind, now):
         """(cost, whether it moves, when it is written or -1, whether it is out of order)"""
-        late = self.writer != cpu and self.last > now
-        self.last = max(self.last, now)
+        late = self.asker != cpu and self.last > now
+        if now >= self.last:
+            self.last, self.asker = now, cpu
         moves = self.writer is not None and (cpu not in self.holders if kind == SHARED
                                              else self.holders != {cpu})
         end = _fit(self.moves, now, LINE) + LINE if moves else now
@@ -335,3 +400,38 @@ def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
              for cpu in (0, 1) for number in range(count)]
     access = harness(LINES, "lines.c", "calendar.c")
     assert _lines(access, asked) == [ATOMIC] * count + [LINE] * count
+
+
+# The time-stamp counter of an x86 guest
+
+
+@pytest.fixture(scope="module")
+def tsc(tmp_path_factory):
+    """tsc(word): the completed process of the program TSC; without sanitizers, which want SIGSEGV
+    and libc's functions for themselves."""
+    if platform.machine() != "x86_64" or not vtime.shutil.which("gcc"):
+        pytest.skip("no x86-64, or no gcc")
+    folder = tmp_path_factory.mktemp("tsc")
+    (folder / "main.c").write_text(TSC, encoding="utf-8")
+    subprocess.run(["gcc", "-D_GNU_SOURCE", "-O1", "-w", f"-I{vtime.SOURCE}", "-o", folder / "main",
+                    folder / "main.c", vtime.SOURCE / "libc.c", "-ldl", "-lpthread"], check=True)
+
+    def run(word):
+        done = subprocess.run([folder / "main", word], capture_output=True, text=True, check=False,
+                              timeout=20)
+        if done.returncode == 77:
+            pytest.skip("PR_SET_TSC is not to be had here")
+        return done
+    return run
+
+
+def test_rdtsc_is_virtual_time_in_ns_while_the_clock_runs_and_real_otherwise(tsc):
+    done = tsc("")
+    # RDTSC, RDTSCP and its CPU number; whether the real one goes on; whether real time does.
+    assert (done.stdout, done.returncode) == ("123456789ab 123456789ab 0 1 1 ok\n", 0)
+
+
+@pytest.mark.parametrize("word", ["null", "wild"])
+def test_a_fault_that_is_no_rdtsc_ends_the_program(tsc, word):
+    done = tsc(word)
+    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "")

@@ -179,6 +179,8 @@ def bench_verb(options):
         ["--kernel", options.kernel] if options.kernel and "--kernel" not in sys.argv else [])])
     results.save(target, machine, runs)
     report.print_table([results.load(target)], _stdout())
+    if clock == "virtual" and job.samples < 2:
+        say("one round: whether virtual time repeats was not checked")
     say(f"results in {target}")
 
 

@@ -21,10 +21,16 @@ SOURCE = paths.ROOT / "scripts/vtime"
 NOMINAL = "nominal"
 # CPUs of the emulated machine: what the model describes, and what QEMU calls it.
 CPUS = {"arm64": "neoverse-n1", "x86_64": "max"}
-# Most accesses to cache lines that may come after a later one, as a share of all.
-MAX_INVERSIONS = 0.05
+# Most accesses to cache lines that may come after a later one, as a share of a phase's.  Where the
+# interconnect is saturated by TLBIs it is 8 %, and times are as arithmetic has them all the same.
+MAX_INVERSIONS = 0.15
+# Phases of a test whose counters are kept: those in which vCPUs fault.
+COUNTED = ("populate", "dirty")
+# Most turns that may be passed, as a share of all.
+MAX_PASSES = 0.25
 # The plugin interface that it is made for came with 9.2 (version 4 of the interface).
 _OLDEST = (9, 2)
+_NEWEST = (10, 99)
 _NAMES = {"arm64": ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"),
           "x86_64": ("n_tty_write", "kvm_mmu_page_fault")}
 _FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
@@ -119,13 +125,13 @@ def qemu(arch):
     backports, unpacked under out/cache and not installed.  Raises Fail if neither can be had."""
     name = f"qemu-system-{toolchain.machine(arch)}"
     own = Qemu(shutil.which(name) or name)
-    if own.version()[0] >= _OLDEST:
+    if _OLDEST <= own.version()[0] <= _NEWEST:
         return own
     package = "qemu-system-arm" if arch == "arm64" else "qemu-system-x86"
     # Its libraries are those that the installed one depends on.
     debian.install(f"boot-{arch}")
     own = Qemu(shutil.which(name) or name)
-    if own.version()[0] >= _OLDEST:
+    if _OLDEST <= own.version()[0] <= _NEWEST:
         return own
     folder = paths.out("cache", f"backports-{package}")
     with paths.locked(folder.name, say):
@@ -197,17 +203,31 @@ def counters(folder):
         raise Fail(f"the virtual clock left no counters in {folder}: {error}") from None
     if not found or not found[-1].get("end"):
         raise Fail(f"the virtual clock broke off (see {folder})")
-    check(found[-1], folder)
+    check(found[:-1], found[-1], folder)
     return found[:-1]
 
 
-def check(health, where):
-    """Raise Fail if a run's figures must not be used: `health` is the last line of its counters."""
-    if health["inversions"] > MAX_INVERSIONS * health["accesses"]:
-        raise Fail(f"virtual time out of order: {health['inversions']} of {health['accesses']} accesses to "
-                   f"cache lines came too late; use a smaller --slice, or fewer vCPUs (see {where})")
+def check(phases, health, where):
+    """Raise Fail if a run's figures must not be used.
+
+    phases: its counters, a dict a phase; health: the last line.  `where` is named in the message.
+    """
+    for entry in phases:
+        if entry["inversions"] > MAX_INVERSIONS * entry["accesses"]:
+            raise Fail(f"virtual time out of order: in the phase that ends with '{entry['line']}' "
+                       f"{entry['inversions']} of {entry['accesses']} accesses to cache lines came "
+                       f"too late; use a smaller --slice, or fewer vCPUs (see {where})")
+        if entry["forced"]:
+            raise Fail(f"virtual time stood still in the phase that ends with '{entry['line']}', and "
+                       f"QEMU's main loop went on: is the host overloaded? (see {where})")
     if health["late"]:
         raise Fail(f"a CPU ran without a clock {health['late']} times (see {where})")
+    if not health["polls"] or not health["reads"]:
+        raise Fail("this QEMU looks at the time, or sleeps, by other calls than scripts/vtime knows: "
+                   f"use another QEMU, or --clock wall (see {where})")
+    if health["passes"] > MAX_PASSES * health["turns"]:
+        raise Fail(f"virtual time out of order: {health['passes']} of {health['turns']} times a CPU did "
+                   f"not wait for its turn (see {where})")
 
 
 def by_test(found):
@@ -231,6 +251,8 @@ def measures(entries):
     found = []
     for entry in entries:
         phase, iteration = parse.phase(entry["line"].split(":")[0])
+        if phase not in COUNTED:
+            continue
         for name in ("faults_permission", "faults_translation", "faults_access", "faults_other",
                      "tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics"):
             found.append(parse.Measure(f"{name}.{phase}", iteration, entry[name], "1"))

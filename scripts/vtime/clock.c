@@ -47,7 +47,7 @@ static int64_t read_last;		/* the latest time that anybody has read */
 static uint64_t moves;			/* how often a clock has moved */
 
 /* The main loop: its own time, and what it waits for. */
-static int64_t main_clock, deadline = FOREVER;
+static int64_t main_clock, main_read, deadline = FOREVER;
 static bool in_poll;
 
 /*
@@ -339,6 +339,9 @@ int64_t now_ps(void)
 	if (now < read_last)
 		now = read_last;
 	read_last = now;
+	if (libc_is_main())
+		main_read = now;
+	stats.reads++;
 	unlock();
 	return now;
 }
@@ -457,7 +460,11 @@ void clocks_poll(int64_t ps)
 		main_clock = floor_clock();
 	if (main_clock < read_last)
 		main_clock = read_last;
-	deadline = ps == FOREVER ? FOREVER : main_clock + ps;
+	/* It counts from when the main loop looked at the clock, not from when it came here. */
+	deadline = ps == FOREVER ? FOREVER : main_read + ps;
+	if (deadline < main_clock)
+		deadline = main_clock;
+	stats.polls++;
 	in_poll = true;
 	wake_turn();
 	unlock();
@@ -480,15 +487,24 @@ static bool all_locking(void)
  */
 bool clocks_due(bool *sure)
 {
-	static int held;
+	static uint64_t seen;
+	static int held, still;
 	bool asleep, due = false;
 
 	lock();
 	asleep = !running && ncpu;
 	/* When QEMU ends, the main loop polls with the big lock held, and no clock goes on. */
 	held = all_locking() ? held + 1 : 0;
+	still = moves == seen ? still + 1 : 0;
+	seen = moves;
 	if (deadline != FOREVER) {
-		due = !asleep && (floor_clock() >= deadline || held > LOOKS_HELD);
+		due = !asleep && floor_clock() >= deadline;
+		/* Or it does not even want to wait, and a CPU wants the lock in the middle of its code. */
+		if (!asleep && !due &&
+		    (held > LOOKS_HELD || (still > LOOKS_HELD && deadline <= main_clock))) {
+			stats.forced++;
+			due = true;
+		}
 		if (asleep && *sure) {
 			stats.jumps++;
 			due = true;

@@ -207,7 +207,9 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *limit,
 	if (!active || !libc_is_main() || !FROM_PROGRAM())
 		return real_ppoll(fds, count, limit, mask);
 	memcpy(all, fds, count * sizeof(*fds));
-	clocks_poll(limit ? (limit->tv_sec * 1000000000LL + limit->tv_nsec) * 1000 : FOREVER);
+	/* A month is for ever, and fits. */
+	clocks_poll(limit && limit->tv_sec < 30 * 24 * 3600 ?
+		    (limit->tv_sec * 1000000000LL + limit->tv_nsec) * 1000 : FOREVER);
 	for (;; once = false) {
 		all[count] = (struct pollfd){ .fd = kick_fd, .events = POLLIN };
 		ready = real_ppoll(all, count + 1, once || sure ? &none : &look, mask);

@@ -16,8 +16,8 @@ struct line {
 	uint64_t holders[MAXCPU / 64];
 	uint64_t version;		/* writes so far */
 	struct calendar *moves;		/* when it is on its way; NULL if it has never moved */
-	int64_t last;			/* when it was last asked for, by `owner` */
-	int owner;			/* who wrote last */
+	int64_t last;			/* when it was last asked for, by `asker` */
+	int asker, owner;		/* owner: who wrote last */
 };
 
 static struct line *table;
@@ -58,6 +58,7 @@ static struct line *find(uint64_t number)
 		used++;
 		line->number = number;
 		line->owner = -1;
+		line->asker = -1;
 	}
 	return line;
 }
@@ -90,12 +91,14 @@ static void hold(struct line *line, int cpu, bool only)
 static void check_order(struct line *line, int cpu, int64_t now)
 {
 	stats.accesses++;
-	if (line->owner != cpu && line->last > now) {
+	if (line->asker != cpu && line->last > now) {
 		stats.inversions++;
 		stats.inverted += line->last - now;
 	}
-	if (now > line->last)
+	if (now >= line->last) {
 		line->last = now;
+		line->asker = cpu;
+	}
 }
 
 /*

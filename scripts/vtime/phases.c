@@ -50,7 +50,7 @@ static uint32_t insns[1 << 20];
 static struct total {
 	uint64_t faults[FAULTS], handled;
 	uint64_t score[6];		/* insns, exceptions, tlbi_local, tlbi_broadcast, dsb, dc */
-	uint64_t atomics, foreign;
+	uint64_t atomics, foreign, accesses, inversions, forced;
 	int64_t clock;
 } now, last;
 
@@ -108,16 +108,14 @@ static uint64_t read_register(unsigned int cpu, int which)
 {
 	static _Thread_local GByteArray *bytes;
 	uint64_t value = 0;
-	int size;
 
 	if (!nested[cpu].reg[which])
 		return 0;
 	if (!bytes)
 		bytes = g_byte_array_new();
 	g_byte_array_set_size(bytes, 0);
-	size = qemu_plugin_read_register(nested[cpu].reg[which], bytes);
-	if (size > 0)
-		memcpy(&value, bytes->data, size > 8 ? 8 : size);
+	qemu_plugin_read_register(nested[cpu].reg[which], bytes);
+	memcpy(&value, bytes->data, bytes->len > 8 ? 8 : bytes->len);
 	return value;
 }
 
@@ -127,6 +125,9 @@ static void collect(void)
 
 	memset(now.score, 0, sizeof(now.score));
 	now.atomics = now.foreign = 0;
+	now.accesses = stats.accesses;
+	now.inversions = stats.inversions;
+	now.forced = stats.forced;
 	for (i = 0; i < ncpu; i++) {
 		const struct score *s = cpus[i].score;
 
@@ -179,6 +180,10 @@ static void emit(unsigned int cpu, const char *line)
 	fprintf(out, ", \"atomics\": %llu, \"foreign_atomics\": %llu",
 		(unsigned long long)(now.atomics - last.atomics),
 		(unsigned long long)(now.foreign - last.foreign));
+	fprintf(out, ", \"accesses\": %llu, \"inversions\": %llu, \"forced\": %llu",
+		(unsigned long long)(now.accesses - last.accesses),
+		(unsigned long long)(now.inversions - last.inversions),
+		(unsigned long long)(now.forced - last.forced));
 	for (i = 0; i < FAULTS; i++)
 		fprintf(out, ", \"faults_%s\": %llu", fault_names[i],
 			(unsigned long long)(now.faults[i] - last.faults[i]));
@@ -225,15 +230,10 @@ static void on_write(unsigned int cpu, void *rest)
 	g_byte_array_free(bytes, 1);
 }
 
-/* Instructions that `cpu` has executed; `rest` ps of its block are counted but not done. */
-static uint64_t executed(unsigned int cpu, void *rest)
-{
-	return cpus[cpu].score->insns - (intptr_t)rest / (costs.insn ? costs.insn : 1);
-}
-
 static void on_exit_guest(unsigned int cpu, void *rest)
 {
-	nested[cpu].exit_insns = executed(cpu, rest);
+	(void)rest;
+	nested[cpu].exit_insns = cpus[cpu].score->insns;
 	nested[cpu].outside = true;
 	nested[cpu].faulting = false;
 }
@@ -242,10 +242,11 @@ static void on_enter_guest(unsigned int cpu, void *rest)
 {
 	struct nested *n = &nested[cpu];
 
+	(void)rest;
 	if (n->outside && n->faulting) {
 		lock();
 		if (now.handled - last.handled < sizeof(insns) / sizeof(insns[0]))
-			insns[now.handled - last.handled] = executed(cpu, rest) - n->exit_insns;
+			insns[now.handled - last.handled] = cpus[cpu].score->insns - n->exit_insns;
 		now.handled++;
 		unlock();
 	}
@@ -312,13 +313,15 @@ void phases_close(void)
 	collect();
 	fprintf(out, "{\"end\": true, \"ps\": %lld, \"instructions\": %llu, \"turns\": %llu, "
 		"\"blocks\": %llu, \"passes\": %llu, \"exclusive\": %llu, \"jumps\": %llu, "
-		"\"late\": %llu, \"accesses\": %llu, \"inversions\": %llu, \"inverted_ps\": %lld}\n",
+		"\"late\": %llu, \"accesses\": %llu, \"inversions\": %llu, \"inverted_ps\": %lld, "
+		"\"polls\": %llu, \"reads\": %llu}\n",
 		(long long)now_ps(), (unsigned long long)now.score[0],
 		(unsigned long long)stats.turns, (unsigned long long)stats.blocks,
 		(unsigned long long)stats.passes, (unsigned long long)stats.exclusive,
 		(unsigned long long)stats.jumps, (unsigned long long)stats.late,
 		(unsigned long long)stats.accesses, (unsigned long long)stats.inversions,
-		(long long)stats.inverted);
+		(long long)stats.inverted, (unsigned long long)stats.polls,
+		(unsigned long long)stats.reads);
 	fclose(out);
 	out = NULL;
 }

@@ -163,8 +163,6 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	int64_t rest = count * costs.insn;
 
 	(void)id;
-	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64,
-							  ENTRY(insns), count);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, ENTRY(ps),
 							  rest);
 	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_slice, QEMU_PLUGIN_CB_NO_REGS,
@@ -175,6 +173,9 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		uint8_t code[16];
 		enum kind kind = kind_of(code, qemu_plugin_insn_data(insn, code, sizeof(code)));
 
+		/* One by one: a block may be left in the middle, and its rest is a block again. */
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_ADD_U64, ENTRY(insns), 1);
 		phases_translate(insn, kind, rest);
 		instrument(insn, kind, rest);
 	}
@@ -240,6 +241,11 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	const char *counters = NULL, *marks = NULL;
 	int i;
 
+	if (info->version.cur > QEMU_API_NEWEST) {
+		fprintf(stderr, "vtime: this QEMU's plugin interface is %d, known are %d to %d\n",
+			info->version.cur, QEMU_API_VERSION, QEMU_API_NEWEST);
+		return -1;
+	}
 	if (!strcmp(info->target_name, "aarch64")) {
 		kind_of = arm64_kind;
 	} else if (!strcmp(info->target_name, "x86_64")) {

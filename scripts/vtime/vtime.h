@@ -58,6 +58,8 @@ struct costs {
 
 struct stats {
 	uint64_t turns, blocks, passes, exclusive, jumps, late, inversions, accesses;
+	uint64_t polls, reads;	/* of the main loop; of the time */
+	uint64_t forced;	/* deadlines that came because no clock went on */
 	int64_t inverted;	/* sum of what accesses came too late by */
 };
 
