@@ -12,7 +12,10 @@ from . import paths, proc, toolchain, trees
 from .progress import say
 
 SUBDIR = "tools/testing/selftests/kvm"
-LOCKPHASE = paths.TESTS / "guest" / "lockphase.c"
+# Programs of ours beside the tests: lockphase counts locks phase by phase, spread has the scheduler
+# spread a benchmark's threads.
+HELPERS = ("lockphase", "spread")
+GUEST = paths.TESTS / "guest"
 
 
 def build(series, arch, kernel_tree=None):
@@ -26,7 +29,7 @@ def build(series, arch, kernel_tree=None):
     folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}")
     wanted = hashlib.sha256(json.dumps(
         [trees.head(tree.path), toolchain.version(arch),
-         LOCKPHASE.read_text(encoding="utf-8")]).encode()).hexdigest()
+         *((GUEST / f"{name}.c").read_text(encoding="utf-8") for name in HELPERS)]).encode()).hexdigest()
     with paths.locked(f"selftests-{folder.name}", say):
         if _stamp(folder) == wanted:
             return folder
@@ -47,15 +50,15 @@ def build(series, arch, kernel_tree=None):
                       f"KHDR_INCLUDES=-isystem {headers}/include",
                       "LDFLAGS=-static -pthread"],
                      f"building the selftests for {arch}", log=log, env=env)
-            _helper(arch, part)
+            _helpers(arch, part)
             (part / ".stamp").write_text(wanted, encoding="utf-8")
     return folder
 
 
-def _helper(arch, folder):
-    """lockphase, which counts locks phase by phase, is a test program of ours."""
-    proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
-              str(folder / "lockphase"), str(LOCKPHASE)], "building lockphase")
+def _helpers(arch, folder):
+    for name in HELPERS:
+        proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
+                  str(folder / name), str(GUEST / f"{name}.c")], f"building {name}")
 
 
 def _stamp(folder):

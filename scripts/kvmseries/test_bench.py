@@ -141,12 +141,7 @@ def _timed(samples, **change):
     _timed([1.0]), _timed([1.0, 1.019]), _timed([1.0, 1.019, 1.01]), _timed([1e-6, 2e-6]),
     _timed([1e-6, 2e-5], metric="populate_memory_time"),
     _timed([1, 2], metric="get_dirty_log_time"), _timed([1, 2], model="line*2"), _timed([0.0, 0.0]),
-    # With several vCPUs most of them, of any rank.
-    _timed([1.0, 1.049], vcpus=2), _timed([1.0, 9.0, 1.049], vcpus=2),
-    _timed([1.0, 0.1, 1.049], vcpus=2), _timed([0.1, 1.0, 1.019, 1.0], vcpus=16),
-    _timed([0.1, 1.0, 1.049, 1.0, 9.0], vcpus=2),
-    # Not those that are nearest, but those that are near enough.
-    _timed([1.0, 1.051, 1.1035], vcpus=2)])
+    _timed([1.0, 1.049], vcpus=2), _timed([1.0, 1.019, 1.0, 1.049], vcpus=16)])
 def test_rounds_that_repeat_are_results(runs):
     bench.steady(runs)
 
@@ -175,7 +170,7 @@ prints() {{
 {OUTPUT}END
 	sed -i "s/dirty memory time: .*/dirty memory time: ${{time}}s/" "$job.text"
 	cat "$job.text"
-	case $1 in *lockphase)
+	case $* in *lockphase*)
 		sed "s/=W /=$writes /; s/=R /=$reads /" <<'END'
 {lock("Iteration 1 dirty memory time", "write", "W", 3)}{lock("Iteration 1 dirty memory time",
                                                               "read", "R", 0)}END

@@ -20,7 +20,7 @@ case "$*" in
 	done ;;
 esac
 """
-# The compiler of lockphase: -o names the program.
+# The compiler of our own programs: -o names the program.
 GCC = """\
 while [ $# -gt 1 ]; do [ "$1" = -o ] && echo > "$2" && chmod +x "$2"; shift; done
 echo 1.0
@@ -43,14 +43,16 @@ def make(program, mini, kernel, tmp_path, monkeypatch):
 
 
 def test_the_programs_are_those_that_can_be_run(make):
-    assert selftests.programs(make()) == ["lockphase", "some_test"]
+    assert selftests.programs(make()) == ["lockphase", "some_test", "spread"]
 
 
-def test_what_is_built_is_not_built_again_until_lockphase_changes(make, tmp_path, monkeypatch):
+def test_what_is_built_is_not_built_again_until_a_program_of_ours_changes(make, tmp_path,
+                                                                         monkeypatch):
     assert make() == make()
     assert make.count.read_text(encoding="utf-8") == "x\n"
-    monkeypatch.setattr(selftests, "LOCKPHASE", tmp_path / "lockphase.c")
-    selftests.LOCKPHASE.write_text("another\n", encoding="utf-8")
+    monkeypatch.setattr(selftests, "GUEST", tmp_path)
+    for name in selftests.HELPERS:
+        (tmp_path / f"{name}.c").write_text("another\n", encoding="utf-8")
     make()
     assert make.count.read_text(encoding="utf-8") == "x\nx\n"
 
@@ -60,4 +62,4 @@ def test_a_build_that_fails_leaves_no_programs(make, program):
     with pytest.raises(Fail, match="error: no"):
         make()
     program("make", MAKE)
-    assert selftests.programs(make()) == ["lockphase", "some_test"]
+    assert selftests.programs(make()) == ["lockphase", "some_test", "spread"]

@@ -230,10 +230,9 @@ def _boot(kernel, name, commands, cpus, model=vtime.NOMINAL, params=()):
 
 def _bench(kernel, name, vcpus, model=vtime.NOMINAL):
     """Points of dirty_log_perf_test by number of vCPUs."""
-    program = ["/tests/dirty_log_perf_test", *LINE, "-i", str(ITERATIONS), "-v"]
+    program = ["/tests/spread", "/tests/dirty_log_perf_test", *LINE, "-i", str(ITERATIONS), "-v"]
     commands = [(f"dirty-{count}", 60 * (1 + count), [*program, str(count)]) for count in vcpus]
-    # One CPU for the test's main thread, which spins, and one for whatever else: two threads that
-    # share one until the guest's scheduler sees it make all times ten times as long.
+    # One CPU for the test's main thread, which spins, and one for whatever else.
     result = _boot(kernel, name, commands, max(vcpus) + 2, model)
     counted = vtime.by_test(vtime.counters(result.folder))
     found = {}
@@ -282,7 +281,7 @@ def test_a_benchmark_repeats_whatever_the_load_of_the_host(kernels, series):
 @pytest.mark.boot
 @pytest.mark.parametrize("name", ("base", "series"))
 def test_two_vms_at_once_take_as_long_as_one(kernels, name):
-    program = f"/tests/dirty_log_perf_test -v 1 -i {ROUNDS} {' '.join(LINE)}"
+    program = f"/tests/spread /tests/dirty_log_perf_test -v 1 -i {ROUNDS} {' '.join(LINE)}"
     result = _boot(kernels[name], f"two-{name}", [
         ("alone", 120, ["sh", "-c", program]),
         ("both", 120, ["sh", "-c", f"{program} & {program} & wait"])],
