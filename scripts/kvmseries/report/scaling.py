@@ -77,7 +77,7 @@ def curves(summary, metric):
             for model in summary.variants]
         band = {vcpus: (min(line[vcpus] for line in growths if vcpus in line),
                         max(line[vcpus] for line in growths if vcpus in line))
-                for vcpus in growths[0]} if any(growths[1:]) else {}
+                for vcpus in growths[0] if any(vcpus in line for line in growths[1:])}
         column = next((one for one in columns if kernel in one.kernels), None)
         found.append(Curve(kernel, values, growths[0], band, column))
     return found
