@@ -205,6 +205,9 @@ static void output(unsigned int cpu, const uint8_t *bytes, size_t count)
 		}
 		text[length] = '\0';
 		length = 0;
+		/* lockphase's counts quote the line that ended their phase. */
+		if (!strncmp(text, "@@ lock", 7))
+			continue;
 		for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 			if (strstr(text, ends[i])) {
 				emit(cpu, text);

@@ -238,8 +238,8 @@ def _growth_axes(axes, summary, metric, roles):
         axes.plot(*zip(*points), marker=marker, color=colour)
         handles.append((curve.kernel, Line2D([], [], marker=marker, color=colour)))
         if curve.band:
-            axes.fill_between([vcpus for vcpus, _ in points],
-                              *zip(*(curve.band[vcpus] for vcpus, _ in points)),
+            axes.fill_between(sorted(curve.band), *zip(*(curve.band[vcpus] for vcpus
+                                                         in sorted(curve.band))),
                               color=colour, alpha=0.22, linewidth=0)
     if any(curve.band for curve in curves):
         handles.append(("sensitivity band", Patch(color=style.light("muted"), alpha=0.3)))
