@@ -33,7 +33,8 @@ def _counts():
     series = catalog.load("v5.10")
     job = bench.Job(
         series=series, arch="arm64", test="dirty_log_perf_test",
-        line=tuple(bench.arguments("dirty_log_perf_test", "arm64", "")), vcpus=(1, 4),
+        line=tuple(bench.arguments("dirty_log_perf_test", "arm64", "", series.kernel)),
+        vcpus=(1, 4),
         points=bench.points(series, "base,upto:rwlock,series"), samples=1, configs=(), counts=True,
         times=False, cpu="max", accel="tcg", params=(), kernel=KERNEL)
     runs, _ = bench.run(job)
