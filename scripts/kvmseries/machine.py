@@ -88,8 +88,9 @@ def command(machine, kernel, initrd, folder=None):
             vtime.marks(kernel, folder / "marks")
         line += vtime.plugin(machine.arch, machine.model, machine.slice_ns, folder)
         if machine.arch == "x86_64":
-            # Without comparing the CPUs' counters for 20 ms each, every read of which is a signal.
-            more = ["tsc=reliable"]
+            # Nothing that waits by reading the TSC, every read of which is a signal: comparing the
+            # CPUs' counters, calibrating a delay (lpj: 1 GHz by HZ=250), 10 ms for a CPU to start.
+            more = ["tsc=reliable", "lpj=4000000", "cpu_init_udelay=0"]
     words = [f"console={console}", "panic=-1", *kernel.config.cmdline, *more, *machine.params]
     return line + ["-kernel", str(kernel.image), "-initrd", str(initrd),
                    "-append", " ".join(words)]
