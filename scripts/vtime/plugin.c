@@ -83,13 +83,23 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vad
 	unlock();
 }
 
-static void add(struct qemu_plugin_insn *insn, size_t counter, int64_t cost)
+static void add(struct qemu_plugin_insn *insn, size_t field, uint64_t value)
 {
 	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64,
-							    entry(counter), 1);
+							    entry(field), value);
+}
+
+static void set(struct qemu_plugin_insn *insn, size_t field)
+{
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_STORE_U64,
+							    entry(field), 1);
+}
+
+static void count(struct qemu_plugin_insn *insn, size_t counter, int64_t cost)
+{
+	add(insn, counter, 1);
 	if (cost)
-		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-			insn, QEMU_PLUGIN_INLINE_ADD_U64, ENTRY(ps), cost);
+		add(insn, offsetof(struct score, ps), cost);
 }
 
 static void call(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t function,
@@ -106,10 +116,8 @@ static void instrument(struct qemu_plugin_insn *insn, enum kind kind, int64_t re
 	case PLAIN:
 		break;
 	case EXCEPTION:
-		add(insn, offsetof(struct score, exceptions), costs.exception);
-		break;
 	case ENTER_GUEST:
-		add(insn, offsetof(struct score, exceptions), costs.exception);
+		count(insn, offsetof(struct score, exceptions), costs.exception);
 		break;
 	case LOAD_EXCLUSIVE:
 	case ATOMIC:
@@ -121,37 +129,34 @@ static void instrument(struct qemu_plugin_insn *insn, enum kind kind, int64_t re
 						 PACK(kind, rest - costs.insn));
 		break;
 	case TLBI_BROADCAST:
-		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-			insn, QEMU_PLUGIN_INLINE_STORE_U64, ENTRY(pending), 1);
-		add(insn, offsetof(struct score, tlbi_broadcast), costs.tlbi);
+		set(insn, offsetof(struct score, pending));
+		count(insn, offsetof(struct score, tlbi_broadcast), costs.tlbi);
 		break;
 	case TLBI_LOCAL:
-		add(insn, offsetof(struct score, tlbi_local), costs.tlbi);
+		count(insn, offsetof(struct score, tlbi_local), costs.tlbi);
 		break;
 	case DSB:
-		add(insn, offsetof(struct score, dsb), 0);
+		count(insn, offsetof(struct score, dsb), 0);
 		call(insn, on_dsb, kind, rest);
 		break;
 	case DSB_OTHER:
-		add(insn, offsetof(struct score, dsb), costs.dsb);
+		count(insn, offsetof(struct score, dsb), costs.dsb);
 		break;
 	case DC:
-		add(insn, offsetof(struct score, dc), costs.dc);
+		count(insn, offsetof(struct score, dc), costs.dc);
 		break;
 	case WFE:
 		call(insn, on_wfe, kind, rest);
 		break;
 	case SEVL:
-		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-			insn, QEMU_PLUGIN_INLINE_STORE_U64, ENTRY(event), 1);
+		set(insn, offsetof(struct score, event));
 		break;
 	case SEV:
 	case CLOCK:
 		call(insn, on_visible, kind, rest);
 		break;
 	case PAUSE:
-		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-			insn, QEMU_PLUGIN_INLINE_ADD_U64, ENTRY(ps), costs.pause);
+		add(insn, offsetof(struct score, ps), costs.pause);
 		call(insn, on_visible, kind, rest);
 		break;
 	}
@@ -159,8 +164,8 @@ static void instrument(struct qemu_plugin_insn *insn, enum kind kind, int64_t re
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	size_t count = qemu_plugin_tb_n_insns(tb), i;
-	int64_t rest = count * costs.insn;
+	size_t total = qemu_plugin_tb_n_insns(tb), i;
+	int64_t rest = total * costs.insn;
 
 	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, ENTRY(ps),
@@ -168,14 +173,13 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_slice, QEMU_PLUGIN_CB_NO_REGS,
 						  QEMU_PLUGIN_COND_GE, ENTRY(ps), slice + rest,
 						  PACK(PLAIN, rest));
-	for (i = 0; i < count; i++, rest -= costs.insn) {
+	for (i = 0; i < total; i++, rest -= costs.insn) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint8_t code[16];
 		enum kind kind = kind_of(code, qemu_plugin_insn_data(insn, code, sizeof(code)));
 
 		/* One by one: a block may be left in the middle, and its rest is a block again. */
-		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-			insn, QEMU_PLUGIN_INLINE_ADD_U64, ENTRY(insns), 1);
+		add(insn, offsetof(struct score, insns), 1);
 		phases_translate(insn, kind, rest);
 		instrument(insn, kind, rest);
 	}
