@@ -82,6 +82,73 @@ int main(void)
 	}
 }
 """
+# CPU 0 waits as QEMU has it, on "resume" (until all may go on) or on "stop" (until all have stopped),
+# while CPU 1 comes to wait for its turn: whether that one passes, and whether it strays if it comes
+# again "after" so many instructions.
+CLOCK = HEAD + """
+#include <string.h>
+#include <unistd.h>
+#include "libc.h"
+
+struct costs costs = { .wfe = 1000 };
+static struct score scores[2];
+static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER, list = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t halt, resume, stop;
+static volatile int step;
+static int after;
+
+bool libc_is_main(void) { return false; }
+void libc_kick_main(void) { }
+uint64_t line_version(uint64_t line) { return 0; }
+
+static void *second(void *unused)
+{
+	start_cpu(1);
+	idling = true;
+	pthread_mutex_lock(&big);
+	step = 1;
+	clocks_idle(&halt, &big);
+	pthread_mutex_unlock(&big);
+	while (step < 2)
+		usleep(1000);
+	scores[1].ps = 1000;
+	order(1, 0);
+	scores[1].insns = after;
+	order(1, 0);
+	step = 3;
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t thread;
+	char word[8];
+	int i;
+
+	scanf("%7s %d", word, &after);
+	ncpu = 2;
+	cpus[0].score = &scores[0];
+	cpus[1].score = &scores[1];
+	start_cpu(0);
+	pthread_create(&thread, NULL, second, NULL);
+	while (!step || cpus[1].state != IDLE)
+		usleep(1000);
+	clocks_signal(&halt, true);
+	while (cpus[1].state != RUN)
+		usleep(1000);
+	/* Which one is broadcast is seen the first time. */
+	clocks_wait(&resume, &list);
+	clocks_signal(&resume, true);
+	clocks_waited(&resume, &list);
+	clocks_wait(strcmp(word, "stop") ? &resume : &stop, &list);
+	step = 2;
+	for (i = 0; step < 3 && i < (strcmp(word, "stop") ? 300 : 30000); i++)
+		usleep(1000);
+	printf("%d %d\\n", (int)stats.passes, (int)stats.strays);
+	fflush(stdout);
+	_exit(0);
+}
+"""
 # Links libc.c as QEMU would have it; its one argument says what to do before "ok".
 TSC = HEAD + """
 #include <pthread.h>
@@ -97,7 +164,7 @@ static int64_t ps = 0x123456789abll * 1000;
 
 int64_t now_ps(void) { return ps; }
 bool clocks_idle(pthread_cond_t *c, pthread_mutex_t *m) { return false; }
-void clocks_wait(pthread_cond_t *c) { }
+void clocks_wait(pthread_cond_t *c, pthread_mutex_t *m) { }
 void clocks_waited(pthread_cond_t *c, pthread_mutex_t *m) { }
 void clocks_signal(pthread_cond_t *c, bool all) { }
 void clocks_poll(int64_t t) { }
@@ -400,6 +467,17 @@ def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
              for cpu in (0, 1) for number in range(count)]
     access = harness(LINES, "lines.c", "calendar.c")
     assert _lines(access, asked) == [ATOMIC] * count + [LINE] * count
+
+
+# Whose turn it is
+
+
+@pytest.mark.parametrize("words, passes, strays", [
+    ("resume 0", 0, 0),         # nobody has to stop
+    ("stop 512", 2, 0),         # once to the end of a block
+    ("stop 513", 2, 1)])
+def test_who_waits_for_a_turn_passes_only_for_who_waits_for_all_to_stop(harness, words, passes, strays):
+    assert harness(CLOCK, "clock.c")([words]) == [f"{passes} {strays}"]
 
 
 # The time-stamp counter of an x86 guest

@@ -22,12 +22,14 @@ NOMINAL = "nominal"
 # CPUs of the emulated machine: what the model describes, and what QEMU calls it.
 CPUS = {"arm64": "neoverse-n1", "x86_64": "max"}
 # Most accesses to cache lines that may come after a later one, as a share of a phase's.  Where the
-# interconnect is saturated by TLBIs it is 8 %, and times are as arithmetic has them all the same.
-MAX_INVERSIONS = 0.15
+# interconnect is saturated by TLBIs it is 1 %, and times are as arithmetic has them.
+MAX_INVERSIONS = 0.05
 # Phases of a test whose counters are kept: those in which vCPUs fault.
 COUNTED = ("populate", "dirty")
-# Most turns that may be passed, as a share of all.
-MAX_PASSES = 0.25
+# Most turns that a CPU may pass which has gone on out of turn for longer than a translation block, as
+# a share of a phase's.  It is 0.4 % where TLBIs have CPUs pass 44 %, whatever the host's load.  Where a
+# CPU was let go for no reason it was up to 80 %, and one time of twenty off by 8 %.
+MAX_STRAYS = 0.02
 # The plugin interface that it is made for came with 9.2 (version 4 of the interface).
 _OLDEST = (9, 2)
 _NEWEST = (10, 99)
@@ -217,6 +219,10 @@ def check(phases, health, where):
             raise Fail(f"virtual time out of order: in the phase that ends with '{entry['line']}' "
                        f"{entry['inversions']} of {entry['accesses']} accesses to cache lines came "
                        f"too late; use a smaller --slice, or fewer vCPUs (see {where})")
+        if entry["strays"] > MAX_STRAYS * entry["turns"]:
+            raise Fail(f"virtual time out of order: in the phase that ends with '{entry['line']}' CPUs "
+                       f"went on without their turn, {entry['strays']} of {entry['turns']} times "
+                       f"(see {where})")
         if entry["forced"]:
             raise Fail(f"virtual time stood still in the phase that ends with '{entry['line']}', and "
                        f"QEMU's main loop went on: is the host overloaded? (see {where})")
@@ -225,9 +231,6 @@ def check(phases, health, where):
     if not health["polls"] or not health["reads"]:
         raise Fail("this QEMU looks at the time, or sleeps, by other calls than scripts/vtime knows: "
                    f"use another QEMU, or --clock wall (see {where})")
-    if health["passes"] > MAX_PASSES * health["turns"]:
-        raise Fail(f"virtual time out of order: {health['passes']} of {health['turns']} times a CPU did "
-                   f"not wait for its turn (see {where})")
 
 
 def by_test(found):

@@ -8,9 +8,9 @@
 #include "vtime.h"
 
 /*
- * Have `length` ps of it at or after `now`, in as many pieces as it is free in: no time of it may be lost
- * between two who came out of turn.  Returns when they would begin were they one piece that ends with the
- * last of them.  With the lock held.
+ * Have `length` ps of it at or after `now`, in as many pieces as it is free in: no time of it may
+ * be lost between two who came out of turn.  Returns when they would begin were they one piece that
+ * ends with the last of them.  With the lock held.
  */
 int64_t calendar_reserve(struct calendar *c, int64_t now, int64_t length)
 {

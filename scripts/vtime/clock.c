@@ -7,12 +7,13 @@
  * for at most a slice.
  *
  * A CPU that sleeps (WFI) has no say; who wakes it hands it the time.  QEMU's main loop, where
- * timers expire, is one more clock: no CPU goes beyond its next deadline before it has had its turn.
+ * timers expire, is one more clock: no CPU goes beyond its next deadline before it has had its
+ * turn.
  *
  * QEMU stops all CPUs for some things (start_exclusive(): for a broadcast TLBI, too).  Then a CPU
  * that waits for its turn must go on to the end of its translation block, out of turn, and waits
- * again outside.  How often, and what it did to the order of accesses to a line, is counted (passes,
- * inversions).
+ * again outside.  How often, whether it went further than that, and what it did to the order of
+ * accesses to a line is counted (passes, strays, inversions).
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -31,6 +32,8 @@
 #define STALL 60
 /* Looks of the main loop, 50 ms each, after which it must hold the lock that all CPUs wait for. */
 #define LOOKS_HELD 20
+/* The most instructions that QEMU puts into a block (TCG_MAX_INSNS). */
+#define BLOCK_INSNS 512
 
 struct cpu cpus[MAXCPU];
 struct stats stats;
@@ -51,13 +54,21 @@ static int64_t main_clock, main_read, deadline = FOREVER;
 static bool in_poll;
 
 /*
- * Threads that wait for something other than an interrupt, on what.  While there is one, nobody
- * is held back.  The last entry is the main loop's.
+ * Threads that wait for something other than an interrupt, on what, and the mutex that they gave up
+ * for it.  While there is one, nobody is held back.  The last entry is the main loop's.
  */
-static pthread_cond_t *waits[MAXCPU + 1];
+static struct {
+	pthread_cond_t *on;
+	pthread_mutex_t *held;
+} waits[MAXCPU + 1];
 static int waiting;
-/* What CPUs wait on until all may go on (end_exclusive()). */
+/*
+ * What CPUs wait on until all may go on (end_exclusive()).  That is none of the above: it ends when
+ * the CPU that stops the others has done, and if it needs them for that it waits itself.  It may
+ * take the host long to run that CPU, and nobody would have told the others to stop.
+ */
 static pthread_cond_t *resume;
+static pthread_mutex_t *big_lock;
 
 void lock(void)
 {
@@ -125,7 +136,7 @@ static int64_t floor_clock(void)
  */
 static bool held_back(const struct cpu *c)
 {
-	return !waiting || (c->parked && !waits[MAXCPU]);
+	return !waiting || (c->parked && !waits[MAXCPU].on);
 }
 
 static void wake_turn(void)
@@ -227,10 +238,18 @@ static bool wait_turn(struct cpu *c, const bool *until)
 	}
 }
 
-/* The CPU is wanted outside of the code that it runs: let it pass, and come back at once. */
+/*
+ * The CPU is wanted outside of the code that it runs: let it pass, and come back at once.  One that
+ * has gone on for longer than a block, and had no turn, is not as wanted as that.
+ */
 static void pass(struct cpu *c)
 {
 	stats.passes++;
+	if (!c->passing)
+		c->passed_at = c->score->insns;
+	else if (c->score->insns - c->passed_at > BLOCK_INSNS)
+		stats.strays++;
+	c->passing = true;
 	c->clock -= slice;
 	c->score->ps += slice;
 }
@@ -249,7 +268,9 @@ void order(int cpu, int64_t rest)
 		stats.late++;
 	}
 	wake_turn();
-	if (!wait_turn(c, NULL))
+	if (wait_turn(c, NULL))
+		c->passing = false;
+	else
 		pass(c);
 	unlock();
 }
@@ -362,14 +383,15 @@ bool clocks_idle(pthread_cond_t *condition, pthread_mutex_t *bql)
 		running--;
 	c->state = IDLE;
 	c->halt = condition;
+	big_lock = bql;
 	value = c->futex;
 	wake_turn();
 	if (!running && in_poll)
 		libc_kick_main();
 	unlock();
 	/*
-	 * Not on the condition: a kick may come without the big lock, between QEMU's look at what there
-	 * is to do and its sleep.  clocks_signal() changes the futex whenever it comes.
+	 * Not on the condition: a kick may come without the big lock, between QEMU's look at what
+	 * there is to do and its sleep.  clocks_signal() changes the futex whenever it comes.
 	 */
 	pthread_mutex_unlock(bql);
 	futex(&c->futex, FUTEX_WAIT_PRIVATE, value, NULL);
@@ -385,19 +407,24 @@ bool clocks_idle(pthread_cond_t *condition, pthread_mutex_t *bql)
 	return true;
 }
 
-void clocks_wait(pthread_cond_t *condition)
+void clocks_wait(pthread_cond_t *condition, pthread_mutex_t *held)
 {
+	int k = me >= 0 ? me : MAXCPU;
+
 	lock();
-	waits[me >= 0 ? me : MAXCPU] = condition;
-	waiting++;
-	stats.exclusive++;
-	wake_turn();
+	if (condition != resume) {
+		waits[k].on = condition;
+		waits[k].held = held;
+		waiting++;
+		stats.exclusive++;
+		wake_turn();
+	}
 	unlock();
 }
 
 /*
- * The wait on `condition`, with `held`, is over.  If QEMU stops all CPUs again while this one waits for
- * its turn, it is better here than in the middle of its code: from here it need not go on.
+ * The wait on `condition`, with `held`, is over.  If QEMU stops all CPUs again while this one waits
+ * for its turn, it is better here than in the middle of its code: from here it need not go on.
  */
 void clocks_waited(pthread_cond_t *condition, pthread_mutex_t *held)
 {
@@ -406,8 +433,8 @@ void clocks_waited(pthread_cond_t *condition, pthread_mutex_t *held)
 	bool park;
 
 	lock();
-	if (waits[k]) {
-		waits[k] = NULL;
+	if (waits[k].on) {
+		waits[k].on = NULL;
 		waiting--;
 		wake_turn();
 	}
@@ -419,7 +446,7 @@ void clocks_waited(pthread_cond_t *condition, pthread_mutex_t *held)
 	lock();
 	tick(me, 0);
 	c->parked = true;
-	wait_turn(c, NULL);
+	c->passing = !wait_turn(c, NULL);
 	c->parked = false;
 	unlock();
 	pthread_mutex_lock(held);
@@ -440,12 +467,14 @@ void clocks_signal(pthread_cond_t *condition, bool all)
 		}
 	/* Over as soon as it is signalled, not when the host comes to run the waiter. */
 	for (i = 0; waiting && i <= MAXCPU; i++)
-		if (waits[i] == condition) {
-			waits[i] = NULL;
+		if (waits[i].on == condition) {
+			waits[i].on = NULL;
 			waiting--;
 			if (!all)
 				break;
-			resume = condition;
+			/* The other one that is broadcast goes with the big lock (run_on_cpu()). */
+			if (i < MAXCPU && big_lock && waits[i].held != big_lock)
+				resume = condition;
 		}
 	if (!waiting)
 		wake_turn();
@@ -499,7 +528,7 @@ bool clocks_due(bool *sure)
 	seen = moves;
 	if (deadline != FOREVER) {
 		due = !asleep && floor_clock() >= deadline;
-		/* Or it does not even want to wait, and a CPU wants the lock in the middle of its code. */
+		/* Or it does not even want to wait, and a CPU wants the lock in mid-code. */
 		if (!asleep && !due &&
 		    (held > LOOKS_HELD || (still > LOOKS_HELD && deadline <= main_clock))) {
 			stats.forced++;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The libc calls through which QEMU sees time, sleeps and wakes, for code of the QEMU program alone:
+ * The libc calls through which QEMU sees time, sleeps and wakes, for code of the program alone:
  *
  *	clock_gettime(CLOCK_MONOTONIC)	QEMU's virtual clock, so the guest's counter and timers
  *	ppoll()				the main loop sleeps until a virtual deadline
  *	pthread_cond_wait()		a vCPU sleeps (WFI), or waits for others to stop
  *	pthread_cond_broadcast/signal()	who sleeps is woken, and gets the waker's time
- *	RDTSC				an x86 guest's TSC, in ns (an instruction, not a call: it traps)
+ *	RDTSC				an x86 guest's TSC, in ns (no call: the instruction traps)
  *
  * Libraries (GLib, ...) keep the real ones.
  */
@@ -146,8 +146,9 @@ EXPORT int clock_gettime(clockid_t id, struct timespec *now)
 
 #if defined(__x86_64__)
 /*
- * QEMU answers a guest's RDTSC with the host's.  With PR_TSC_SIGSEGV the instruction faults in every
- * thread that is started from here on; where it is not the program's own, the real value is meant.
+ * QEMU answers a guest's RDTSC with the host's.  With PR_TSC_SIGSEGV the instruction faults in
+ * every thread that is started from here on; where it is not the program's own, the real value is
+ * meant.
  */
 static uint64_t real_tsc(void)
 {
@@ -238,7 +239,7 @@ EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *held)
 		return real_cond_wait(condition, held);
 	if (clocks_idle(condition, held))
 		return 0;
-	clocks_wait(condition);
+	clocks_wait(condition, held);
 	result = real_cond_wait(condition, held);
 	clocks_waited(condition, held);
 	return result;

@@ -13,7 +13,7 @@ int64_t libc_real_ns(void);
 bool libc_trap_tsc(void);
 
 bool clocks_idle(pthread_cond_t *condition, pthread_mutex_t *bql);
-void clocks_wait(pthread_cond_t *condition);
+void clocks_wait(pthread_cond_t *condition, pthread_mutex_t *held);
 void clocks_waited(pthread_cond_t *condition, pthread_mutex_t *held);
 void clocks_signal(pthread_cond_t *condition, bool all);
 void clocks_poll(int64_t ps);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Counters by phase of the test that runs in the guest, which takes no notice: a phase ends when
- * somebody in the guest writes a line to a terminal that names one.  Where in the guest's
- * kernel a guest of its own is left and entered, faults are handled and terminals are written to is told by
+ * somebody in the guest writes a line to a terminal that names one.  Where in the guest's kernel a
+ * guest of its own is left and entered, faults are handled and terminals are written to is told by
  * the kernel's symbols ("marks": lines of a name and a hexadecimal address).
  *
  * The file gets a line of JSON for each phase.  Instructions are counted from the exit to the next
- * entry of a nested guest on the same CPU, for exits that are stage-2 (nested page) faults; of all of a
- * phase the median is kept, as some are interrupted, and a thread may have moved in between.
+ * entry of a nested guest on the same CPU, for exits that are stage-2 (nested page) faults; of all
+ * of a phase the median is kept, as some are interrupted, and a thread may have moved in between.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -51,6 +51,7 @@ static struct total {
 	uint64_t faults[FAULTS], handled;
 	uint64_t score[6];		/* insns, exceptions, tlbi_local, tlbi_broadcast, dsb, dc */
 	uint64_t atomics, foreign, accesses, inversions, forced;
+	uint64_t turns, passes, strays;
 	int64_t clock;
 } now, last;
 
@@ -128,6 +129,9 @@ static void collect(void)
 	now.accesses = stats.accesses;
 	now.inversions = stats.inversions;
 	now.forced = stats.forced;
+	now.turns = stats.turns;
+	now.passes = stats.passes;
+	now.strays = stats.strays;
 	for (i = 0; i < ncpu; i++) {
 		const struct score *s = cpus[i].score;
 
@@ -184,6 +188,10 @@ static void emit(unsigned int cpu, const char *line)
 		(unsigned long long)(now.accesses - last.accesses),
 		(unsigned long long)(now.inversions - last.inversions),
 		(unsigned long long)(now.forced - last.forced));
+	fprintf(out, ", \"turns\": %llu, \"passes\": %llu, \"strays\": %llu",
+		(unsigned long long)(now.turns - last.turns),
+		(unsigned long long)(now.passes - last.passes),
+		(unsigned long long)(now.strays - last.strays));
 	for (i = 0; i < FAULTS; i++)
 		fprintf(out, ", \"faults_%s\": %llu", fault_names[i],
 			(unsigned long long)(now.faults[i] - last.faults[i]));
@@ -304,7 +312,8 @@ void phases_translate(struct qemu_plugin_insn *insn, enum kind kind, uint64_t re
 	}
 	for (i = 0; i < MARKS; i++)
 		if (marks[i] && marks[i] == address)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, calls[i], QEMU_PLUGIN_CB_R_REGS,
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, calls[i],
+							       QEMU_PLUGIN_CB_R_REGS,
 							       (void *)rest);
 }
 

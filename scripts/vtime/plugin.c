@@ -65,6 +65,11 @@ static void on_dsb(unsigned int cpu, void *data)
 	tick(cpu, REST(data));
 	c->clock = dvm_sync(c->clock);
 	unlock();
+	/*
+	 * That may be far ahead.  Wait for the others here, not at the next access: if QEMU stops
+	 * all CPUs meanwhile, this one must go on to the end of its block, and an ISB is near.
+	 */
+	order(cpu, REST(data));
 }
 
 /* After an access of an instruction that moves cache lines. */

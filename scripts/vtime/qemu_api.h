@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The part of QEMU's TCG plugin interface that vtime uses, version 4 (QEMU 9.2 to 10.0; Debian
- * ships no qemu-plugin.h).  Version 5 (10.1, 10.2) only adds to it; QEMU takes an older plugin even where a
- * later version means something else, so plugin.c refuses what is newer.  Source: QEMU's manual, "TCG Plugins", API.
+ * ships no qemu-plugin.h).  Version 5 (10.1, 10.2) only adds to it; QEMU takes an older plugin even
+ * where a later version means something else, so plugin.c refuses what is newer.  Source: QEMU's
+ * manual, "TCG Plugins", API.
  */
 #ifndef VTIME_QEMU_API_H
 #define VTIME_QEMU_API_H

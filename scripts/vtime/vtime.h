@@ -40,6 +40,8 @@ struct cpu {
 	bool blocked;		/* waits for its turn */
 	bool wfe;		/* waits for an event, at most costs.wfe */
 	bool parked;		/* waits for its turn, outside of the code that it runs */
+	bool passing;		/* goes on out of turn */
+	uint64_t passed_at;	/* instructions that it had executed when it began to */
 	bool locking;		/* is awake, and waits for QEMU's big lock */
 	int64_t clock;
 	struct score *score;
@@ -58,6 +60,7 @@ struct costs {
 
 struct stats {
 	uint64_t turns, blocks, passes, exclusive, jumps, late, inversions, accesses;
+	uint64_t strays;	/* passes of CPUs that have gone on for too long */
 	uint64_t polls, reads;	/* of the main loop; of the time */
 	uint64_t forced;	/* deadlines that came because no clock went on */
 	int64_t inverted;	/* sum of what accesses came too late by */
