@@ -134,14 +134,18 @@ def test_rounds_are_counts_then_times_then_variants_once(change, expected):
 
 def _timed(samples, **change):
     return [{"metric": "dirty_memory_time", "model": "nominal", "kernel": "base", "vcpus": 1,
-             "samples": samples, **change}]
+             "test": TEST, "args": "-s anonymous", "samples": samples, **change}]
+
+
+HUGETLB = "-b 2M -s anonymous_hugetlb_2mb"
 
 
 @pytest.mark.parametrize("runs", [
     _timed([1.0]), _timed([1.0, 1.019]), _timed([1.0, 1.019, 1.01]), _timed([1e-6, 2e-6]),
     _timed([1e-6, 2e-5], metric="populate_memory_time"),
     _timed([1, 2], metric="get_dirty_log_time"), _timed([1, 2], model="line*2"), _timed([0.0, 0.0]),
-    _timed([1.0, 1.049], vcpus=2), _timed([1.0, 1.019, 1.0, 1.049], vcpus=16)])
+    _timed([1.0, 1.049], vcpus=2), _timed([1.0, 1.019, 1.0, 1.049], vcpus=16),
+    _timed([1.0, 2.0], metric="populate_memory_time", args=HUGETLB)])
 def test_rounds_that_repeat_are_results(runs):
     bench.steady(runs)
 
@@ -154,7 +158,8 @@ def test_rounds_that_repeat_are_results(runs):
     (_timed([1.0, 1.051, 2.0], vcpus=2), "1.0.* s to 2"),
     (_timed([1.0, 1.0, 2.0, 2.0], vcpus=2), "1.0.* s to 2"),
     (_timed([1.0, 1.0, 1.2, 1.3, 1.4], vcpus=64), "with 64 vCPUs is 1.0.* s to 1.4"),
-    (_timed([1.0, 2.0], metric="populate_memory_time"), "populate_memory_time of base")])
+    (_timed([1.0, 2.0], metric="populate_memory_time"), "populate_memory_time of base"),
+    (_timed([1.0, 2.0], args=HUGETLB), "dirty_memory_time of base")])
 def test_rounds_that_do_not_repeat_are_no_results(runs, reason):
     with pytest.raises(Fail, match=f"virtual time does not repeat: .*{reason}.*--slice"):
         bench.steady(runs)

@@ -22,8 +22,9 @@ NOMINAL = "nominal"
 # CPUs of the emulated machine: what the model describes, and what QEMU calls it.
 CPUS = {"arm64": "neoverse-n1", "x86_64": "max"}
 # Most accesses to cache lines that may come after a later one, as a share of a phase's.  Where the
-# interconnect is saturated by TLBIs it is 1 %, and times are as arithmetic has them.
-MAX_INVERSIONS = 0.05
+# interconnect is saturated by TLBIs it is 1 % on an idle host, with times as arithmetic has them; beside three
+# builds it was 6 %, and times the same to 0.8 %.
+MAX_INVERSIONS = 0.1
 # Phases of a test whose counters are kept: those in which vCPUs fault.
 COUNTED = ("populate", "dirty")
 # Most turns that a CPU may pass which has gone on out of turn for longer than a translation block, as

@@ -40,7 +40,7 @@ def test_errors_are_against_the_published_growth():
 
 
 def test_the_arguments_choose_the_published_columns():
-    def ids(args, metric=s.DIRTY, kernels=("upto:fast-path", "series", "v7.3:base")):
+    def ids(args, metric=s.DIRTY, kernels=("upto:fast-path", "upto:parallel", "v7.3:base")):
         found = curves(virtual_results(kernels, args=args), metric=metric)
         return [curve.column and curve.column.id for curve in found.values()]
     assert ids(HUGETLB) == ["seed1-fast-path", None, None]
