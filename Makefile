@@ -33,7 +33,7 @@ test:
 
 check:
 	@scripts/bootstrap
-	@$(PYTEST) -q -m 'not build and not boot' $(CHECKS)
+	@$(PYTEST) -q -rs -m 'not build and not boot' $(CHECKS)
 
 soak:
 	@scripts/series soak $(SERIES) --hours $(or $(HOURS),4)

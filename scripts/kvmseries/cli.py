@@ -8,8 +8,8 @@ from pathlib import Path
 from . import catalog, git, kconfig, paths
 from .errors import Fail, Usage
 from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, calibrate_verb,
-                    check_verb, compare_verb, deps_verb, export_verb, list_verb, report_verb,
-                    soak_verb, test_verb)
+                    check_verb, compare_verb, deps_verb, export_verb, list_verb, litmus_verb,
+                    report_verb, soak_verb, test_verb)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,6 +58,10 @@ def _add_trees(verbs):
                    "applies, checkpatch --strict, exports the same, every patch builds")
     parser.add_argument("--arch", help="build for this arch only (default: all of the series)")
     parser.add_argument("--no-build", action="store_true", help="only what takes a minute")
+    _kernel(parser)
+    parser = _verb(verbs, "litmus", litmus_verb, "what herd7 says of the tests in "
+                   "arch-arm64-kvm/litmus, by the memory model of the base")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="these and their twins (default: all)")
     _kernel(parser)
 
 

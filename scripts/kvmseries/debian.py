@@ -177,9 +177,20 @@ def fetch_native(package, arch):
 def fetch_backport(package):
     """The path of the .deb of `package` from the backports to the machine's own suite, fetched if it
     is not in the cache."""
+    return fetch_of(package, f"{own_suite()}-backports")
+
+
+def fetch_of(package, suite):
+    """The path of the .deb of `package` for this machine from any suite, in the version that the
+    suite has today, fetched if it is not in the cache."""
     arch = proc.run(["dpkg", "--print-architecture"], "dpkg").strip()
-    suite = f"{own_suite()}-backports"
     return _fetch_latest(package, arch, suite, f"{package}_{suite}_{arch}")
+
+
+def forget(package, suite):
+    """Have the next fetch_of() fetch anew."""
+    arch = proc.run(["dpkg", "--print-architecture"], "dpkg").strip()
+    paths.remove(paths.out("cache", "deb", f"{package}_{suite}_{arch}"))
 
 
 def _fetch_latest(package, arch, suite, kept):

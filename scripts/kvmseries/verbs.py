@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import (bench, build, calibrate, catalog, check, compare, debian, export, functional, guest,
-               here, image, kconfig, machine as machines, paths, progress, report, results,
+               here, image, kconfig, litmus, machine as machines, paths, progress, report, results,
                selftests, soak, toolchain, trees, vtime)
 from .errors import Fail, Usage
 from .progress import say
@@ -85,6 +85,33 @@ def check_verb(options):
         with steps.step(f"check-builds-{arch}") as note:
             check.builds(series, arch, note, options.kernel)
     say(f"{series.name}: {len(series.patches)} patches are fine")
+
+
+def litmus_verb(options):
+    """scripts/series litmus"""
+    every = litmus.tests()
+    chosen = [test for test in every if not options.tests or test.name in options.tests
+              or test.twin_of in options.tests]
+    unknown = set(options.tests) - {test.name for test in every}
+    if unknown:
+        raise Usage(f"no test '{sorted(unknown)[0]}' in {litmus.FOLDER}")
+    program = litmus.herd()
+    base = trees.base(options.series, options.kernel)
+    view = Table("test", "model", "expected", "herd7", "s")
+    complaints = litmus.unpaired(every)
+    for test in chosen:
+        verdict = litmus.run(program, test, base.path / "tools/memory-model")
+        complaints.append(litmus.complaint(test, verdict))
+        view.add_row(test.name, test.model, test.result, verdict.result, f"{verdict.seconds:.2f}")
+    _print(view)
+    complaints = list(filter(None, complaints))
+    for complaint in complaints:
+        say(complaint)
+    if complaints:
+        raise Fail(f"{len(complaints)} of the litmus tests are not as expected, the first: "
+                   f"{complaints[0]}")
+    say(f"{len(chosen)} tests as expected by herd7 {program.version}; LKMM is that of linux "
+        f"{base.version}")
 
 
 def build_verb(options):
