@@ -1,5 +1,7 @@
 """What a results file must show for the claims that a cover letter makes of lock counts."""
 
+import re
+
 
 def _value(runs, kernel, vcpus, metric, iteration):
     for run in runs:
@@ -36,9 +38,23 @@ def fast_path(runs, kernel, pages):
     return complaints
 
 
+def lockless(runs, kernel):
+    """Check that dirty-logging permission faults on `kernel` do not take the lock at all.
+
+    runs: as for fast_path(), which the series' own step without this must pass and this must not:
+    so there were faults.  Returns complaints.
+    """
+    cases = [run for run in runs if run["kernel"] == kernel and re.fullmatch(
+        r"mmu_lock_(write|read)_acquisitions\.dirty", run["metric"])]
+    if not cases:
+        return [f"{kernel}: there are no lock counts of dirtying"]
+    return [f"{kernel}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} "
+            f"{run['metric']}" for run in cases if run["samples"][-1] > 16 * (run["vcpus"] + 1)]
+
+
 def spinlock(runs, kernel, pages):
     """Check that on `kernel` each page dirtied takes the lock for write, as it is on base: what
-    makes fast_path() a measurement and not a tautology.  Returns complaints."""
+    makes the others a measurement and not a tautology.  Returns complaints."""
     complaints = []
     for run in runs:
         if run["kernel"] == kernel and run["metric"] == "mmu_lock_write_acquisitions.dirty" \

@@ -27,14 +27,15 @@ class Verdict:
 def plan(series, arch, programs):
     """Commands for image.job() and known failures from tests.yaml.
 
-    Returns (list of (name, seconds, [program, argument...]), dict of name to reason).
+    Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
+    those that fail on base alone).
     """
     data = yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
     entries = (data.get(series.name) or {}).get(arch) or {}
     for test in entries:
         if test not in programs:
             raise Fail(f"tests.yaml lists '{test}' for {series.name} on {arch}, which is not built")
-    commands, known = [], {}
+    commands, known, mended = [], {}, {}
     for program in programs:
         if program in selftests.HELPERS:
             continue
@@ -44,9 +45,10 @@ def plan(series, arch, programs):
             name = "_".join([program, *words])
             commands.append((name, run.get("timeout") or entry.get("timeout")
                              or data["default_timeout"], [f"/tests/{program}", *words]))
-            if run.get("fails"):
-                known[name] = " ".join(run["fails"].split())
-    return commands, known
+            for key, reasons in (("fails", known), ("mended", mended)):
+                if run.get(key):
+                    reasons[name] = " ".join(run[key].split())
+    return commands, known, mended
 
 
 def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None):
@@ -64,7 +66,7 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
         initrd = image.base(arch, tests)
         kernels = [build.kernel(series, point.count, arch, configs, kernel, note)
                    for point in points]
-    commands, known = plan(series, arch, selftests.programs(tests))
+    commands, known, mended = plan(series, arch, selftests.programs(tests))
     # Huge pages for the tests that want some; a test that finds none is skipped.
     machine = machines.Machine(arch, cpu, accel, 4, 3072, ("series.hugepages=64", *params))
     found, splats, versions = {}, {}, {}
@@ -77,7 +79,7 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
         splats[point.label] = result.splats
         versions[f"{point.label} {arch} {config}"] = result.version
     verdicts = [judge(name, {label: by_name[name] for label, by_name in found.items()},
-                      known.get(name, "")) for name, _, _ in commands]
+                      known.get(name, ""), mended.get(name, "")) for name, _, _ in commands]
     complaints = [f"{verdict.name}: {verdict.complaint}" for verdict in verdicts
                   if verdict.complaint]
     base_splats = {_shape(line) for line in splats.get("base", [])}
@@ -94,9 +96,9 @@ def _shape(line):
     return " ".join(word for word in line.split() if not any(c.isdigit() for c in word))
 
 
-def judge(name, by_label, known):
-    """The Verdict on one test: a kernel must do at least what base does, and what fails must be
-    known to."""
+def judge(name, by_label, known, mended=""):
+    """The Verdict on one test: a kernel must do at least what base does, what fails must be known to,
+    and what fails on base alone (`mended`, a reason) must not on the others."""
     base = by_label.get("base")
     complaint = ""
     for label, result in by_label.items():
@@ -104,9 +106,11 @@ def judge(name, by_label, known):
             complaint = f"{result} on {label}, but {base} on base"
         elif result == "skip" and base == "pass":
             complaint = f"skip on {label}, but pass on base"
+        elif result in ("fail", "timeout") and label == "base" and mended:
+            continue
         elif result in ("fail", "timeout") and not known and not complaint:
             complaint = f"{result} on {label}, and tests.yaml does not say why"
-    return Verdict(name, by_label, known, complaint)
+    return Verdict(name, by_label, known or mended, complaint)
 
 
 def table(verdicts, labels):

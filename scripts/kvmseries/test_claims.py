@@ -34,6 +34,16 @@ def test_no_counts_are_no_proof():
     assert claims.fast_path([], "series", 1024)
 
 
+def test_no_lock_at_all_is_fine():
+    assert not claims.lockless(_runs("series", 3, 17), "series")
+
+
+def test_either_lock_is_noticed():
+    assert claims.lockless(_runs("series", 3, 2052), "series")
+    assert claims.lockless(_runs("series", 2052, 3), "series")
+    assert claims.lockless([], "series")
+
+
 def test_base_takes_the_lock_for_every_page():
     assert not claims.spinlock(_runs("base", 2051, 0), "base", 1024)
     assert claims.spinlock(_runs("base", 3, 2051), "base", 1024)

@@ -27,16 +27,23 @@ def tests(tmp_path, monkeypatch):
 
 
 def test_a_plan_has_listed_runs_and_every_other_program(mini, tests):
-    commands, known = functional.plan(mini, "arm64", ["aarch64/beta", "alpha_test", "lockphase"])
+    commands, known, mended = functional.plan(mini, "arm64", ["aarch64/beta", "alpha_test", "lockphase"])
     assert commands == [("aarch64/beta", 120, ["/tests/aarch64/beta"]),
                         ("alpha_test", 30, ["/tests/alpha_test"]),
                         ("alpha_test_-m_2", 500, ["/tests/alpha_test", "-m", "2"])]
+    assert not mended
     assert known == {"alpha_test_-m_2": "TCG has no such thing"}
 
 
 def test_an_arch_without_entries_runs_everything_once(mini, tests):
     assert functional.plan(mini, "x86_64", ["alpha_test"]) \
-        == ([("alpha_test", 120, ["/tests/alpha_test"])], {})
+        == ([("alpha_test", 120, ["/tests/alpha_test"])], {}, {})
+
+
+def test_a_plan_knows_what_the_series_mends(mini, tests):
+    write(paths.TESTS / "tests.yaml", TESTS.replace("fails:", "mended:"))
+    assert functional.plan(mini, "arm64", ["alpha_test"])[1:] \
+        == ({}, {"alpha_test_-m_2": "TCG has no such thing"})
 
 
 def test_a_listed_test_that_is_not_built_fails(mini, tests):
@@ -63,6 +70,14 @@ KNOWN = "a reason"
 def test_a_series_must_do_what_base_does(base, series, known, complaint):
     verdict = functional.judge("x", {"base": base, "series": series}, known)
     assert verdict == functional.Verdict("x", {"base": base, "series": series}, known, complaint)
+
+
+@pytest.mark.parametrize("base, series, bad", [
+    ("pass", "pass", False), ("fail", "pass", False), ("timeout", "pass", False), ("fail", "fail", True),
+    ("pass", "fail", True), ("fail", "timeout", True)])
+def test_what_is_mended_may_fail_on_base_and_not_on_the_series(base, series, bad):
+    verdict = functional.judge("x", {"base": base, "series": series}, "", "by a patch")
+    assert bool(verdict.complaint) == bad and verdict.known == "by a patch"
 
 
 @pytest.mark.parametrize("result, known, bad", [("pass", "", False), ("fail", KNOWN, False),

@@ -205,14 +205,15 @@ def _stand_at(path, commit):
         git(path, "checkout", "-q", "-f", "--detach", commit)
 
 
-def planted(series, patch, kernel=None):
-    """A Tree of the whole series with a bug on top, `patch` of patches/debug/ (a path)."""
-    full = worktree(series, len(series.patches), kernel)
+def planted(series, patch, kernel=None, count=None):
+    """A Tree of the whole series, or its first `count` patches, with `patch` of patches/debug/ (a path)
+    on top: a bug, or something to measure with."""
+    full = worktree(series, len(series.patches) if count is None else count, kernel)
     path = full.path.parent / "planted"
     with paths.locked(f"planted-{path.parent.name}", say):
         _stand_at(path, head(full.path))
         git(path, "apply", "--index", str(patch), what=f"git apply {patch.name}")
-        git(path, "commit", "-q", "-m", f"Planted bug: {patch.stem}", own=True)
+        git(path, "commit", "-q", "-m", f"Planted: {patch.stem}", own=True)
     return Tree(path, "planted", full.count, full.version)
 
 
