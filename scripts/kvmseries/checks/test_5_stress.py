@@ -96,8 +96,9 @@ def test_negative_control_a_leaked_reference_to_a_table_is_counted():
 
 @pytest.mark.boot
 def test_negative_control_what_stays_in_the_tlb_is_seen():
+    # It ends when it has seen one: after 3 to 45 s.
     outcome, _ = _run(_kernel("no-tlbi-in-unmap"), "no-tlbi-in-unmap",
-                      (*LINE, "-o", "rally", "-t", "90"), 90)
+                      (*LINE, "-o", "rally", "-t", "240"), 240)
     assert outcome.status not in (0, 4, 124)
     assert re.search(r": (stale|lost|wrong): ", outcome.output), outcome.output
 
