@@ -29,6 +29,7 @@ def _kernel(name, configs=()):
     next is made."""
     debug = paths.PATCHES / "debug"
     patch = paths.out("selftests", f"v5.10-delays{name and '+'}{name}.patch")
+    patch.parent.mkdir(parents=True, exist_ok=True)
     patch.write_text("".join((debug / f"v5.10-{part}.patch").read_text(encoding="utf-8")
                              for part in ("delays", name) if part), encoding="utf-8")
     tree = trees.planted(catalog.load("v5.10"), patch, KERNEL)
