@@ -205,15 +205,18 @@ def _stand_at(path, commit):
         git(path, "checkout", "-q", "-f", "--detach", commit)
 
 
-def planted(series, patch, kernel=None, count=None):
-    """A Tree of the whole series, or its first `count` patches, with `patch` of patches/debug/ (a path)
-    on top: a bug, or something to measure with."""
+def planted(series, names, kernel=None, count=None):
+    """A Tree of the whole series, or its first `count` patches, with patches/debug/<series>-NAME.patch
+    for each of `names` on top, in that order: bugs, or something to measure with.  There is one such
+    tree at a time."""
     full = worktree(series, len(series.patches) if count is None else count, kernel)
     path = full.path.parent / "planted"
     with paths.locked(f"planted-{path.parent.name}", say):
         _stand_at(path, head(full.path))
-        git(path, "apply", "--index", str(patch), what=f"git apply {patch.name}")
-        git(path, "commit", "-q", "-m", f"Planted: {patch.stem}", own=True)
+        for name in names:
+            patch = paths.PATCHES / "debug" / f"{series.name}-{name}.patch"
+            git(path, "apply", "--index", str(patch), what=f"git apply {patch.name}")
+            git(path, "commit", "-q", "-m", f"Planted: {name}", own=True)
     return Tree(path, "planted", full.count, full.version)
 
 

@@ -1,10 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Fails if a command, which runs VMs, leaves tables of stage 2 behind. For a kernel with
-# patches/debug/v5.10-delays.patch, which counts them:
-#
-#	sh /tables.sh /tests/stage2_fault_stress_test -k 100
+# Fails if a command, its arguments, which runs VMs, leaves tables of stage 2 behind. For a kernel with
+# patches/debug/v5.10-delays.patch, which counts them; checks/test_5_stress.py gives it to `sh -c`.
 
 count=/sys/kernel/debug/kvm/stage2_tables
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kvmseries import (bench, build, catalog, claims, functional, guest, image, machine, paths,
+from kvmseries import (bench, build, catalog, claims, functional, guest, image, machine,
                        progress, selftests, trees)
 
 KERNEL = os.environ.get("KERNEL") or None
@@ -64,7 +64,7 @@ def test_negative_control_base_takes_it_for_write(counts):
 def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
     series = catalog.load("v5.10")
     with progress.single("planted", "a planted bug: no dirty bit", 120) as note:
-        tree = trees.planted(series, paths.PATCHES / "debug/v5.10-no-dirty-bit.patch", KERNEL)
+        tree = trees.planted(series, ["no-dirty-bit"], KERNEL)
         kernel = build.in_tree(tree, "arm64", note=note)
         initrd = image.base("arm64", selftests.build(series, "arm64", KERNEL))
         result = guest.run(kernel, initrd, machine.Machine("arm64"),

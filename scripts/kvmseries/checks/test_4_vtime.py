@@ -265,8 +265,7 @@ def _bench(kernel, name, vcpus, model=vtime.NOMINAL):
 def _planted(name, count=None):
     """The series' kernel, or that of its first `count` patches, with patches/debug/v5.10-NAME.patch: use it
     before the next is made."""
-    patch = paths.PATCHES / f"debug/v5.10-{name}.patch"
-    return build.in_tree(trees.planted(catalog.load("v5.10"), patch, KERNEL, count), "arm64")
+    return build.in_tree(trees.planted(catalog.load("v5.10"), [name], KERNEL, count), "arm64")
 
 
 @pytest.fixture(scope="module", name="kernels")

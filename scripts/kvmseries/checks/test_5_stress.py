@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from kvmseries import build, catalog, guest, image, machine, paths, progress, selftests, trees
+from kvmseries import build, catalog, guest, image, machine, progress, selftests, trees
 
 KERNEL = os.environ.get("KERNEL") or None
 # Of the kernel without a planted bug.
@@ -24,15 +24,9 @@ LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M
 COUNTERS = ("blocks_split", "tables_collapsed", "races_lost", "entries_locked")
 
 
-def _kernel(name, configs=()):
-    """The series' kernel with delays and the planted bug `name` ("" for none): use it before the
-    next is made."""
-    debug = paths.PATCHES / "debug"
-    patch = paths.out("selftests", f"v5.10-delays{name and '+'}{name}.patch")
-    patch.parent.mkdir(parents=True, exist_ok=True)
-    patch.write_text("".join((debug / f"v5.10-{part}.patch").read_text(encoding="utf-8")
-                             for part in ("delays", name) if part), encoding="utf-8")
-    tree = trees.planted(catalog.load("v5.10"), patch, KERNEL)
+def _kernel(*bugs, configs=()):
+    """The series' kernel with delays, and with `bugs` planted: use it before the next is made."""
+    tree = trees.planted(catalog.load("v5.10"), ["delays", *bugs], KERNEL)
     return build.in_tree(tree, "arm64", configs)
 
 
@@ -64,7 +58,7 @@ def _counts(text):
 @pytest.fixture(scope="module", name="delayed")
 def _delayed():
     """The kernel with delays and no bug."""
-    return _kernel("", CONFIGS)
+    return _kernel(configs=CONFIGS)
 
 
 @pytest.mark.boot
