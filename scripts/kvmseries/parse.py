@@ -27,13 +27,23 @@ _ITERATION = {"dirty memory": "dirty_memory_time", "get dirty log": "get_dirty_l
 _ONCE = {"Populate memory": "populate_memory_time",
          "Enabling dirty logging": "enable_dirty_log_time",
          "Disabling dirty logging": "disable_dirty_log_time"}
-# Lines that carry no figure of their own: what was run, and sums of the lines above.
+# -l, -H: what a distribution is of -> metric; the unit of its count.
+_LATENCY = {"Populate memory latency": "populate_latency", "dirty memory latency": "dirty_latency",
+            "get dirty log while writing": "get_while_writing",
+            "clear dirty log while writing": "clear_while_writing"}
+_HIST = re.compile(rf"(?:Iteration (\d+) )?({'|'.join(_LATENCY)}): "
+                   r"p50 (\d+) ns, p99 (\d+) ns, max (\d+) ns, (\d+) (writes|times)$")
+_FOUND = re.compile(r"Iteration (\d+) dirty pages found: (\d+) while writing, (\d+) after, "
+                    r"all of (\d+) written$")
+# Lines that carry no figure of their own: what was run, sums of the lines above, and -V, the same
+# by vCPU.
 _PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
                     r"guest physical test memory offset: 0x[0-9a-f]+|"
                     r"guest physical test memory: \[0x[0-9a-f]+, 0x[0-9a-f]+\)|"
                     r"Random seed: 0x[0-9a-f]+|"
                     r"(Get|Clear) dirty log over \d+ iterations took .*|"
                     r"Manual dirty log protect: (on, initially all set|on|off)|"
+                    r"vCPU \d+ iteration \d+ latency: p50 .*|"
                     r"In-kernel GICv3: (on|off)|The host has no GICv3 to offer|)$")
 # Phases of the lock counts -> suffix of their metrics.
 _PHASES = {"Populate memory time": "populate", "Enabling dirty logging time": "enable",
@@ -64,6 +74,10 @@ def _dirty_log_perf_test(output):
         if match:
             measures.append(Measure(_ONCE[match[1]], None, _seconds(match[2], match[3]), "s"))
             continue
+        more = _distribution(line)
+        if more:
+            measures += more
+            continue
         match = _LOCK.match(line)
         if match:
             counts.append(match.groups())
@@ -79,6 +93,23 @@ def _dirty_log_perf_test(output):
         raise Fail(f"dirty_log_perf_test ran {iterations} iterations but timed {dirtied}: one guest "
                    "mode at a time (-m), please")
     return measures + _lock_counts(counts)
+
+
+def _distribution(line):
+    """Measures of a line of -l or -H; [] for another line."""
+    match = _HIST.match(line)
+    if match:
+        iteration, metric = match[1] and int(match[1]), _LATENCY[match[2]]
+        found = [Measure(f"{metric}_{match[7]}", iteration, int(match[6]), "1")]
+        # Of nothing, as where writes were over before the first harvest, 0 ns is no figure.
+        if int(match[6]):
+            found += [Measure(f"{metric}_{part}", iteration, int(value) / 1e9, "s")
+                      for part, value in zip(("p50", "p99", "max"), match.groups()[2:5])]
+        return found
+    match = _FOUND.match(line)
+    return [Measure(f"pages_{what}", int(match[1]), int(value), "1") for what, value in
+            zip(("found_while_writing", "found_after", "written"), match.groups()[1:])] \
+        if match else []
 
 
 def _lock_counts(rows):

@@ -60,6 +60,35 @@ Get dirty log over 2 iterations took 0.000232432s. (Avg 0.000116216s/iteration)
 Clear dirty log over 2 iterations took 0.000865584s. (Avg 0.000432792s/iteration)
 """
 NEWER_G = "".join(line for line in NEWER.splitlines(keepends=True) if "lear" not in line)
+# As it is printed with -l -V -H -P 4, and the same without -g.
+LATENCY = """\
+Test iterations: 2
+Manual dirty log protect: off
+Testing guest mode: PA-bits:48,  VA-bits:48,  4K pages
+guest physical test memory offset: 0xfffffeff000
+In-kernel GICv3: on
+Populate memory time: 0.000534416s
+Populate memory latency: p50 1776 ns, p99 3184 ns, max 4816 ns, 256 writes
+vCPU 0 iteration 0 latency: p50 1776 ns, p99 3184 ns, max 4816 ns, 256 writes
+Enabling dirty logging time: 0.000010672s
+
+Iteration 1 dirty memory time: 0.000560784s
+Iteration 1 dirty memory latency: p50 560 ns, p99 688 ns, max 704 ns, 1024 writes
+vCPU 0 iteration 1 latency: p50 560 ns, p99 688 ns, max 704 ns, 1024 writes
+Iteration 1 get dirty log while writing: p50 1279 ns, p99 1471 ns, max 1552 ns, 439 times
+Iteration 1 get dirty log time: 0.000000352s
+Iteration 1 dirty pages found: 1024 while writing, 3 after, all of 256 written
+Iteration 2 dirty memory time: 0.000560672s
+Iteration 2 dirty memory latency: p50 544 ns, p99 672 ns, max 720 ns, 1024 writes
+vCPU 0 iteration 2 latency: p50 544 ns, p99 672 ns, max 720 ns, 1024 writes
+Iteration 2 get dirty log while writing: p50 1279 ns, p99 1471 ns, max 1552 ns, 438 times
+Iteration 2 get dirty log time: 0.000000480s
+Iteration 2 dirty pages found: 1024 while writing, 0 after, all of 256 written
+Disabling dirty logging time: 0.000004208s
+Get dirty log over 2 iterations took 0.000000832s. (Avg 0.000000416s/iteration)
+"""
+CLEAR_LINE = ("Iteration 1 clear dirty log while writing: p50 8191 ns, p99 44467488 ns, "
+              "max 44467488 ns, 40 times\n")
 
 
 def lock(phase, mode, acquisitions, contentions, name="&(kvm)->mmu_lock"):
@@ -100,6 +129,45 @@ def test_clear_dirty_log_lines_are_read():
     found = figures(parse("dirty_log_perf_test", CLEARED))
     assert found["clear_dirty_log_time", 1] == 0.018
     assert found["enable_dirty_log_time", None] == 1e-9
+
+
+def test_latencies_and_harvests_while_writing_are_read():
+    measures = parse("dirty_log_perf_test", LATENCY + CLEAR_LINE)
+    found = figures(measures)
+    assert {key: value for key, value in found.items() if "_latency_" in key[0]} == {
+        (f"{phase}_{part}", iteration): value
+        for phase, iteration, values in (
+            ("populate_latency", None, (1776e-9, 3184e-9, 4816e-9, 256)),
+            ("dirty_latency", 1, (560e-9, 688e-9, 704e-9, 1024)),
+            ("dirty_latency", 2, (544e-9, 672e-9, 720e-9, 1024)))
+        for part, value in zip(("p50", "p99", "max", "writes"), values)}
+    assert found["get_while_writing_p50", 1] == 1279e-9
+    assert found["get_while_writing_max", 2] == 1552e-9
+    assert found["get_while_writing_times", 2] == 438
+    assert found["clear_while_writing_p99", 1] == 44467488e-9
+    assert [found[f"pages_found_{what}", 1] for what in ("while_writing", "after")] == [1024, 3]
+    assert found["pages_written", 1] == 256
+    # The times are read as ever.
+    assert found["dirty_memory_time", 2] == 0.000560672
+    assert found["get_dirty_log_time", 1] == 0.000000352
+    assert {m.unit for m in measures
+            if m.metric.endswith(("_p50", "_p99", "_max", "_time"))} == {"s"}
+    assert {m.unit for m in measures if m.metric.startswith("pages_")
+            or m.metric.endswith(("_writes", "_times"))} == {"1"}
+
+
+def test_no_harvest_while_writing_has_no_times():
+    found = figures(parse("dirty_log_perf_test", OUTPUT + (
+        "Iteration 1 get dirty log while writing: p50 0 ns, p99 0 ns, max 0 ns, 0 times\n")))
+    assert {key: value for key, value in found.items() if "writing" in key[0]} == {
+        ("get_while_writing_times", 1): 0}
+
+
+def test_latencies_do_not_end_a_phase():
+    """lockphase and the virtual clock end a phase at " time: "."""
+    lines = [line for line in (LATENCY + CLEAR_LINE).splitlines()
+             if " ns, " in line or "found" in line]
+    assert len(lines) == 11 and not any(" time: " in line for line in lines)
 
 
 @pytest.mark.parametrize("output", [NEWER, NEWER_G])
@@ -158,6 +226,9 @@ def test_without_counts_there_are_no_totals():
     "Iteration 1 reset dirty log time: 0.1s", "Populate memory time: soon", "Aborted",
     "Manual dirty log protect: maybe", "In-kernel GICv3: perhaps", "@@ taint x before=0 after=512",
     "Iteration 3 dirty memory time: 0,5s", "Test iterations: many", '@@ lock phase="exit" nonsense',
+    "Populate memory latency: p50 1 ns, p99 2 ns, 5 writes", "vCPU 1 iteration 2 latency: soon",
+    "Iteration 1 dirty memory latency: p50 -1 ns, p99 2 ns, max 3 ns, 5 writes",
+    "Iteration 1 dirty pages found: 9 while writing, 0 after, 7 of 8 written",
     "Populate memory time: 0.5s and more", "Random seed: 1", "guest physical test memory: 0x1000"])
 def test_an_unknown_line_fails_loudly(line):
     with pytest.raises(Fail, match="a line that is not known: '" + re.escape(line)):

@@ -168,6 +168,29 @@ def time_sheet(summary, metrics):
     return sheet_of(summary, columns, [note])
 
 
+def latency_sheet(summary):
+    """Latencies of writes in the guest, and of harvests meanwhile (ns): of the last iteration."""
+    columns = []
+    for metric in s.LATENCIES:
+        if not summary.has(metric):
+            continue
+        what, part = metric.replace("_", " ").rsplit(" ", 1)
+        iteration = max(summary.iterations(metric), default=None)
+
+        def value(kernel, vcpus, metric=metric, iteration=iteration):
+            return summary.at(kernel, vcpus, metric, iteration)
+
+        name = f"{what}{f', iteration {iteration}' if iteration else ''}"
+        columns.append((Column(name, part, f"{name}, {part} (ns)", timed=True),
+                        lambda seconds: count_text(seconds * 1e9), value))
+    if not columns:
+        return Sheet([], [])
+    return sheet_of(summary, columns, [
+        f"Latency: {summary.group.clock_name}, ns; of a write as the guest measures it, and of the "
+        f"host's harvests while it writes; {_samples(summary, s.LATENCIES)}. p50 and p99: up to "
+        "1/16 too large."])
+
+
 def join(left, right):
     """One Sheet with the columns of both, block by block."""
     if not left or not right:

@@ -141,6 +141,10 @@ def _group_html(number, summary, several_hosts):
                   _figure_html(lambda: plots.contention_figure(summary), f"{name}-phase",
                                f"mmu_lock contentions by phase, {title}",
                                "Contentions by the phase of the test in which they happened.")]
+    latency = layout.latency_sheet(summary)
+    if latency:
+        parts += [element("h3", "Latency of a write, in the guest"),
+                  _sheet_html(latency, f"Latency of a write of {title}")]
     if others:
         parts += [element("h3", "Other times"),
                   _sheet_html(others, f"Other times of {title}")]

@@ -32,6 +32,10 @@ DIRTY, POPULATE = "dirty_memory_time", "populate_memory_time"
 MAIN_TIMES = (DIRTY, POPULATE)
 OTHER_TIMES = ("enable_dirty_log_time", "get_dirty_log_time", "clear_dirty_log_time",
                "disable_dirty_log_time")
+# Of the test's -l and -H: distributions, not to be summed over iterations.
+LATENCIES = tuple(f"{what}_{part}" for what in ("populate_latency", "dirty_latency",
+                                                "get_while_writing", "clear_while_writing")
+                  for part in ("p50", "p99", "max"))
 PHASES = ("setup", "populate", "enable", "dirty", "get", "clear", "disable", "exit")
 PER_FAULT = "instructions_per_fault"
 COUNTERS = (PER_FAULT, "faults_permission", "faults_translation", "faults_access", "faults_other",

@@ -43,8 +43,9 @@ def _main_sheets(summary):
     return layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES)
 
 
-def _growth_sheets(summary):
-    return [layout.part(sheet, lambda column: column.full) for sheet in scaling.sheets(summary)]
+def _further_sheets(summary):
+    sheets = [layout.part(sheet, lambda column: column.full) for sheet in scaling.sheets(summary)]
+    return sheets + list(filter(None, [layout.latency_sheet(summary)]))
 
 
 def _by_heading(sheet):
@@ -107,7 +108,7 @@ def print_table(results, console):
         sheets = [layout.join(locks, times)]
         if _rich_table(sheets[0], clean)[1] > console.width:
             sheets = [locks, times]
-        for sheet in _growth_sheets(summary):
+        for sheet in _further_sheets(summary):
             fits = _rich_table(sheet, clean)[1] <= console.width
             sheets += [sheet] if fits else _by_heading(sheet)
         for sheet in filter(None, sheets):
@@ -143,7 +144,7 @@ def markdown_table(results):
     for summary in s.summarise(results):
         title, how = _describe(summary)
         parts.append(f"**{_markdown(title)}** ({_markdown(how)})")
-        for sheet in [layout.join(*_main_sheets(summary)), *_growth_sheets(summary)]:
+        for sheet in [layout.join(*_main_sheets(summary)), *_further_sheets(summary)]:
             parts.append(_markdown_sheet(sheet))
             parts += [_markdown(note) for note in sheet.notes]
     return "\n\n".join(parts or [NOTHING]) + "\n"
@@ -222,7 +223,7 @@ def ascii_table(results):
     for summary in s.summarise(results):
         for text in _describe(summary):
             lines += textwrap.wrap(_ascii(text), WIDTH)
-        for sheet in filter(None, [*_main_sheets(summary), *_growth_sheets(summary)]):
+        for sheet in filter(None, [*_main_sheets(summary), *_further_sheets(summary)]):
             lines.append("")
             for note in sheet.notes:
                 lines += textwrap.wrap(_ascii(note), WIDTH)

@@ -104,3 +104,24 @@ def test_empty_sheets():
                   layout.phase_sheet(summary)):
         assert not sheet
     assert layout.highlights(summary) == []
+
+
+def latency(metric, nanoseconds, **keys):
+    return make_run(metric=metric, samples=[ns / 1e9 for ns in nanoseconds], **keys)
+
+
+def test_latencies_are_those_of_the_last_iteration_and_not_summed():
+    sheet = layout.latency_sheet(of(
+        latency("populate_latency_p50", [1776]), latency("dirty_latency_max", [700], iteration=1),
+        latency("dirty_latency_max", [720, 1440], iteration=2),
+        latency("dirty_latency_max", [540, 540], iteration=2, kernel="series")))
+    assert [column.full for column in sheet.columns] == [
+        "populate latency, p50 (ns)", "dirty latency, iteration 2, max (ns)"]
+    rows = dict(sheet.blocks[0][1])
+    assert rows["base"] == [layout.Cell("1,776"), layout.Cell("1,080", "720\u20131,440")]
+    assert rows["series"] == [layout.Cell("\u2014"), layout.Cell("540")]
+    assert rows["series/base"][1].text == "0.50"
+
+
+def test_without_latencies_there_is_no_sheet_of_them():
+    assert not layout.latency_sheet(of(make_run()))
