@@ -129,7 +129,7 @@ def kernel_params(test, line):
 # Rounds of a virtual clock differ in the length of its slice: a figure that depends on it is wrong.
 _SLICES = (1, 0.8, 1.25)
 # Times that must repeat, with what is added to the shares below for ticks that fall into them, in s.
-STEADY = {"dirty_memory_time": 2e-6, "populate_memory_time": 2e-5}
+STEADY = {"dirty_memory_time": 2e-6, "populate_memory_time": 2e-5, "fault_memory_time": 2e-5}
 # By how much two rounds may differ: with one vCPU, and with more.
 _REPEATS = (0.02, 0.05)
 

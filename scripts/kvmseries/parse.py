@@ -50,7 +50,10 @@ _PHASES = {"Populate memory time": "populate", "Enabling dirty logging time": "e
            "Disabling dirty logging time": "disable", "exit": "exit",
            "guest physical test memory offset": "setup",    # 5.10
            "guest physical test memory": "setup"}           # 7.3
-_ITERATION_PHASES = {"dirty memory": "dirty", "get dirty log": "get", "clear dirty log": "clear"}
+_ITERATION_PHASES = {"dirty memory": "dirty", "get dirty log": "get", "clear dirty log": "clear",
+                     # access_tracking_stress_test
+                     "age idle memory": "age", "access memory": "access", "fault memory in": "fault",
+                     "discard fresh memory": "discard", "check idle memory": "check"}
 _LOCK = re.compile(r'@@ lock phase="([^"]*)" class="([^"]*)" mode=(write|read) (.*)$')
 
 
@@ -143,7 +146,79 @@ def phase(text):
     return _PHASES[text], None
 
 
-PARSERS = {"dirty_log_perf_test": _dirty_log_perf_test}
+# access_tracking_stress_test: lines of one iteration, and of all of them.
+_AGING = {"age idle memory": "age_idle_time", "access memory": "access_memory_time",
+          "fault memory in": "fault_memory_time", "discard fresh memory": "discard_memory_time",
+          "check idle memory": "check_idle_time"}
+_AGING_PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
+                          r"\d+ vCPUs, \d+ pages of .*|Random seed: 0x[0-9a-f]+|"
+                          r"guest physical test memory: \[0x[0-9a-f]+, 0x[0-9a-f]+\)|"
+                          r"Memory cgroup v\d, .*|Verified by the host: \d+ pages|"
+                          r"vCPU time over all iterations, .*|"
+                          r"Iteration \d+ aging was over after \d+ s, vCPUs went on without|)$")
+
+
+def _access_tracking_stress_test(output):
+    measures, counts = [], []
+    for line in output.splitlines():
+        line = line.strip()
+        match = re.match(r"Iteration (\d+) (.*)$", line) or re.match(r"(All) (.*)$", line)
+        iteration = int(match[1]) if match and match[1] != "All" else None
+        found = _aging_figures(match[2], iteration) if match else None
+        if found is not None:
+            measures += found
+            continue
+        match = re.match(rf"Populate memory time: {_TIME}$", line)
+        if match:
+            measures.append(Measure("populate_memory_time", None, _seconds(match[1], match[2]), "s"))
+            continue
+        match = re.match(r"Pages swapped out: (\d+), in: (\d+)$", line)
+        if match:
+            measures += [Measure("swapped_out", None, int(match[1]), "1"),
+                         Measure("swapped_in", None, int(match[2]), "1")]
+            continue
+        match = _LOCK.match(line)
+        if match:
+            counts.append(match.groups())
+            continue
+        if line.startswith("@@ lock-error"):
+            raise Fail(f"access_tracking_stress_test: the lock counts are not complete: {line[14:]}")
+        if not _AGING_PLAIN.match(line):
+            raise Fail(f"access_tracking_stress_test printed a line that is not known: '{line}'")
+    if not any(measure.metric in ("access_memory_time", "fault_memory_time") for measure in measures):
+        raise Fail("access_tracking_stress_test printed no figures")
+    return measures + _lock_counts(counts)
+
+
+def _aging_figures(text, iteration):
+    """Measures of what stands behind "Iteration 1" or "All", None if it is not known."""
+    match = re.match(rf"({'|'.join(_AGING)}) time: {_TIME}$", text)
+    if match:
+        return [Measure(_AGING[match[1]], iteration, _seconds(match[2], match[3]), "s")]
+    match = re.match(rf"vCPU time, mean {_TIME}, slowest {_TIME}$", text)
+    if match:
+        return [Measure("vcpu_time_mean", iteration, _seconds(match[1], match[2]), "s")]
+    match = re.match(r"aging passes, vCPUs (idle|running): (\d+)(.*)$", text)
+    if match:
+        found = [Measure(f"passes.{match[1]}", iteration, int(match[2]), "1")]
+        for name, whole, fraction in re.findall(rf", (median|p99|max) {_TIME}", match[3]):
+            found.append(Measure(f"pass_{name}.{match[1]}", iteration, _seconds(whole, fraction), "s"))
+        return found
+    match = re.match(r"found after aging, vCPUs (idle|running): (\d+) young, (\d+) idle, "
+                     r"(\d+) not tracked, (\d+) swapped out$", text)
+    if match:
+        return [Measure(f"{name}.{match[1]}", iteration, int(value), "1") for name, value in
+                zip(("young", "idle", "untracked", "swapped"), match.groups()[1:])]
+    match = re.match(r"false idle (without|after) flush: (\d+) of (\d+) pages touched; (\d+) young, "
+                     r"(\d+) idle, (\d+) young but not touched$", text)
+    if match:
+        return [Measure(f"{name}.{match[1]}", iteration, int(value), "1") for name, value in
+                zip(("false_idle", "touched", "young", "idle", "false_young"), match.groups()[1:])]
+    return None
+
+
+PARSERS = {"dirty_log_perf_test": _dirty_log_perf_test,
+           "access_tracking_stress_test": _access_tracking_stress_test}
 
 
 def parse(test, output):

@@ -26,7 +26,7 @@ CPUS = {"arm64": "neoverse-n1", "x86_64": "max"}
 # builds it was 6 %, and times the same to 0.8 %.
 MAX_INVERSIONS = 0.1
 # Phases of a test whose counters are kept: those in which vCPUs fault.
-COUNTED = ("populate", "dirty")
+COUNTED = ("populate", "dirty", "fault", "access")
 # Most turns that a CPU may pass which has gone on out of turn for longer than a translation block, as
 # a share of a phase's.  It is 0.4 % where TLBIs have CPUs pass 44 %, whatever the host's load.  Where a
 # CPU was let go for no reason it was up to 80 %, and one time of twenty off by 8 %.

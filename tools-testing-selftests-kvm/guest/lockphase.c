@@ -66,6 +66,11 @@ static const char * const default_phases[] = {
 	" get dirty log time",
 	" clear dirty log time",
 	"Disabling dirty logging time",
+	" age idle memory time",
+	" access memory time",
+	" fault memory in time",
+	" discard fresh memory time",
+	" check idle memory time",
 };
 
 struct row {

@@ -1,0 +1,121 @@
+"""Aging without a lock that races: stage2_fault_stress_test on a kernel whose faults, unmapping and
+write protection wait for aging to be there (patches/debug/v5.10-delays.patch).
+
+A walk that ages counts once, however many leaves of it raced.  Bounded, and so with the normal
+configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two CPUs:
+`SERIES_AGES=1000 make test CHECKS=scripts/kvmseries/checks/test_6_aging.py`
+"""
+
+import os
+import re
+
+import pytest
+
+from kvmseries import build, catalog, guest, image, machine, paths, progress, selftests, trees
+from kvmseries.errors import Fail
+
+KERNEL = os.environ.get("KERNEL") or None
+
+# How many of each race there must be; above WANTED with the debug configuration.
+WANTED = 20
+AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
+CONFIGS = ("debug",) if AGES > WANTED else ()
+
+PROGRAM = "/tests/stage2_fault_stress_test"
+# Never so many of everything that it stops before its time.  No vCPU stays at a word.
+LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "1000", "-v", "1")
+# All who make aging race, and some who age by themselves
+ALL = (*LINE, "-v", "3", "-b", "8M", "-o", "log,punch,rally,age")
+# Who makes what race, over what memory: blocks are split and collapsed as logging goes on and off.
+RACES = {
+    "log": (("lost", "replaced"), "anonymous_thp", "16M"),
+    "punch": (("unmapped",), "anonymous", "8M"),
+}
+# Seconds for one of each.  Measured with two CPUs that are busy otherwise: 0.25, and 0.06 for what
+# is unmapped; in a debug kernel many times that.
+SECONDS = 1 if AGES <= WANTED else 5
+DELAY_US = "5000"
+KILLED = 6
+
+
+def _kernel(*bugs, configs=()):
+    """The series' kernel with delays, and with `bugs` planted: use it before the next is made."""
+    tree = trees.planted(catalog.load("v5.10"), ["delays", *bugs], KERNEL)
+    return build.in_tree(tree, "arm64", configs)
+
+
+def _run(kernel, name, command, seconds, delay_us=DELAY_US):
+    """(guest.Outcome, splats, {race: walks}) of one command on `kernel`, with aging delayed."""
+    initrd = image.base("arm64", selftests.build(catalog.load("v5.10"), "arm64", KERNEL))
+    script = (image.GUEST / "ages.sh").read_text(encoding="utf-8")
+    with progress.single("stress", f"aging: {name}", seconds) as note:
+        # Everything takes longer with lockdep and KASAN, and a vCPU's end is waited for.
+        result = guest.run(kernel, initrd, machine.Machine("arm64"),
+                           [("aging", 3 * seconds + 120,
+                             ["sh", "-c", script, "ages.sh", delay_us, *command])],
+                           f"aging-{name}", note)
+    outcome = result.outcomes[0]
+    walks = {what: int(count) for what, count in
+             re.findall(r"^Walks that age: (\w+) (\d+)$", outcome.output, re.M)}
+    return outcome, result.splats, walks
+
+
+def _killing(vms, seconds):
+    """The command that has so many VMs killed while they are aged."""
+    return (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-v", "2", "-b", "4M",
+            "-o", "punch,age", "-K", "-k", str(vms), "-t", str(seconds))
+
+
+@pytest.fixture(scope="module", name="delayed")
+def _delayed():
+    """The kernel with delays and no bug."""
+    return _kernel(configs=CONFIGS)
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("helper", RACES)
+def test_aging_that_races_loses_nothing(helper, delayed):
+    races, memory, size = RACES[helper]
+    seconds = AGES * SECONDS
+    outcome, splats, walks = _run(delayed, helper, (*LINE, "-o", helper, "-s", memory, "-b", size,
+                                                    "-t", str(seconds)), seconds)
+    assert not outcome.status, outcome.output
+    assert not splats
+    # Or nothing has raced, and this has shown nothing.
+    assert all(walks[race] >= AGES for race in races), outcome.output
+
+
+@pytest.mark.boot
+def test_vms_are_killed_while_they_are_aged(delayed):
+    vms = KILLED if AGES <= WANTED else AGES // 20
+    outcome, splats, walks = _run(delayed, "late", _killing(vms, 2 * vms), 3 * vms, "20000")
+    assert not outcome.status, outcome.output
+    assert not splats
+    assert walks["late"] >= (1 if AGES <= WANTED else AGES), outcome.output
+
+
+@pytest.mark.boot
+def test_negative_control_what_is_unmapped_comes_back():
+    kernel = _kernel("age-without-cmpxchg")
+    try:
+        outcome, splats, _ = _run(kernel, "age-without-cmpxchg", (*ALL, "-t", "60"), 60)
+        found = "\n".join([outcome.output, *splats])
+    except Fail:
+        # The guest writes to memory that is not its own any more: this may be the kernel's.
+        found = (paths.out("runs", "aging-age-without-cmpxchg") / "console.log").read_text(
+            encoding="utf-8", errors="replace")
+    assert re.search(r": (stale|lost|wrong): |is not in the dirty log|"
+                     "WARNING: .* at (stage2_|__kvm_pgtable_)|Unable to handle kernel",
+                     found), found
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("bug, command", [
+    ("pgt-freed-without-rcu", _killing(10, 20)),
+    ("age-table-freed-without-rcu", (*ALL, "-t", "45")),
+])
+def test_negative_control_freed_under_aging(bug, command):
+    # It ends in its time, or the guest does not: a table that is used by somebody else by now.
+    _, splats, _ = _run(_kernel(bug), bug, command, 60, "20000")
+    assert any(re.search("stage2_age|__kvm_pgtable_walk|Bad page state", splat)
+               for splat in splats), splats
