@@ -67,3 +67,30 @@ def spinlock(runs, kernel, pages):
             complaints.append(f"{kernel}: {run['samples'][-1]} acquisitions for write for "
                               f"{pages * run['vcpus']} pages")
     return complaints
+
+
+def lockless_aging(runs, kernel):
+    """Check that aging on `kernel` does not take the lock: runs of access_tracking_stress_test, with -p,
+    on lockstat kernels.  While vCPUs are idle nobody takes it; while they fault memory in, nobody takes
+    it for write.  Returns complaints."""
+    idle = _aging(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.age")
+    faulting = _aging(runs, kernel, r"mmu_lock_write_acquisitions\.fault")
+    if not idle or not faulting:
+        return [f"{kernel}: there are no lock counts of aging"]
+    return [f"{kernel}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} "
+            f"{run['metric']}" for run in idle + faulting if run["samples"][-1]]
+
+
+def locked_aging(runs, kernel, pages, passes):
+    """Check that on `kernel`, as on base, aging takes the lock for write for each of `pages` of a vCPU in
+    each of `passes` over idle vCPUs.  Returns complaints."""
+    found = _aging(runs, kernel, r"mmu_lock_write_acquisitions\.age")
+    if not found:
+        return [f"{kernel}: there are no lock counts of aging"]
+    return [f"{kernel}, {run['vcpus']} vCPUs: {run['samples'][-1]} {run['metric']} for {passes} passes "
+            f"over {pages * run['vcpus']} pages" for run in found
+            if run["samples"][-1] < pages * passes * run["vcpus"]]
+
+
+def _aging(runs, kernel, pattern):
+    return [run for run in runs if run["kernel"] == kernel and re.fullmatch(pattern, run["metric"])]

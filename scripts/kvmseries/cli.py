@@ -146,7 +146,7 @@ def _add_measuring(verbs):
     parser = _verb(verbs, "report", report_verb, "table and out/report/index.html from results",
                    series=False)
     parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
-    parser.add_argument("--picture", metavar="PNG", help="also draw the README's picture")
+    parser.add_argument("--picture", metavar="PNG", help="also draw the README's picture; of aging, if all files are of that")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--ascii", action="store_true", help="print the table for a cover letter")
     parser.add_argument("--quiet", action="store_true", help="write the page, print no table")

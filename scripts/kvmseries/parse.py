@@ -159,9 +159,12 @@ _AGING_PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
 
 
 def _access_tracking_stress_test(output):
-    measures, counts = [], []
+    measures, counts, iterations = [], [], None
     for line in output.splitlines():
         line = line.strip()
+        match = re.match(r"Test iterations: (\d+)$", line)
+        if match:
+            iterations = int(match[1])
         match = re.match(r"Iteration (\d+) (.*)$", line) or re.match(r"(All) (.*)$", line)
         iteration = int(match[1]) if match and match[1] != "All" else None
         found = _aging_figures(match[2], iteration) if match else None
@@ -185,8 +188,11 @@ def _access_tracking_stress_test(output):
             raise Fail(f"access_tracking_stress_test: the lock counts are not complete: {line[14:]}")
         if not _AGING_PLAIN.match(line):
             raise Fail(f"access_tracking_stress_test printed a line that is not known: '{line}'")
-    if not any(measure.metric in ("access_memory_time", "fault_memory_time") for measure in measures):
+    timed = sum(measure.metric in ("access_memory_time", "fault_memory_time") for measure in measures)
+    if not timed:
         raise Fail("access_tracking_stress_test printed no figures")
+    if timed != iterations:
+        raise Fail(f"access_tracking_stress_test ran {iterations} iterations but timed {timed}")
     return measures + _lock_counts(counts)
 
 

@@ -47,3 +47,28 @@ def test_either_lock_is_noticed():
 def test_base_takes_the_lock_for_every_page():
     assert not claims.spinlock(_runs("base", 2051, 0), "base", 1024)
     assert claims.spinlock(_runs("base", 3, 2051), "base", 1024)
+
+
+def _aging(age, fault, mode="write"):
+    return [{"kernel": "series", "vcpus": 2, "iteration": 1, "samples": [value], "metric": metric}
+            for metric, value in ((f"mmu_lock_{mode}_acquisitions.age", age),
+                                  ("mmu_lock_write_acquisitions.fault", fault),
+                                  ("mmu_lock_read_acquisitions.fault", 1024))]
+
+
+def test_aging_without_the_lock_is_fine():
+    assert not claims.lockless_aging(_aging(0, 0), "series")
+
+
+def test_one_acquisition_by_aging_is_noticed():
+    assert claims.lockless_aging(_aging(1, 0), "series")
+    assert claims.lockless_aging(_aging(1, 0, "read"), "series")
+    assert claims.lockless_aging(_aging(0, 1), "series")
+    assert claims.lockless_aging(_aging(0, 0)[1:], "series")
+    assert claims.lockless_aging([], "series")
+
+
+def test_base_takes_the_lock_for_every_page_that_is_aged():
+    assert not claims.locked_aging(_aging(2 * 64 * 4, 0), "series", 64, 4)
+    assert claims.locked_aging(_aging(2 * 64 * 4 - 1, 0), "series", 64, 4)
+    assert claims.locked_aging([], "series", 64, 4)

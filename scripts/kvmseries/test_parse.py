@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from kvmseries import paths
 from kvmseries.errors import Fail
 from kvmseries.parse import Measure, parse
 
@@ -89,6 +90,101 @@ Get dirty log over 2 iterations took 0.000000832s. (Avg 0.000000416s/iteration)
 """
 CLEAR_LINE = ("Iteration 1 clear dirty log while writing: p50 8191 ns, p99 44467488 ns, "
               "max 44467488 ns, 40 times\n")
+
+# access_tracking_stress_test of base: -v 1 -p -b 64K -B 512K -i 3 -n 16.
+AGING = """\
+Test iterations: 3
+Testing guest mode: PA-bits:40,  VA-bits:48,  4K pages
+1 vCPUs, 16 pages of anonymous in 1 memslots, aged by 1 threads (page_idle), 128 faulted in meanwhile
+guest physical test memory: [0x200000000, 0x200800000)
+Populate memory time: 0.000037696s
+Iteration 1 age idle memory time: 0.000121632s
+Iteration 1 aging passes, vCPUs idle: 16, median 0.000007248s, p99 0.000008496s, max 0.000008496s
+Iteration 1 found after aging, vCPUs idle: 0 young, 16 idle, 0 not tracked, 0 swapped out
+Iteration 1 fault memory in time: 0.000227568s
+Iteration 1 vCPU time, mean 0.000227568s, slowest 0.000227568s
+Iteration 1 aging passes, vCPUs running: 20, median 0.000010800s, p99 0.000012416s, max 0.000012416s
+Iteration 1 found after aging, vCPUs running: 0 young, 16 idle, 0 not tracked, 0 swapped out
+Iteration 1 discard fresh memory time: 0.000223664s
+Iteration 1 check idle memory time: 0.000146400s
+Iteration 1 false idle without flush: 10 of 10 pages touched; 0 young, 16 idle, 0 young but not touched
+Iteration 1 false idle after flush: 0 of 11 pages touched; 11 young, 5 idle, 0 young but not touched
+Iteration 2 age idle memory time: 0.000121552s
+Iteration 2 aging passes, vCPUs idle: 16, median 0.000007248s, p99 0.000008480s, max 0.000008480s
+Iteration 2 found after aging, vCPUs idle: 0 young, 16 idle, 0 not tracked, 0 swapped out
+Iteration 2 fault memory in time: 0.000226592s
+Iteration 2 vCPU time, mean 0.000226592s, slowest 0.000226592s
+Iteration 2 aging passes, vCPUs running: 20, median 0.000010656s, p99 0.000012080s, max 0.000012080s
+Iteration 2 found after aging, vCPUs running: 0 young, 16 idle, 0 not tracked, 0 swapped out
+Iteration 2 discard fresh memory time: 0.000224064s
+Iteration 2 check idle memory time: 0.000149136s
+Iteration 2 false idle without flush: 0 of 14 pages touched; 14 young, 2 idle, 0 young but not touched
+Iteration 2 false idle after flush: 0 of 12 pages touched; 12 young, 4 idle, 0 young but not touched
+Iteration 3 age idle memory time: 0.000121536s
+Iteration 3 aging passes, vCPUs idle: 16, median 0.000007248s, p99 0.000008480s, max 0.000008480s
+Iteration 3 found after aging, vCPUs idle: 0 young, 16 idle, 0 not tracked, 0 swapped out
+Iteration 3 fault memory in time: 0.000232752s
+Iteration 3 vCPU time, mean 0.000232752s, slowest 0.000232752s
+Iteration 3 aging passes, vCPUs running: 20, median 0.000010752s, p99 0.000017872s, max 0.000017872s
+Iteration 3 found after aging, vCPUs running: 0 young, 16 idle, 0 not tracked, 0 swapped out
+Iteration 3 discard fresh memory time: 0.000223200s
+Iteration 3 check idle memory time: 0.000148784s
+Iteration 3 false idle without flush: 0 of 9 pages touched; 9 young, 7 idle, 0 young but not touched
+Iteration 3 false idle after flush: 0 of 11 pages touched; 11 young, 5 idle, 0 young but not touched
+Verified by the host: 16 pages
+vCPU time over all iterations, mean 0.000228970s, slowest 0.000228970s
+All aging passes, vCPUs idle: 48, median 0.000007248s, p99 0.000008496s, max 0.000008496s
+All aging passes, vCPUs running: 60, median 0.000010784s, p99 0.000017872s, max 0.000017872s
+All false idle without flush: 10 of 33 pages touched; 23 young, 25 idle, 0 young but not touched
+All false idle after flush: 0 of 34 pages touched; 34 young, 14 idle, 0 young but not touched
+"""
+# The same with -a 0.
+NO_AGING = """\
+Test iterations: 3
+Testing guest mode: PA-bits:40,  VA-bits:48,  4K pages
+1 vCPUs, 16 pages of anonymous in 1 memslots, aged by 0 threads (none), 128 faulted in meanwhile
+guest physical test memory: [0x200000000, 0x200800000)
+Populate memory time: 0.000037296s
+Iteration 1 fault memory in time: 0.000222192s
+Iteration 1 vCPU time, mean 0.000222192s, slowest 0.000222192s
+Iteration 1 discard fresh memory time: 0.000224480s
+Iteration 2 fault memory in time: 0.000223760s
+Iteration 2 vCPU time, mean 0.000223760s, slowest 0.000223760s
+Iteration 2 discard fresh memory time: 0.000223616s
+Iteration 3 fault memory in time: 0.000220608s
+Iteration 3 vCPU time, mean 0.000220608s, slowest 0.000220608s
+Iteration 3 discard fresh memory time: 0.000223792s
+Verified by the host: 16 pages
+vCPU time over all iterations, mean 0.000222186s, slowest 0.000222186s
+"""
+# -b 1M -e 40 -z -r 1: evicted under a memory cgroup, nothing checked for being idle.
+EVICTED = """\
+Test iterations: 2
+Testing guest mode: PA-bits:40,  VA-bits:48,  4K pages
+2 vCPUs, 512 pages of anonymous in 1 memslots, aged by 1 threads (page_idle)
+guest physical test memory: [0x200000000, 0x200400000)
+Memory cgroup v2, limited to 1459 KiB
+Populate memory time: 0.003229408s
+Iteration 1 age idle memory time: 0.001464672s
+Iteration 1 aging passes, vCPUs idle: 8, median 0.000085200s, p99 0.000095968s, max 0.000095968s
+Iteration 1 found after aging, vCPUs idle: 0 young, 206 idle, 306 not tracked, 289 swapped out
+Iteration 1 access memory time: 0.005339536s
+Iteration 1 vCPU time, mean 0.004716712s, slowest 0.005339536s
+Iteration 1 aging passes, vCPUs running: 16, median 0.000221536s, p99 0.000308256s, max 0.000308256s
+Iteration 1 found after aging, vCPUs running: 16 young, 226 idle, 270 not tracked, 265 swapped out
+Iteration 2 age idle memory time: 0.001661760s
+Iteration 2 aging passes, vCPUs idle: 8, median 0.000100112s, p99 0.000112016s, max 0.000112016s
+Iteration 2 found after aging, vCPUs idle: 0 young, 95 idle, 417 not tracked, 265 swapped out
+Iteration 2 access memory time: 0.005132752s
+Iteration 2 vCPU time, mean 0.004703608s, slowest 0.005132752s
+Iteration 2 aging passes, vCPUs running: 20, median 0.000183008s, p99 0.000302016s, max 0.000302016s
+Iteration 2 found after aging, vCPUs running: 16 young, 100 idle, 396 not tracked, 394 swapped out
+Verified by the host: 512 pages
+vCPU time over all iterations, mean 0.004710160s, slowest 0.005236144s
+All aging passes, vCPUs idle: 16, median 0.000095968s, p99 0.000112016s, max 0.000112016s
+All aging passes, vCPUs running: 36, median 0.000195472s, p99 0.000308256s, max 0.000308256s
+Pages swapped out: 2046, in: 1614
+"""
 
 
 def lock(phase, mode, acquisitions, contentions, name="&(kvm)->mmu_lock"):
@@ -276,3 +372,128 @@ def test_counts_of_an_unknown_phase_fail(phase):
     """Joined phases are what lockphase prints when stdout is no terminal."""
     with pytest.raises(Fail, match="phase that is not known"):
         parse("dirty_log_perf_test", OUTPUT + lock(phase, "write", 1, 0))
+
+
+def aged(output=AGING):
+    return figures(parse("access_tracking_stress_test", output))
+
+
+def test_aging_passes_and_times_are_read():
+    found = aged()
+    assert {key: value for key, value in found.items() if key[1] == 3} == {
+        ("age_idle_time", 3): 0.000121536, ("passes.idle", 3): 16,
+        ("pass_median.idle", 3): 0.000007248, ("pass_p99.idle", 3): 0.00000848,
+        ("pass_max.idle", 3): 0.00000848, ("young.idle", 3): 0, ("idle.idle", 3): 16,
+        ("untracked.idle", 3): 0, ("swapped.idle", 3): 0,
+        ("fault_memory_time", 3): 0.000232752, ("vcpu_time_mean", 3): 0.000232752,
+        ("passes.running", 3): 20, ("pass_median.running", 3): 0.000010752,
+        ("pass_p99.running", 3): 0.000017872, ("pass_max.running", 3): 0.000017872,
+        ("young.running", 3): 0, ("idle.running", 3): 16, ("untracked.running", 3): 0,
+        ("swapped.running", 3): 0, ("discard_memory_time", 3): 0.0002232,
+        ("check_idle_time", 3): 0.000148784,
+        ("false_idle.without", 3): 0, ("touched.without", 3): 9, ("young.without", 3): 9,
+        ("idle.without", 3): 7, ("false_young.without", 3): 0,
+        ("false_idle.after", 3): 0, ("touched.after", 3): 11, ("young.after", 3): 11,
+        ("idle.after", 3): 5, ("false_young.after", 3): 0}
+    assert (found["false_idle.without", 1], found["touched.without", 1]) == (10, 10)
+    # Of the whole test.
+    assert found["populate_memory_time", None] == 0.000037696
+    assert (found["passes.running", None], found["pass_max.running", None]) == (60, 0.000017872)
+    assert (found["false_idle.without", None], found["touched.without", None]) == (10, 33)
+    assert (found["false_idle.after", None], found["young.after", None]) == (0, 34)
+    assert len(found) == 1 + 3 * 31 + 2 * 4 + 2 * 5
+
+
+def test_units_of_aging():
+    for measure in parse("access_tracking_stress_test", AGING):
+        timed = measure.metric.startswith("pass_") or measure.metric.split("_")[-1] == "time" \
+            or measure.metric == "vcpu_time_mean"
+        assert measure.unit == ("s" if timed else "1"), measure.metric
+
+
+def test_no_aging_has_no_passes():
+    found = aged(NO_AGING)
+    assert {metric for metric, _ in found} == {
+        "populate_memory_time", "fault_memory_time", "vcpu_time_mean", "discard_memory_time"}
+    assert {number for metric, number in found if metric == "fault_memory_time"} == {1, 2, 3}
+
+
+def test_eviction_is_read():
+    found = aged(EVICTED)
+    assert (found["swapped_out", None], found["swapped_in", None]) == (2046, 1614)
+    assert [found[f"{name}.running", 2] for name in ("young", "idle", "untracked", "swapped")] == [
+        16, 100, 396, 394]
+    assert found["access_memory_time", 1] == 0.005339536
+    assert found["swapped.idle", 1] == 289
+    assert not any(metric.startswith(("false_idle", "fault_memory")) for metric, _ in found)
+
+
+def test_no_pass_that_ended_has_a_count_alone():
+    line = next(line for line in AGING.splitlines() if "Iteration 3 aging passes, vCPUs r" in line)
+    found = aged(AGING.replace(line, "Iteration 3 aging passes, vCPUs running: 0"))
+    assert found["passes.running", 3] == 0 and ("pass_median.running", 3) not in found
+    assert found["pass_median.running", 2] == 0.000010656
+
+
+def test_lock_counts_of_aging_have_its_phases():
+    found = aged(with_locks(AGING))
+    wanted = {("setup", None), ("populate", None), ("exit", None)} | {
+        (phase, number) for phase in ("age", "fault", "discard", "check") for number in (1, 2, 3)}
+    assert {(metric.split(".")[1], number) for metric, number in found
+            if metric.startswith("mmu_lock_write_acquisitions.")} == wanted
+    age = AGING.splitlines().index("Iteration 2 age idle memory time: 0.000121552s")
+    assert found["mmu_lock_write_acquisitions.age", 2] == 100 + age
+    assert found["mmu_lock_write_contentions.age", 2] == age
+    # The totals are without the setup.
+    assert found["mmu_lock_read_acquisitions", None] == 7 * 13
+    assert found["mmu_lock_write_acquisitions", None] == sum(
+        value for (metric, _), value in found.items()
+        if metric.startswith("mmu_lock_write_acquisitions.") and not metric.endswith(".setup"))
+    evicted = aged(with_locks(EVICTED))
+    assert ("mmu_lock_read_acquisitions.access", 2) in evicted
+
+
+@pytest.mark.parametrize("line", [
+    "Iteration 1 age idle memory time: soon", "Iteration 1 split memory time: 0.1s",
+    "Iteration 1 aging passes, vCPUs asleep: 5", "All vCPU time, mean 0.1s",
+    "Iteration 1 found after aging, vCPUs idle: 0 young, 491 idle, 21 not tracked",
+    "Iteration 1 false idle before flush: 0 of 9 pages touched; 9 young, 7 idle, 0 young but not "
+    "touched", "Iteration 1 false idle after flush: 0 of 9 pages touched; 9 young, 7 idle",
+    "Pages swapped out: many, in: 2", "Memory cgroup v3", "Verified by the guest: 3 pages",
+    "Aborted",
+    "==== Test Assertion Failure ====", "Populate memory time: 0.5s and more",
+    "@@ taint x before=0 after=512", '@@ lock phase="exit" nonsense'])
+def test_an_unknown_line_of_aging_fails_loudly(line):
+    with pytest.raises(Fail, match="a line that is not known: '" + re.escape(line)):
+        aged(f"{AGING}{line}\n")
+
+
+@pytest.mark.parametrize("phase", ["Iteration 1 split memory time", "fault memory in time"])
+def test_lock_counts_of_an_unknown_phase_of_aging_fail(phase):
+    with pytest.raises(Fail, match="phase that is not known"):
+        aged(AGING + lock(phase, "write", 1, 0))
+
+
+def test_incomplete_lock_counts_of_aging_fail():
+    with pytest.raises(Fail, match="not complete: lock debugging is off"):
+        aged(AGING + "@@ lock-error lock debugging is off, see the kernel log\n")
+
+
+@pytest.mark.parametrize("output", ["", AGING.split("Iteration 1")[0]])
+def test_aging_without_figures_fails(output):
+    with pytest.raises(Fail, match="access_tracking_stress_test printed no figures"):
+        aged(output)
+
+
+def test_aging_that_broke_off_fails():
+    with pytest.raises(Fail, match="ran 4 iterations but timed 3"):
+        aged(AGING.replace("Test iterations: 3", "Test iterations: 4"))
+
+
+def test_every_metric_of_aging_is_documented():
+    text = (paths.ROOT / "Documentation" / "results.md").read_text(encoding="utf-8")
+    for output in (AGING, EVICTED, with_locks(AGING)):
+        for measure in parse("access_tracking_stress_test", output):
+            name, dot, of = measure.metric.partition(".")
+            assert f"`{name}{dot and '.X' * (not name.startswith('mmu_lock'))}`" in text, name
+            assert not dot or f"`{of}`" in text, of

@@ -1,5 +1,7 @@
-"""Aging without a lock that races: stage2_fault_stress_test on a kernel whose faults, unmapping and
-write protection wait for aging to be there (patches/debug/v5.10-delays.patch).
+"""Aging without a lock: that it takes none, that vCPUs that fault and who ages do not slow each other
+down, and that no access is forgotten, all by access_tracking_stress_test.  And aging that races:
+stage2_fault_stress_test on a kernel whose faults, unmapping and write protection wait for aging to be
+there (patches/debug/v5.10-delays.patch).
 
 A walk that ages counts once, however many leaves of it raced.  Bounded, and so with the normal
 configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two CPUs:
@@ -11,10 +13,17 @@ import re
 
 import pytest
 
-from kvmseries import build, catalog, guest, image, machine, paths, progress, selftests, trees
+from kvmseries import (bench, build, catalog, claims, guest, image, machine, parse, paths, progress,
+                       selftests, trees, vtime)
 from kvmseries.errors import Fail
 
 KERNEL = os.environ.get("KERNEL") or None
+
+ACCESS = "access_tracking_stress_test"
+# Pages of a vCPU that are aged, and how often while vCPUs are idle.
+PAGES, PASSES = 64, 4
+# In virtual time: iterations, of which the first warms up.
+ITERATIONS = 3
 
 # How many of each race there must be; above WANTED with the debug configuration.
 WANTED = 20
@@ -36,6 +45,101 @@ RACES = {
 SECONDS = 1 if AGES <= WANTED else 5
 DELAY_US = "5000"
 KILLED = 6
+
+
+@pytest.fixture(scope="module", name="counts")
+def _counts():
+    """Lock counts of base and series, aged while vCPUs fault in memory that is new to the host, too."""
+    series = catalog.load("v5.10")
+    line = f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}"
+    runs, _ = bench.run(bench.Job(
+        series=series, arch="arm64", test=ACCESS,
+        line=tuple(bench.arguments(ACCESS, "arm64", line, series.kernel)), vcpus=(2,),
+        points=bench.points(series, "base,series"), samples=1, configs=(), counts=True, times=False,
+        cpu="max", accel="tcg", params=(), kernel=KERNEL))
+    return runs
+
+
+@pytest.mark.boot
+def test_aging_takes_no_lock(counts):
+    assert not claims.lockless_aging(counts, "series")
+
+
+@pytest.mark.boot
+def test_negative_control_base_takes_the_lock_to_age(counts):
+    assert not claims.locked_aging(counts, "base", PAGES, PASSES)
+    assert claims.lockless_aging(counts, "base")
+
+
+@pytest.fixture(scope="module", name="figures")
+def _figures():
+    """A function: the kernel's label to {"aging", "no-aging": {metric: value}}, of the last iteration
+    with 16 vCPUs that fault memory in, in virtual time."""
+    found = {}
+
+    def figures(label):
+        if label not in found:
+            found[label] = _virtual(label)
+        return found[label]
+    return figures
+
+
+def _virtual(label):
+    series = catalog.load("v5.10")
+    kernel = build.kernel(series, dict(base=0, series=len(series.patches))[label], "arm64",
+                          kernel_tree=KERNEL)
+    initrd = image.base("arm64", selftests.build(series, "arm64", KERNEL))
+    commands = []
+    for name, more in (("aging", ""), ("no-aging", " -a 0")):
+        line = bench.arguments(ACCESS, "arm64", f"-i {ITERATIONS}{more}", series.kernel)
+        commands.append((name, 120, ["/tests/spread", f"/tests/{ACCESS}", "-v", "16", *line]))
+    with progress.single("vtime-guest", f"virtual time: aging, {label}", 40) as note:
+        virtual = machine.Machine("arm64", vtime.CPUS["arm64"], cpus=18, clock="virtual",
+                                  model=vtime.NOMINAL, slice_ns=500)
+        result = guest.run(kernel, initrd, virtual, commands, f"aging-{label}", note)
+    assert not result.splats
+    counted = vtime.by_test(vtime.counters(result.folder))
+    found = {}
+    for outcome in result.outcomes:
+        # Where an access is forgotten although all TLBs were flushed, the test itself fails.
+        assert not outcome.status, outcome.output
+        measures = parse.parse(ACCESS, outcome.output) + vtime.measures(counted[outcome.name])
+        found[outcome.name] = {measure.metric: measure.value for measure in measures
+                               if measure.iteration == ITERATIONS}
+    return found
+
+
+@pytest.mark.boot
+def test_faults_do_not_slow_aging_down(figures):
+    aging = figures("series")["aging"]
+    assert aging["touched.after"] > 0 and not aging["false_idle.after"]
+    assert aging["pass_median.running"] <= 1.2 * aging["pass_median.idle"]
+
+
+@pytest.mark.boot
+def test_negative_control_faults_slow_aging_down_on_base(figures):
+    aging = figures("base")["aging"]
+    assert aging["pass_median.running"] > 5 * aging["pass_median.idle"]
+
+
+@pytest.mark.boot
+def test_aging_does_not_slow_faults_down(figures):
+    aging, none = figures("series")["aging"], figures("series")["no-aging"]
+    for metric in ("instructions_per_fault.fault", "fault_memory_time"):
+        assert aging[metric] == pytest.approx(none[metric], rel=0.05), metric
+
+
+@pytest.mark.boot
+def test_negative_control_an_access_that_is_forgotten_is_noticed():
+    kernel = build.in_tree(trees.planted(catalog.load("v5.10"), ["age-forgets"], KERNEL), "arm64")
+    initrd = image.base("arm64", selftests.build(catalog.load("v5.10"), "arm64", KERNEL))
+    with progress.single("planted", "a planted bug: age-forgets", 60) as note:
+        result = guest.run(kernel, initrd, machine.Machine("arm64"),
+                           [(ACCESS, 120, [f"/tests/{ACCESS}", "-b", "512K", "-i", "1"])],
+                           "aging-age-forgets", note)
+    assert re.search(r"\d+ pages were found idle, although vCPUs accessed them after a flush",
+                     result.outcomes[0].output), result.outcomes[0].output
+    assert result.outcomes[0].status
 
 
 def _kernel(*bugs, configs=()):

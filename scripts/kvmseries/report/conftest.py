@@ -130,6 +130,43 @@ def virtual_results(kernels=("base", "upto:fast-path"), variants=(), **keys):
     return make_file(*runs, vtime=VTIME)
 
 
+AGING = "-p -S -b 64K -B 2M -i 3 -n 16 -m 2 -k page_idle"
+# Kernel -> vCPUs -> us: a pass beside idle vCPUs, beside faulting ones; vCPU time with aging and
+# without.
+AGES = {"base": {1: (8, 12, 720, 660), 4: (32, 160, 1800, 1600), 16: (120, 3000, 6800, 6700)},
+        "series": {1: (8, 8, 670, 670), 4: (34, 34, 740, 740), 16: (125, 130, 800, 810)}}
+
+
+def aging_runs(kernel, alone=False, args=AGING, vcpus=(1, 4, 16), time="fault", **more):
+    """Runs of access_tracking_stress_test: of three iterations, the first other than the last, and
+    of the whole test.  alone: with -a 0."""
+    for count in vcpus:
+        idle, busy, with_aging, without = AGES[kernel][count]
+        keys = {"kernel": kernel, "vcpus": count, "clock": "virtual", **more,
+                "test": "access_tracking_stress_test", "args": args + " -a 0" * alone}
+        figures = {f"{time}_memory_time": (without if alone else with_aging, "s"),
+                   f"instructions_per_fault.{time}": (2650 if alone else 2700, "1")}
+        if not alone:
+            figures |= {"pass_median.idle": (idle, "s"), "pass_median.running": (busy, "s"),
+                        "pass_p99.running": (busy * 1.1, "s"),
+                        "pass_max.running": (busy * 1.2, "s"),
+                        "false_idle.after": (0, "1"), "touched.after": (11 * count, "1")}
+        for metric, (value, unit) in figures.items():
+            for iteration in (1, 2, 3, None):
+                if iteration is None and not metric.startswith(("pass", "false", "touched")):
+                    continue
+                # A figure that is not of the last iteration would show.
+                factor = (1e-6 if unit == "s" else 1) * (1 if iteration == 3 else 7)
+                yield make_run(**keys, metric=metric, iteration=iteration, unit=unit,
+                               samples=[value * factor] * 2)
+
+
+def aging_results(kernels=("base", "series"), **keys):
+    """A results file of aging_runs()."""
+    runs = [run for kernel in kernels for run in aging_runs(kernel, **keys)]
+    return make_file(*runs, vtime=VTIME)
+
+
 @pytest.fixture
 def results():
     return [full_results()]

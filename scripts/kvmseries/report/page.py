@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from ..results import KEYS
-from . import layout, plots, scaling, style
+from . import aging, layout, plots, scaling, style
 from . import summary as s
 from .markup import Html, element, flat, write_atomically
 
@@ -94,10 +94,15 @@ def _scaling_html(summary, name, title):
         "the least and the greatest over the variants of the model, where they were run.")]
     parts += [_sheet_html(sheet, f"Growth with vCPUs of {title}")
               for sheet in scaling.sheets(summary)]
-    phases = summary.counted_phases()
+    return parts + _counters_html(summary, ("dirty", "populate"))
+
+
+def _counters_html(summary, wanted):
+    """The instrument's counters: of the phases `wanted`, else the first; the others folded."""
+    parts, phases = [], summary.counted_phases()
     sheets = {phase: _sheet_html(scaling.counter_sheet(summary, phase), f"Counters, {phase}")
               for phase in phases}
-    first = [phase for phase in ("dirty", "populate") if phase in phases] or phases[:1]
+    first = [phase for phase in wanted if phase in phases] or phases[:1]
     if phases:
         parts += [element("h3", "Counters"), [sheets[phase] for phase in first]]
     if len(phases) > len(first):
@@ -107,6 +112,25 @@ def _scaling_html(summary, name, title):
     return parts
 
 
+def _aging_html(summary, name, title):
+    """access_tracking_stress_test: the plot, the table in two, for its width, the counters."""
+    sheet = aging.sheet(summary)
+    first = sheet.columns[0].head if sheet else None
+    halves = [layout.part(sheet, lambda column, left=left: (column.head == first) == left)
+              for left in (True, False)]
+    halves[0].notes = []
+    return [
+        _figure_html(lambda: plots.aging_figure(summary), f"{name}-aging",
+                     f"Aging passes and vCPU time per vCPU count, {title}",
+                     f"Left: what an aging pass takes beside {aging.kind(summary)[2]} vCPUs, by "
+                     "base's and by the same kernel's beside idle ones. Right: what vCPUs take "
+                     f"with aging, by what they take without; {summary.group.clock_name}, medians "
+                     f"of iteration {aging.iteration(summary)}. {aging.source()}"),
+        [_sheet_html(half, f"Aging of {title}") for half in halves] if sheet
+        else element("p", "No aging pass and no vCPU time was measured.", class_="empty"),
+        _counters_html(summary, ("fault", "access"))]
+
+
 def _group_html(number, summary, several_hosts):
     """Everything about one group of runs."""
     group, name = summary.group, f"g{number}"
@@ -114,21 +138,27 @@ def _group_html(number, summary, several_hosts):
     if several_hosts:
         facts.append(("Host", f"{summary.host.get('cpu') or 'unknown'} (host "
                               f"{group.cohort + 1} below)"))
-    counts, times = s.LOCK_METRICS, s.MAIN_TIMES + s.OTHER_TIMES
+    ages = aging.is_aging(summary)
+    counts, times = s.LOCK_METRICS, aging.METRICS if ages else s.MAIN_TIMES + s.OTHER_TIMES
+    if summary.alone:
+        facts.append(("No aging", summary.alone.group.args))
     for what, metrics in (("Samples, counts", counts), ("Samples, times", times)):
         facts.append((what, summary.sample_note(metrics) or "none"))
     if summary.variants:
         facts.append(("Sensitivity", f"{len(summary.variants)} variants of the model: "
                       + ", ".join(summary.variants)))
-    main = layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES))
-    others = layout.time_sheet(summary, s.OTHER_TIMES)
     phases = layout.phase_sheet(summary)
     title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
-    parts = [element("h2", title, id=name), _facts(facts), _times_notice(summary),
-             _scaling_html(summary, name, title),
-             _sheet_html(main, f"Main table of {title}")
-             or element("p", "No lock counts and no times of the main table were measured.",
-                        class_="empty")]
+    parts = [element("h2", title, id=name), _facts(facts), _times_notice(summary)]
+    if ages:
+        parts += [_aging_html(summary, name, title),
+                  _sheet_html(layout.lock_sheet(summary), f"Lock counts of {title}")]
+    else:
+        main = layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES))
+        parts += [_scaling_html(summary, name, title),
+                  _sheet_html(main, f"Main table of {title}")
+                  or element("p", "No lock counts and no times of the main table were measured.",
+                             class_="empty")]
     if layout.lock_sheet(summary):
         parts.append(_figure_html(
             lambda: plots.lock_figure(summary), f"{name}-lock",
@@ -137,10 +167,23 @@ def _group_html(number, summary, several_hosts):
             f"the number above a bar is its total, {layout.MISSING} is not measured."))
     if phases:
         parts += [element("h3", "By phase: who takes the lock, and how"),
-                  _sheet_html(phases, f"Lock counts by phase of {title}"),
-                  _figure_html(lambda: plots.contention_figure(summary), f"{name}-phase",
-                               f"mmu_lock contentions by phase, {title}",
-                               "Contentions by the phase of the test in which they happened.")]
+                  _sheet_html(phases, f"Lock counts by phase of {title}")]
+    if phases and not ages:
+        parts.append(_figure_html(lambda: plots.contention_figure(summary), f"{name}-phase",
+                                  f"mmu_lock contentions by phase, {title}",
+                                  "Contentions by the phase of the test in which they happened."))
+    if not ages:
+        parts += _further_times_html(summary, name, title)
+    if summary.unused:
+        parts.append(element("p", f"{summary.unused} runs are in no table: times of kernels with "
+                             "lock_stat, or lock counts of kernels without; they are among the "
+                             "raw runs.", class_="note"))
+    return element("section", parts)
+
+
+def _further_times_html(summary, name, title):
+    """Latencies, the other times, and the plots of all times."""
+    parts, others = [], layout.time_sheet(summary, s.OTHER_TIMES)
     latency = layout.latency_sheet(summary)
     if latency:
         parts += [element("h3", "Latency of a write, in the guest"),
@@ -150,13 +193,9 @@ def _group_html(number, summary, several_hosts):
                   _sheet_html(others, f"Other times of {title}")]
     parts.append(_figure_html(
         lambda: plots.time_figure(summary), f"{name}-time", f"Times per vCPU count, {title}",
-        f"Times against vCPUs ({group.clock_name}): median of the samples, bars from the least "
-        "to the greatest."))
-    if summary.unused:
-        parts.append(element("p", f"{summary.unused} runs are in no table: times of kernels with "
-                             "lock_stat, or lock counts of kernels without; they are among the "
-                             "raw runs.", class_="note"))
-    return element("section", parts)
+        f"Times against vCPUs ({summary.group.clock_name}): median of the samples, bars from the "
+        "least to the greatest."))
+    return parts
 
 
 def _fact_text(name, value):
@@ -246,13 +285,13 @@ def _raw_html(results):
 
 def page_html(results, commands):
     """The page as a str.  results: loaded results files; commands: shell commands, str each."""
-    summaries = s.summarise(results)
+    summaries = aging.summarise(results)
     series = list(dict.fromkeys(summary.group.series for summary in summaries))
     hosts = len({summary.group.cohort for summary in summaries})
     title = "KVM series " + ", ".join(series) + ": base against series" if series \
         else "KVM series: no results"
-    glance = [(summary, scaling.highlights(summary) + layout.highlights(summary))
-              for summary in summaries]
+    glance = [(summary, (aging if aging.is_aging(summary) else scaling).highlights(summary)
+               + layout.highlights(summary)) for summary in summaries]
     body = [
         element("h1", title),
         element("p", "Each kernel, booted in QEMU with nested KVM (accelerator tcg or kvm) or on "

@@ -7,6 +7,7 @@ SVG colours are CSS variables of style.py, so that plots follow light and dark.
 import html
 import io
 import re
+import textwrap
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -14,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from . import layout, scaling, style
+from . import aging, layout, scaling, style
 from . import summary as s
 from .markup import Html, write_atomically
 
@@ -296,6 +297,73 @@ def growth_figure(summary):
     return _growth_panels(_figure(10, 4.9), [(summary, metric) for metric in metrics])
 
 
+PUBLISHED = {"markersize": 6, "linewidth": 1.2, "linestyle": (0, (4, 2)), "fillstyle": "none"}
+
+
+def _ratio_axes(axes, curves, title, vcpus):
+    """Draw ratios against vCPUs (log2), the ticks: curves is [(label, colour role, marker, {vCPUs:
+    ratio}, other keys of the line)].  Returns handles for a legend."""
+    handles = []
+    for label, role, marker, points, more in curves:
+        line = {"color": style.light(role), "marker": marker, **more}
+        axes.plot(*zip(*sorted(points.items())), **line)
+        handles.append(Line2D([], [], label=label, **line))
+    axes.axhline(1, color=style.light("muted"), linewidth=0.8, zorder=0)
+    axes.set_title(title)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(vcpus, map(str, vcpus))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(vcpus[0] * 0.85, vcpus[-1] * 1.18)
+    axes.set_xlabel("vCPUs")
+    return handles
+
+
+def aging_figure(summary, size=(10, 5.2), more=""):
+    """A Figure of aging passes beside vCPUs and of vCPUs beside aging, ours and published, or None
+    where no ratio is known.  more: text below, such as what was run, before the source."""
+    left, right = aging.curves(summary)
+    if not left and not right:
+        return None
+    roles = _kernel_roles(dict.fromkeys(kernel for _, kernel, _ in left + right if kernel))
+
+    def ours(curves):
+        return [(label, roles[kernel] if kernel else "kernel-1",
+                 ROLE_MARKERS[roles[kernel]] if kernel else "o", points, {})
+                for label, kernel, points in curves]
+    passing, taking = ours(left), ours(right)
+    for marker, entry in zip("x+D*v", aging.entries()):
+        passing.append((f"published, lockless by locked: {entry.what}", "kernel-1", marker,
+                        entry.passes, PUBLISHED))
+        for how, role in (("locked", s.BASE), ("lockless", s.SERIES)):
+            if entry.slowdown[how]:
+                taking.append((f"published, {how}: {entry.what}", roles[role], marker,
+                               entry.slowdown[how], PUBLISHED))
+    figure = _figure(*size)
+    first, second = figure.subplots(1, 2)
+    vcpus = sorted({count for *_, points, _ in passing + taking for count in points})
+    clock = f"({summary.group.clock_name}; dashed: published)"
+    handles = [_ratio_axes(axes, drawn, f"{title}\n{clock}", vcpus) for axes, drawn, title in (
+        (first, passing, f"time of an aging pass beside {aging.kind(summary)[2]} vCPUs"),
+        (second, taking, "vCPU time with aging, by that without"))]
+    first.set_yscale("log")
+    ratios = [ratio for *_, points, _ in passing for ratio in points.values()]
+    first.set_ylim(min(ratios) * 0.7, max(*ratios, 1) * 1.5)
+    first.yaxis.set_major_locator(FixedLocator([
+        digit * 10.0 ** power for power in range(-4, 6) for digit in (1, 3)]))
+    first.yaxis.set_minor_locator(NullLocator())
+    for axes in (first, second):
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:.4g}"))
+    # A column of the legend for each panel; it is filled column by column.
+    rows = max(map(len, handles))
+    figure.legend(handles=[handle for side in handles for handle in
+                           side + [Line2D([], [], linestyle="", label="")] * (rows - len(side))],
+                  loc="outside upper left", ncols=2, handlelength=2.6, columnspacing=8)
+    if more:
+        figure.supxlabel("\n".join(textwrap.wrap(f"{more}. {aging.source()}", 175)), x=0.008,
+                         ha="left", fontsize=7.5, color=style.light("muted"))
+    return figure
+
+
 def svg(draw, name, label):
     """The Figure that draw() returns as inline <svg>, Html; None if it returns None.
 
@@ -327,16 +395,27 @@ def plot_png(results, out):
 
     Where no clock can tell growth, lock acquisitions and contentions per vCPU count: base against
     series (or the last milestone), for the group with the most vCPU counts among those that have
-    lock counts.  Raises Fail if `out` cannot be written.
+    lock counts.  Where all groups are of access_tracking_stress_test: aging, of the group with the
+    most vCPU counts, if possible one with runs without aging.
+
+    Raises Fail if `out` cannot be written.
     """
-    summaries = s.summarise(results)
+    everything = aging.summarise(results)
+    summaries = [summary for summary in everything if not aging.is_aging(summary)]
+    ageing = [] if summaries else sorted(
+        (summary for summary in everything if any(aging.curves(summary))),
+        key=lambda one: (not one.alone, -len(one.vcpus)))
     candidates = [summary for summary in summaries
                   if acquisition_layers(summary) or contention_layers(summary)]
     growing = [summary for summary in summaries if _growing(summary, [s.DIRTY])]
     growing.sort(key=lambda one: (-len(scaling.chosen(one, s.DIRTY)[1]), -len(one.vcpus)))
     growing = growing[:2]
     with matplotlib.rc_context({**SETTINGS, "figure.facecolor": style.light("paper")}):
-        if growing:
+        if ageing:
+            group = ageing[0].group
+            figure = aging_figure(ageing[0], (10, 5.6), f"{group.test} {group.args}, "
+                                  f"{group.series}, {group.arch}, cpu {group.cpu}")
+        elif growing:
             figure = _growth_panels(_figure(10, 5 / 1.2), [(one, s.DIRTY) for one in growing])
             for axes, one in zip(figure.axes, growing):
                 axes.set_title(f"dirty memory time by that of 1 vCPU ({one.group.clock_name})\n"

@@ -37,6 +37,8 @@ LATENCIES = tuple(f"{what}_{part}" for what in ("populate_latency", "dirty_laten
                                                 "get_while_writing", "clear_while_writing")
                   for part in ("p50", "p99", "max"))
 PHASES = ("setup", "populate", "enable", "dirty", "get", "clear", "disable", "exit")
+# Those of access_tracking_stress_test, between populate and exit.
+AGING_PHASES = ("age", "access", "fault", "discard", "check")
 PER_FAULT = "instructions_per_fault"
 COUNTERS = (PER_FAULT, "faults_permission", "faults_translation", "faults_access", "faults_other",
             "tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics")
@@ -147,13 +149,15 @@ def ratio(value, base):
 
 class Summary:
     """The runs of one Group.  host: that of the first file; unused: runs that no table shows;
-    variants: names of the models other than the nominal one, in the order of the files."""
+    variants: names of the models other than the nominal one, in the order of the files; alone: the
+    Summary of the same runs without aging, None where aging.summarise() found none."""
 
     def __init__(self, group, host):
         self.group = group
         self.host = host
         self.unused = 0
         self.variants = []
+        self.alone = None
         self._kernels = {}
         self._vcpus = set()
         self._cells = {}      # (kernel, vcpus, metric, model) -> {iteration: {(file, i): number}}
@@ -246,8 +250,9 @@ class Summary:
         found = dict.fromkeys(metric.split(".", 1)[1] for _, _, metric, model in self._cells
                               if model == NOMINAL and metric.split(".", 1)[0] in metrics
                               and "." in metric)
-        return sorted(found, key=lambda phase: PHASES.index(phase) if phase in PHASES
-                      else len(PHASES))
+        order = PHASES[:-1] + AGING_PHASES + PHASES[-1:]
+        return sorted(found, key=lambda phase: order.index(phase) if phase in order
+                      else len(order))
 
     def sample_note(self, metrics):
         """How many samples stand behind `metrics`: "5 samples", "3 to 5 samples", ""."""

@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from . import layout, scaling
+from . import aging, layout, scaling
 from . import summary as s
 
 WIDTH = 75      # of an ASCII table: it survives being quoted in mail
@@ -40,10 +40,14 @@ def _grid(sheet, aligned=True):
 
 
 def _main_sheets(summary):
+    if aging.is_aging(summary):
+        return layout.lock_sheet(summary), layout.Sheet([], [])
     return layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES)
 
 
 def _further_sheets(summary):
+    if aging.is_aging(summary):
+        return list(filter(None, [aging.sheet(summary)]))
     sheets = [layout.part(sheet, lambda column: column.full) for sheet in scaling.sheets(summary)]
     return sheets + list(filter(None, [layout.latency_sheet(summary)]))
 
@@ -96,7 +100,7 @@ def _rich_table(sheet, clean):
 def print_table(results, console):
     """Print the main table of each group; as two tables where the console is too narrow."""
     clean = str if (console.encoding or "").lower().startswith("utf") else _ascii
-    summaries = s.summarise(results)
+    summaries = aging.summarise(results)
     if not summaries:
         console.print(NOTHING)
     for summary in summaries:
@@ -141,10 +145,11 @@ def _markdown_sheet(sheet):
 def markdown_table(results):
     """The main tables as Markdown, a heading line, a table and notes for each group."""
     parts = []
-    for summary in s.summarise(results):
+    for summary in aging.summarise(results):
         title, how = _describe(summary)
         parts.append(f"**{_markdown(title)}** ({_markdown(how)})")
-        for sheet in [layout.join(*_main_sheets(summary)), *_further_sheets(summary)]:
+        for sheet in filter(None, [layout.join(*_main_sheets(summary)),
+                                   *_further_sheets(summary)]):
             parts.append(_markdown_sheet(sheet))
             parts += [_markdown(note) for note in sheet.notes]
     return "\n\n".join(parts or [NOTHING]) + "\n"
@@ -220,7 +225,7 @@ def _width(columns):
 def ascii_table(results):
     """The main tables in the style of kvmarm's cover letters: counts, then times."""
     lines = []
-    for summary in s.summarise(results):
+    for summary in aging.summarise(results):
         for text in _describe(summary):
             lines += textwrap.wrap(_ascii(text), WIDTH)
         for sheet in filter(None, [*_main_sheets(summary), *_further_sheets(summary)]):

@@ -1,0 +1,84 @@
+"""Published figures of aging while vCPUs fault memory in, to draw ours beside.
+
+tools-testing-selftests-kvm/published-aging.yaml has them and says what each key means.
+"""
+
+from dataclasses import dataclass, fields
+
+import yaml
+
+from . import paths
+from .errors import Fail
+
+FILE = paths.TESTS / "published-aging.yaml"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One published table; every field but `id` is a key of the file.  Times: vCPUs -> seconds."""
+
+    id: str
+    seed: int
+    message: str
+    what: str
+    machine: str
+    workload: str
+    locked: dict           # an aging pass
+    lockless: dict         # has the vCPUs of locked
+    vcpu_none: dict        # wall time of the vCPUs; {} if not published
+    vcpu_locked: dict
+    vcpu_lockless: dict
+
+    @property
+    def passes(self):
+        """vCPUs -> time of a lockless pass by that of a locked one."""
+        return _quotient(self.lockless, self.locked)
+
+    @property
+    def slowdown(self):
+        """{"locked": ..., "lockless": ...}: vCPUs -> vCPU time with such aging by that without; {}
+        where either was not published."""
+        return {"locked": _quotient(self.vcpu_locked, self.vcpu_none),
+                "lockless": _quotient(self.vcpu_lockless, self.vcpu_none)}
+
+
+def _quotient(above, below):
+    return {vcpus: above[vcpus] / below[vcpus] for vcpus in sorted(above) if vcpus in below}
+
+
+KINDS = {"seed": int, "message": str, "what": str, "machine": str, "workload": str, "locked": dict,
+         "lockless": dict, "vcpu_none": dict, "vcpu_locked": dict, "vcpu_lockless": dict}
+assert set(KINDS) | {"id"} == {field.name for field in fields(Entry)}
+
+
+def load(path=FILE):
+    """The Entries of the file `path`, in its order.  Raises Fail with one line."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Fail(f"cannot read {path}: {str(error).splitlines()[0]}") from None
+    if not isinstance(data, dict):
+        raise Fail(f"{path} has no entries")
+    return tuple(_entry(path, name, entry) for name, entry in data.items())
+
+
+def _entry(path, name, entry):
+    where = f"{path}: {name}"
+    if not isinstance(entry, dict):
+        raise Fail(f"{where} is not an entry with keys")
+    for key, kind in KINDS.items():
+        if key not in entry:
+            raise Fail(f"{where} has no '{key}'")
+        if not isinstance(entry[key], kind) or isinstance(entry[key], bool):
+            raise Fail(f"{where}: '{key}' is {entry[key]!r}")
+        for vcpus, seconds in entry[key].items() if kind is dict else ():
+            if isinstance(vcpus, bool) or not isinstance(vcpus, int) or vcpus < 1 \
+                    or isinstance(seconds, bool) or not isinstance(seconds, (int, float)) \
+                    or not 0 < seconds < 1e6:
+                raise Fail(f"{where}: '{key}' has {vcpus!r}: {seconds!r}")
+    unknown = set(entry) - set(KINDS)
+    if unknown:
+        raise Fail(f"{where}: unknown key '{min(map(str, unknown))}'")
+    if not entry["locked"] or set(entry["locked"]) != set(entry["lockless"]):
+        raise Fail(f"{where}: 'locked' and 'lockless' are not of the same vCPUs")
+    return Entry(str(name), **entry)

@@ -1,0 +1,242 @@
+"""access_tracking_stress_test: what vCPUs do to aging, and aging to vCPUs.
+
+Runs come in pairs: with aging, and the same arguments with "-a 0", without.  The Summary of the
+latter becomes `.alone` of the former.  All figures are of the last iteration; see NOTE.
+"""
+
+import functools
+from dataclasses import replace
+
+from .. import published, published_aging
+from . import layout
+from . import summary as s
+
+TEST = "access_tracking_stress_test"
+IDLE, RUNNING = "pass_median.idle", "pass_median.running"
+P99, MAX = "pass_p99.running", "pass_max.running"
+FALSE, TOUCHED = "false_idle.after", "touched.after"
+# What vCPUs do meanwhile, with -p and without: (their time, phase of the counters, word for it).
+KINDS = (("fault_memory_time", "fault", "faulting"), ("access_memory_time", "access", "running"))
+METRICS = (IDLE, RUNNING, P99, MAX, FALSE, TOUCHED, *(time for time, _, _ in KINDS))
+NOTE = "the last, as with -S the first activates the pages in the host"
+
+
+def is_aging(summary):
+    """True if a Summary is of this test."""
+    return summary.group.test == TEST
+
+
+def summarise(results):
+    """summary.summarise(), with runs without aging in `.alone` of those that they belong to; they
+    stand for themselves only where there are none."""
+    found = s.summarise(results)
+    aging = [one for one in found if is_aging(one)]
+    alone = {}
+    for one in aging:
+        if _without_aging(one):
+            alone.setdefault(_key(one), one)
+    taken = set()
+    for one in aging:
+        if not _without_aging(one) and _key(one) in alone:
+            one.alone = alone[_key(one)]
+            taken.add(id(one.alone))
+    return [one for one in found if id(one) not in taken]
+
+
+def _without_aging(summary):
+    return published.options(summary.group.args).get("-a") == "0"
+
+
+def _key(summary):
+    options = published.options(summary.group.args)
+    options.pop("-a", None)
+    return replace(summary.group, args=""), frozenset(options.items())
+
+
+def _sides(summary):
+    """(Summary with aging, without), None for one that is not there."""
+    return (None, summary) if _without_aging(summary) else (summary, summary.alone)
+
+
+def _kernels(summary):
+    """The kernels of both sides."""
+    more = summary.alone.kernels if summary.alone else []
+    return summary.kernels + [kernel for kernel in more if kernel not in summary.kernels]
+
+
+def _vcpus(summary):
+    return sorted({*summary.vcpus, *(summary.alone.vcpus if summary.alone else ())})
+
+
+def kind(summary):
+    """The entry of KINDS that a Summary has, the first if it has none."""
+    return next((one for one in KINDS if summary.has(one[0])), KINDS[0])
+
+
+def iteration(summary):
+    """The number of the last iteration, or None."""
+    return max((number for metric in METRICS for number in summary.iterations(metric)),
+               default=None)
+
+
+def last(summary, kernel, vcpus, metric):
+    """The metric in the last iteration; None if it is missing there, or there is no Summary."""
+    if summary is None:
+        return None
+    value = summary.at(kernel, vcpus, metric, iteration(summary))
+    return value if value and value.iterations else None
+
+
+def beside(summary, kernel, vcpus):
+    """Ratio of a pass beside vCPUs that fault (or access) memory by one beside idle vCPUs."""
+    aged = _sides(summary)[0]
+    return s.ratio(*(last(aged, kernel, vcpus, metric) for metric in (RUNNING, IDLE)))
+
+
+def slowdown(summary, kernel, vcpus):
+    """Ratio of the vCPUs' time with aging by that without."""
+    time = kind(summary)[0]
+    return s.ratio(*(last(side, kernel, vcpus, time) for side in _sides(summary)))
+
+
+def passes(summary, vcpus):
+    """Ratio of the compared kernel's pass beside such vCPUs by base's."""
+    aged = _sides(summary)[0]
+    return s.ratio(*(last(aged, kernel, vcpus, RUNNING) for kernel in (summary.compared, s.BASE)))
+
+
+def curve(summary, value):
+    """{vCPUs: median} of value(vcpus), a Ratio or None, where it is above 0."""
+    found = {vcpus: value(vcpus) for vcpus in _vcpus(summary) if vcpus > 0}
+    return {vcpus: ratio.median for vcpus, ratio in found.items() if ratio and ratio.median > 0}
+
+
+def curves(summary):
+    """What of a Summary is drawn: (left, right), each a list of (label, kernel or None for two of
+    them, {vCPUs: ratio}); [] for the wall clock of an emulator, which is no evidence."""
+    if summary.group.emulated:
+        return [], []
+    word, kernels = kind(summary)[2], _kernels(summary)
+    left = [(f"{s.short(summary.compared)} by base", None,
+             curve(summary, lambda vcpus: passes(summary, vcpus)))] if summary.compared else []
+    left += [(f"{s.short(kernel)}: {word} by idle", kernel,
+              curve(summary, lambda vcpus, kernel=kernel: beside(summary, kernel, vcpus)))
+             for kernel in kernels]
+    right = [(s.short(kernel), kernel,
+              curve(summary, lambda vcpus, kernel=kernel: slowdown(summary, kernel, vcpus)))
+             for kernel in kernels]
+    return tuple([entry for entry in side if entry[2]] for side in (left, right))
+
+
+@functools.lru_cache(maxsize=None)
+def entries():
+    """The published figures."""
+    return published_aging.load()
+
+
+def source():
+    """Whose the published figures are, one sentence."""
+    told = dict.fromkeys(f"{entry.message} (seed {entry.seed}; {entry.workload}; machine: "
+                         f"{entry.machine})" for entry in entries())
+    return (f"Published: {', '.join(told)}. Those are other machines and, but for arm64, another "
+            "architecture: their shape alone compares.")
+
+
+def _decimals(values):
+    return 1 if min((value.median for value in values), default=0) < 100e-6 else 0
+
+
+def sheet(summary):
+    """The Sheet: passes, vCPU time, instructions per fault, false idle; per vCPUs and kernel."""
+    aged, alone = _sides(summary)
+    time, phase, word = kind(summary)
+    count = s.in_phase(s.PER_FAULT, phase)
+    kernels, number = _kernels(summary), iteration(summary)
+    where = [(kernel, vcpus) for kernel in kernels for vcpus in _vcpus(summary)]
+    decimals = _decimals([value for side in (aged, alone) for metric in (IDLE, RUNNING, time)
+                          for value in (last(side, *place, metric) for place in where) if value])
+
+    def micros(seconds):
+        return f"{seconds * 1e6:,.{decimals}f}"
+
+    def of(side, metric):
+        return lambda kernel, vcpus: last(side, kernel, vcpus, metric)
+
+    passing = f"aging pass, us ({summary.group.clock_name})"
+    taking = f"vCPUs meanwhile, us ({summary.group.clock_name}), and without aging"
+    busy = f"beside {word} vCPUs"
+    # A column: (Column, how to write a number, value(kernel, vcpus), is there a ratio of kernels).
+    columns = [
+        (layout.Column(passing, "beside idle vCPUs", "pass beside idle vCPUs (us)"),
+         micros, of(aged, IDLE), True),
+        (layout.Column(passing, busy, f"pass {busy} (us)"), micros, of(aged, RUNNING), True),
+        (layout.Column(passing, "p99", "p99 (us)"), micros, of(aged, P99), True),
+        (layout.Column(passing, "max", "max (us)"), micros, of(aged, MAX), True),
+        (layout.Column(passing, f"{word} by idle", f"{word} by idle"), layout.ratio_text,
+         lambda kernel, vcpus: beside(summary, kernel, vcpus), False),
+        (layout.Column(taking, "vCPU time, aging", "vCPU time, aging (us)"),
+         micros, of(aged, time), True),
+        (layout.Column(taking, "no aging", "vCPU time, no aging (us)"),
+         micros, of(alone, time), True),
+        (layout.Column(taking, "aging by none", "aging by none"), layout.ratio_text,
+         lambda kernel, vcpus: slowdown(summary, kernel, vcpus), False),
+        (layout.Column(taking, "instructions per fault, aging", "insns per fault, aging"),
+         layout.count_text, of(aged, count), True),
+        (layout.Column(taking, "no aging", "insns per fault, no aging"),
+         layout.count_text, of(alone, count), True)]
+    blocks = []
+    for vcpus in _vcpus(summary):
+        rows = [(kernel, [layout.value_cell(value(kernel, vcpus), text)
+                          for _, text, value, _ in columns] + [_false_idle(aged, kernel, vcpus)])
+                for kernel in kernels]
+        if all(cell == layout.Cell() for _, cells in rows for cell in cells):
+            continue
+        if summary.compared:
+            rows.append((s.short(summary.compared) + layout.RATIO, [
+                layout.value_cell(s.ratio(value(summary.compared, vcpus), value(s.BASE, vcpus)),
+                                  layout.ratio_text) if compares else layout.Cell()
+                for _, _, value, compares in columns] + [layout.Cell()]))
+        blocks.append((vcpus, rows))
+    heads = [column for column, *_ in columns]
+    heads.append(layout.Column("after a flush", "false idle of touched pages",
+                               "false idle, flushed"))
+    return layout.Sheet(heads if blocks else [], blocks, notes=_notes(summary, number, time))
+
+
+def _false_idle(aged, kernel, vcpus):
+    false, touched = (last(aged, kernel, vcpus, metric) for metric in (FALSE, TOUCHED))
+    if not false or not touched:
+        return layout.Cell()
+    return layout.Cell(" of ".join(layout.count_text(value.median) for value in (false, touched)))
+
+
+def _notes(summary, number, time):
+    aged, alone = _sides(summary)
+    made = [f"{words} {side.sample_note(METRICS)}" for words, side in
+            (("with aging", aged), ("without", alone)) if side and side.sample_note(METRICS)]
+    note = (f"Aging: {summary.group.clock_name}; medians; {', '.join(made)}; "
+            f"iteration {number}, {NOTE}. ")
+    if alone:
+        note += f"No aging: the same test with -a 0. vCPU time: {time}."
+    else:
+        note += f"No aging (-a 0): not in these results. vCPU time: {time}."
+    if aged and alone and iteration(alone) != iteration(aged):
+        note += (f" Without aging the last iteration is {iteration(alone)}: another one, hence no "
+                 "ratio.")
+    return [note]
+
+
+def highlights(summary):
+    """Lines for the largest vCPU count that has them."""
+    found = []
+    for what, value in ((f"aging pass beside {kind(summary)[2]} vCPUs by that beside idle ones",
+                         beside), ("vCPU time with aging by that without", slowdown)):
+        lines = {kernel: curve(summary, lambda vcpus, kernel=kernel, value=value:
+                               value(summary, kernel, vcpus)) for kernel in _kernels(summary)}
+        most = max((vcpus for line in lines.values() for vcpus in line), default=None)
+        if most:
+            parts = [f"{layout.ratio_text(line[most])} on {kernel}"
+                     for kernel, line in lines.items() if most in line]
+            found.append(f"{most} vCPU{'s' * (most > 1)}, {what}, {summary.group.clock_name}: "
+                         f"{', '.join(parts)}")
+    return found
