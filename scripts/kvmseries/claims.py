@@ -71,14 +71,16 @@ def spinlock(runs, kernel, pages):
 
 def lockless_aging(runs, kernel):
     """Check that aging on `kernel` does not take the lock: runs of access_tracking_stress_test, with -p,
-    on lockstat kernels.  While vCPUs are idle nobody takes it; while they fault memory in, nobody takes
-    it for write.  Returns complaints."""
+    on lockstat kernels.  While vCPUs are idle nobody takes it.  While they fault memory in, nobody takes
+    it for write but for a few other notifiers, when the test's own memory is faulted in or copied.
+    Returns complaints."""
     idle = _aging(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.age")
     faulting = _aging(runs, kernel, r"mmu_lock_write_acquisitions\.fault")
     if not idle or not faulting:
         return [f"{kernel}: there are no lock counts of aging"]
     return [f"{kernel}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} "
-            f"{run['metric']}" for run in idle + faulting if run["samples"][-1]]
+            f"{run['metric']}" for run, most in [*((run, 0) for run in idle), *(
+                (run, _slack(run["vcpus"])) for run in faulting)] if run["samples"][-1] > most]
 
 
 def locked_aging(runs, kernel, pages, passes):

@@ -63,7 +63,8 @@ def test_aging_without_the_lock_is_fine():
 def test_one_acquisition_by_aging_is_noticed():
     assert claims.lockless_aging(_aging(1, 0), "series")
     assert claims.lockless_aging(_aging(1, 0, "read"), "series")
-    assert claims.lockless_aging(_aging(0, 1), "series")
+    assert claims.lockless_aging(_aging(0, 49), "series")
+    assert not claims.lockless_aging(_aging(0, 48), "series")
     assert claims.lockless_aging(_aging(0, 0)[1:], "series")
     assert claims.lockless_aging([], "series")
 
