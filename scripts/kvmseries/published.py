@@ -77,32 +77,44 @@ assert set(KINDS) | {"id"} == {field.name for field in fields(Column)}
 
 def load(path=FILE):
     """The Columns of the file `path`, in its order.  Raises Fail with one line."""
+    return tuple(_column(where, name, entry) for where, name, entry in entries(path, KINDS))
+
+
+def entries(path, kinds):
+    """[(words for a message, name, entry)] of the YAML file `path`: each entry a dict that has the keys
+    of `kinds`, and values of these types, and no others.  Raises Fail with one line."""
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Fail(f"cannot read {path}: {str(error).splitlines()[0]}") from None
     if not isinstance(data, dict):
-        raise Fail(f"{path} has no columns")
-    return tuple(_column(path, name, entry) for name, entry in data.items())
+        raise Fail(f"{path} has no entries")
+    for name, entry in data.items():
+        where = f"{path}: {name}"
+        if not isinstance(entry, dict):
+            raise Fail(f"{where} is not an entry with keys")
+        for key, kind in kinds.items():
+            if key not in entry:
+                raise Fail(f"{where} has no '{key}'")
+            if not isinstance(entry[key], kind) or isinstance(entry[key], bool) != (kind is bool):
+                raise Fail(f"{where}: '{key}' is {entry[key]!r}")
+        unknown = set(entry) - set(kinds)
+        if unknown:
+            raise Fail(f"{where}: unknown key '{min(map(str, unknown))}'")
+    return [(f"{path}: {name}", name, entry) for name, entry in data.items()]
 
 
-def _column(path, name, entry):
-    where = f"{path}: {name}"
-    if not isinstance(entry, dict):
-        raise Fail(f"{where} is not an entry with keys")
-    for key, kind in KINDS.items():
-        if key not in entry:
-            raise Fail(f"{where} has no '{key}'")
-        if not isinstance(entry[key], kind) or isinstance(entry[key], bool) != (kind is bool):
-            raise Fail(f"{where}: '{key}' is {entry[key]!r}")
-    unknown = set(entry) - set(KINDS)
-    if unknown:
-        raise Fail(f"{where}: unknown key '{min(map(str, unknown))}'")
-    for vcpus, seconds in entry["seconds"].items():
+def check_times(where, key, times):
+    """Raise Fail unless the dict `times` is of numbers of vCPUs to seconds."""
+    for vcpus, seconds in times.items():
         if isinstance(vcpus, bool) or not isinstance(vcpus, int) or vcpus < 1 \
                 or isinstance(seconds, bool) or not isinstance(seconds, (int, float)) \
                 or not 0 < seconds < 1e6:
-            raise Fail(f"{where}: 'seconds' has {vcpus!r}: {seconds!r}")
+            raise Fail(f"{where}: '{key}' has {vcpus!r}: {seconds!r}")
+
+
+def _column(where, name, entry):
+    check_times(where, "seconds", entry["seconds"])
     if 1 not in entry["seconds"]:
         raise Fail(f"{where}: 'seconds' has no 1 vCPU, by which growth is taken")
     if entry["pages"] < 1 or not entry["kernels"]:

@@ -5,9 +5,7 @@ tools-testing-selftests-kvm/published-aging.yaml has them and says what each key
 
 from dataclasses import dataclass, fields
 
-import yaml
-
-from . import paths
+from . import paths, published
 from .errors import Fail
 
 FILE = paths.TESTS / "published-aging.yaml"
@@ -53,32 +51,13 @@ assert set(KINDS) | {"id"} == {field.name for field in fields(Entry)}
 
 def load(path=FILE):
     """The Entries of the file `path`, in its order.  Raises Fail with one line."""
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise Fail(f"cannot read {path}: {str(error).splitlines()[0]}") from None
-    if not isinstance(data, dict):
-        raise Fail(f"{path} has no entries")
-    return tuple(_entry(path, name, entry) for name, entry in data.items())
+    return tuple(_entry(where, name, entry) for where, name, entry in published.entries(path, KINDS))
 
 
-def _entry(path, name, entry):
-    where = f"{path}: {name}"
-    if not isinstance(entry, dict):
-        raise Fail(f"{where} is not an entry with keys")
+def _entry(where, name, entry):
     for key, kind in KINDS.items():
-        if key not in entry:
-            raise Fail(f"{where} has no '{key}'")
-        if not isinstance(entry[key], kind) or isinstance(entry[key], bool):
-            raise Fail(f"{where}: '{key}' is {entry[key]!r}")
-        for vcpus, seconds in entry[key].items() if kind is dict else ():
-            if isinstance(vcpus, bool) or not isinstance(vcpus, int) or vcpus < 1 \
-                    or isinstance(seconds, bool) or not isinstance(seconds, (int, float)) \
-                    or not 0 < seconds < 1e6:
-                raise Fail(f"{where}: '{key}' has {vcpus!r}: {seconds!r}")
-    unknown = set(entry) - set(KINDS)
-    if unknown:
-        raise Fail(f"{where}: unknown key '{min(map(str, unknown))}'")
+        if kind is dict:
+            published.check_times(where, key, entry[key])
     if not entry["locked"] or set(entry["locked"]) != set(entry["lockless"]):
         raise Fail(f"{where}: 'locked' and 'lockless' are not of the same vCPUs")
     return Entry(str(name), **entry)
