@@ -164,6 +164,19 @@ def _run(kernel, name, command, seconds, delay_us=DELAY_US):
     return outcome, result.splats, walks
 
 
+def _wreck(kernel, name, command, seconds, delay_us=DELAY_US):
+    """What a run printed on a kernel that may not survive it: its output and splats, or the console."""
+    selftests.build(catalog.load("v5.10"), "arm64", KERNEL)
+    paths.remove(paths.out("runs", f"aging-{name}"))
+    try:
+        outcome, splats, _ = _run(kernel, name, command, seconds, delay_us)
+        return "\n".join([outcome.output, *splats])
+    except Fail:
+        # What is used by somebody else by now may be the kernel's.
+        return (paths.out("runs", f"aging-{name}") / "console.log").read_text(
+            encoding="utf-8", errors="replace")
+
+
 def _killing(vms, seconds):
     """The command that has so many VMs killed while they are aged."""
     return (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-v", "2", "-b", "4M",
@@ -180,13 +193,18 @@ def _delayed():
 @pytest.mark.parametrize("helper", RACES)
 def test_aging_that_races_loses_nothing(helper, delayed):
     races, memory, size = RACES[helper]
-    seconds = AGES * SECONDS
-    outcome, splats, walks = _run(delayed, helper, (*LINE, "-o", helper, "-s", memory, "-b", size,
-                                                    "-t", str(seconds)), seconds)
-    assert not outcome.status, outcome.output
-    assert not splats
+    seconds, hit = AGES * SECONDS, dict.fromkeys(races, 0)
+    # A host that is slow by the load of others gets its time.
+    for _ in range(3):
+        outcome, splats, walks = _run(delayed, helper, (*LINE, "-o", helper, "-s", memory, "-b", size,
+                                                        "-t", str(seconds)), seconds)
+        assert not outcome.status, outcome.output
+        assert not splats
+        hit = {race: hit[race] + walks[race] for race in races}
+        if min(hit.values()) >= AGES:
+            break
     # Or nothing has raced, and this has shown nothing.
-    assert all(walks[race] >= AGES for race in races), outcome.output
+    assert min(hit.values()) >= AGES, hit
 
 
 @pytest.mark.boot
@@ -200,14 +218,7 @@ def test_vms_are_killed_while_they_are_aged(delayed):
 
 @pytest.mark.boot
 def test_negative_control_what_is_unmapped_comes_back():
-    kernel = _kernel("age-without-cmpxchg")
-    try:
-        outcome, splats, _ = _run(kernel, "age-without-cmpxchg", (*ALL, "-t", "60"), 60)
-        found = "\n".join([outcome.output, *splats])
-    except Fail:
-        # The guest writes to memory that is not its own any more: this may be the kernel's.
-        found = (paths.out("runs", "aging-age-without-cmpxchg") / "console.log").read_text(
-            encoding="utf-8", errors="replace")
+    found = _wreck(_kernel("age-without-cmpxchg"), "age-without-cmpxchg", (*ALL, "-t", "60"), 60)
     assert re.search(r": (stale|lost|wrong): |is not in the dirty log|"
                      "WARNING: .* at (stage2_|__kvm_pgtable_)|Unable to handle kernel",
                      found), found
@@ -219,7 +230,6 @@ def test_negative_control_what_is_unmapped_comes_back():
     ("age-table-freed-without-rcu", (*ALL, "-t", "45")),
 ])
 def test_negative_control_freed_under_aging(bug, command):
-    # It ends in its time, or the guest does not: a table that is used by somebody else by now.
-    _, splats, _ = _run(_kernel(bug), bug, command, 60, "20000")
-    assert any(re.search("stage2_age|__kvm_pgtable_walk|Bad page state", splat)
-               for splat in splats), splats
+    found = _wreck(_kernel(bug), bug, command, 60, "20000")
+    assert re.search("WARNING: .*(stage2_age|__kvm_pgtable_walk)|Bad page state|"
+                     "Unable to handle kernel", found), found
