@@ -16,7 +16,7 @@ export KERNEL
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
-	@echo 'make test   every check: unit tests, patches, builds, functional selftests (an hour)'
+	@echo 'make test   every check: unit tests, patches, steps build, functional selftests, races (about an hour)'
 	@echo 'make check  the checks that boot nothing (minutes)'
 	@echo 'make soak   functional selftests on debug kernels, over and over (HOURS=4)'
 	@echo 'make deps   install what the above install when they need it'

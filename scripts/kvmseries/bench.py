@@ -255,15 +255,10 @@ def _seconds(job):
     return 10 + 4 * sum(job.vcpus)
 
 
-def scheduling(arch):
-    """Words before a test's command in virtual time, with which its threads keep off each other's CPUs.
-
-    spread makes them real-time threads.  Such a one does not spin for a lock that readers hold, it sleeps,
-    and readers of 5.10 that spin go before it.  So where vCPUs fault in close order, as on x86-64 from 8
-    on, the thread that starts them may get mmap_lock for the last one only when the others have done.
-    There two threads of fair scheduling never shared a CPU in 100 runs.
-    """
-    return [] if arch == "x86_64" else ["/tests/spread"]
+def scheduling(arch, test):
+    """Words before a test's command in virtual time: spread, which makes its threads real-time ones that keep
+    off each other's CPUs, unless bench.yaml wants it fair there."""
+    return [] if arch in settings(test).get("fair", ()) else ["/tests/spread"]
 
 
 def _boot(job, kernel, initrd, point, entry, note):
@@ -272,7 +267,7 @@ def _boot(job, kernel, initrd, point, entry, note):
     line = list(job.line)
     if point.series.name != job.series.name:
         line = arguments(job.test, job.arch, job.extra[0], point.series.kernel, job.extra[1])
-    prefix = scheduling(job.arch) if job.clock == "virtual" else []
+    prefix = scheduling(job.arch, job.test) if job.clock == "virtual" else []
     prefix += ["/tests/lockphase", "--"] if entry.counts else []
     limit = setting["timeout"] * (4 if entry.counts else 1)
     commands = [(f"{job.test}-{count}", limit * (1 + count),

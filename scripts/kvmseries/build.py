@@ -15,6 +15,8 @@ from . import kconfig, paths, proc, toolchain, trees
 from .errors import Fail
 from .progress import say, single
 
+# What no other architecture compiles.
+FOLDERS = {"arm64": "arch/arm64/", "x86_64": "arch/x86/"}
 _IMAGE = {"arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
 # Seconds on 2 cores when nothing is known: (from cold, with the base's objects in the cache).
 _SECONDS = {"normal": (150, 45), "lockstat": (160, 50), "debug": (420, 150), "kcsan": (300, 100)}

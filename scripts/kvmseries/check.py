@@ -88,17 +88,40 @@ def round_trip(series):
     paths.remove(paths.out("export-check"))
 
 
-def builds(series, arch, note, kernel=None):
-    """Build the kernel after each patch, in one tree, so that only what changes is compiled.
+def debug_patches(series, kernel=None):
+    """Those of patches/debug for `series` apply on top of it, each with those that its text says it is on
+    top of.  Returns their names."""
+    tree = trees.worktree(series, len(series.patches), kernel)
+    folder, found = paths.PATCHES / "debug", []
+    for patch in sorted(folder.glob(f"{series.name}-*.patch")):
+        text = re.split(r"^(?:diff --git|--- a/)", patch.read_text(encoding="utf-8"), maxsplit=1, flags=re.M)[0]
+        below = re.findall(rf"[Oo]n top of ({re.escape(series.name)}-[\w-]+\.patch)", " ".join(text.split()))
+        # In one file: of several ones git does not look at one on top of the other.
+        together = paths.out("debug-check.patch")
+        together.write_text("\n".join((folder / name).read_text(encoding="utf-8")
+                                      for name in (*below, patch.name)), encoding="utf-8")
+        git(tree.path, "apply", "--check", str(together), what=f"git apply {patch.name}")
+        paths.remove(together)
+        found.append(patch.name)
+    return found
 
-    Patches that touch nothing but tools/ and Documentation/ change no kernel; the selftests are
-    built from the whole series.
+
+def builds(series, arch, note, kernel=None, steps=False):
+    """Build the kernel after each patch, in one tree, so that only what changes is compiled; with `steps`
+    after each step of the series (patches/<series>/milestones) alone.
+
+    Patches that touch nothing but tools/, Documentation/ and other architectures change no kernel of
+    `arch`; the selftests are built from the whole series.
     """
     tree = trees.base(series, kernel)
+    others = ("tools/", "Documentation/", *(folder for name, folder in build.FOLDERS.items() if name != arch))
     counts = [number for number, patch in enumerate(series.patches, 1)
-              if any(not name.startswith(("tools/", "Documentation/"))
-                     for name in _files(tree.path, patch))]
-    build.each_patch(series, arch, [0, *counts], note, kernel)
+              if any(not name.startswith(others) for name in _files(tree.path, patch))]
+    if steps:
+        # A step whose patches change no kernel of `arch` is the one before it.
+        counts = sorted({max((count for count in counts if count <= last), default=0)
+                         for last in series.milestones.values()} - {0})
+    build.each_patch(series, arch, counts if steps else [0, *counts], note, kernel)
     return counts
 
 

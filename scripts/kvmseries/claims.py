@@ -16,6 +16,16 @@ def _value(runs, kernel, vcpus, metric, iteration):
     return None
 
 
+def _of(runs, kernel, pattern):
+    """The runs of `kernel` whose metric is `pattern`, a regular expression."""
+    return [run for run in runs if run["kernel"] == kernel and re.fullmatch(pattern, run["metric"])]
+
+
+def _words(run):
+    return (f"{run['kernel']}, {run['vcpus']} vCPUs, iteration {run['iteration']}: "
+            f"{run['samples'][-1]} {run['metric']}")
+
+
 def fast_path(runs, kernel, pages):
     """Check that `kernel` takes dirty-logging permission faults under the read lock only.
 
@@ -49,12 +59,10 @@ def lockless(runs, kernel):
     runs: as for fast_path(), which the series' own step without this must pass and this must not:
     so there were faults.  Returns complaints.
     """
-    cases = [run for run in runs if run["kernel"] == kernel and re.fullmatch(
-        r"mmu_lock_(write|read)_acquisitions\.dirty", run["metric"])]
+    cases = _of(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.dirty")
     if not cases:
         return [f"{kernel}: there are no lock counts of dirtying"]
-    return [f"{kernel}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} "
-            f"{run['metric']}" for run in cases if run["samples"][-1] > _slack(run["vcpus"])]
+    return [_words(run) for run in cases if run["samples"][-1] > _slack(run["vcpus"])]
 
 
 def spinlock(runs, kernel, pages):
@@ -69,30 +77,27 @@ def spinlock(runs, kernel, pages):
     return complaints
 
 
-def lockless_aging(runs, kernel):
-    """Check that aging on `kernel` does not take the lock: runs of access_tracking_stress_test, with -p,
+def lockless_aging(runs, kernel, faults=0):
+    """Check that aging on `kernel` takes mmu_lock neither for read nor for write.
+
+    runs: "runs" of a results file of access_tracking_stress_test with -p, without -S, that was measured
     on lockstat kernels.  While vCPUs are idle nobody takes it.  While they fault memory in, nobody takes
-    it for write but for a few other notifiers, when the test's own memory is faulted in or copied.
-    Returns complaints."""
-    idle = _aging(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.age")
-    faulting = _aging(runs, kernel, r"mmu_lock_write_acquisitions\.fault")
+    it for write but `faults` faults of each vCPU (0: they take it for read), and a few other notifiers,
+    when the test's own memory is faulted in or copied.  Returns complaints."""
+    idle = _of(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.age")
+    faulting = _of(runs, kernel, r"mmu_lock_write_acquisitions\.fault")
     if not idle or not faulting:
         return [f"{kernel}: there are no lock counts of aging"]
-    return [f"{kernel}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} "
-            f"{run['metric']}" for run, most in [*((run, 0) for run in idle), *(
-                (run, _slack(run["vcpus"])) for run in faulting)] if run["samples"][-1] > most]
+    return [_words(run) for run in idle if run["samples"][-1]] + [
+        _words(run) for run in faulting
+        if run["samples"][-1] > faults * run["vcpus"] + _slack(run["vcpus"])]
 
 
 def locked_aging(runs, kernel, pages, passes):
     """Check that on `kernel`, as on base, aging takes the lock for write for each of `pages` of a vCPU in
     each of `passes` over idle vCPUs.  Returns complaints."""
-    found = _aging(runs, kernel, r"mmu_lock_write_acquisitions\.age")
+    found = _of(runs, kernel, r"mmu_lock_write_acquisitions\.age")
     if not found:
         return [f"{kernel}: there are no lock counts of aging"]
-    return [f"{kernel}, {run['vcpus']} vCPUs: {run['samples'][-1]} {run['metric']} for {passes} passes "
-            f"over {pages * run['vcpus']} pages" for run in found
+    return [f"{_words(run)} for {passes} passes over {pages * run['vcpus']} pages" for run in found
             if run["samples"][-1] < pages * passes * run["vcpus"]]
-
-
-def _aging(runs, kernel, pattern):
-    return [run for run in runs if run["kernel"] == kernel and re.fullmatch(pattern, run["metric"])]

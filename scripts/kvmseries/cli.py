@@ -60,7 +60,7 @@ def _add_trees(verbs):
     parser.add_argument("--no-build", action="store_true", help="only what takes a minute")
     _kernel(parser)
     parser = _verb(verbs, "litmus", litmus_verb, "what herd7 says of the tests in "
-                   "arch-arm64-kvm/litmus, by the memory model of the base")
+                   "arch-*/litmus, by the memory model of the base")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="these and their twins (default: all)")
     _kernel(parser)
 
@@ -146,7 +146,8 @@ def _add_measuring(verbs):
     parser = _verb(verbs, "report", report_verb, "table and out/report/index.html from results",
                    series=False)
     parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
-    parser.add_argument("--picture", metavar="PNG", help="also draw the README's picture; of aging, if all files are of that")
+    parser.add_argument("--picture", metavar="PNG",
+                        help="also draw the README's picture; of aging or merging, if all files are of that")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--ascii", action="store_true", help="print the table for a cover letter")
     parser.add_argument("--quiet", action="store_true", help="write the page, print no table")

@@ -8,6 +8,8 @@ medians differ by more than the floor: what the instrument itself repeats to.
     wall clock             5 %; not compared where the machine was emulated: no evidence
     counts                 0 for instructions per fault of 1 vCPU, where no sample differs from the
                            others of its file; else 5 %, and by more than one for each CPU
+    merging pages          5 %; and exits by more than 0.1 a page, what vCPUs take more than without
+                           faults by more than 10 us for each CPU
 
 Times in virtual time are not compared if the models differ: the difference would be the model's.
 Less is better for every metric that is known here; of others, a change is not judged.  Nor is a
@@ -24,18 +26,21 @@ from rich.table import Table
 from rich.text import Text
 
 from .errors import Fail
+from .report import merging
 from .report import summary as s
 from .report.layout import TO, count_text
 from .results import KEYS
 
 KEY = tuple(key for key in KEYS if key not in ("samples", "unit"))
 SHARED = ("series", "arch", "accel", "clock", "cpu", "config", "params", "test", "args")
-LOWER_IS_BETTER = s.MAIN_TIMES + s.OTHER_TIMES + s.LOCK_METRICS + s.COUNTERS
+LOWER_IS_BETTER = s.MAIN_TIMES + s.OTHER_TIMES + s.LOCK_METRICS + s.COUNTERS + merging.METRICS
 INSTEAD = {s.READS: s.WRITES, s.CONTENDED_READS: s.CONTENDED_WRITES, "tlbi_local": "tlbi_broadcast"}
 UNCONTENDED, CONTENDED = 0.02, 0.05
+PER_PAGE, DIFFERENCE = 0.1, 10e-6      # exits a page; seconds for each CPU
 WORSE, BETTER, CHANGED, SAME = "worse", "better", "changed", "same"
 MODELS = "virtual times: the models differ"
-WALL = f"times and contentions: {s.EMULATED}"
+WALL = f"times, contentions and exits meanwhile: {s.EMULATED}"
+OVERLAPPING = "contentions", "while_merged"     # in names of counts that depend on what overlaps
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ def _metric(key):
 def _reason(key, unit, same_model):
     """Why a measurement is not compared, or None."""
     if s.clock_name(key["accel"], key["clock"]) == s.EMULATED \
-            and (unit == "s" or "contentions" in _metric(key)):
+            and (unit == "s" or any(word in _metric(key) for word in OVERLAPPING)):
         return WALL
     if key["clock"] == "virtual" and unit == "s" and not same_model:
         return MODELS
@@ -155,7 +160,12 @@ def _reason(key, unit, same_model):
 def _verdict(key, unit, before, after):
     contended = key["vcpus"] != 1
     floor, slack = CONTENDED, 0
-    if unit == "s":
+    if _metric(key) in merging.METRICS:
+        if _metric(key) in merging.EXITS:
+            slack = PER_PAGE
+        elif _metric(key) in merging.DIFFERENCES:
+            slack = DIFFERENCE * (key["vcpus"] + 1)
+    elif unit == "s":
         if key["clock"] == "virtual" and not contended:
             floor = UNCONTENDED
     elif _metric(key) == s.PER_FAULT:

@@ -6,6 +6,7 @@ the other; job.sh (in tools-testing-selftests-kvm/guest) writes the lines that b
 
 import re
 import shlex
+import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ SILENCE = 60
 
 # What the kernel says when it has found a mistake of its own.
 _SPLAT = re.compile(r"(WARNING: |BUG: |INFO: (possible|task .* blocked|trying to register)|"
-                    r"Unable to handle kernel|Internal error: |kernel BUG at|"
+                    r"Unable to handle kernel|Internal error: |[Kk]ernel BUG at|"
                     r"Kernel panic|general protection fault|rcu: INFO: .*stall|"
                     r"suspicious RCU usage|Bad page state|refcount_t: )")
 _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
@@ -95,12 +96,12 @@ def _run(kernel, initrd, machine, commands, folder, note, silence):
     except OSError as error:
         raise paths.os_fail(error, folder) from None
     limits = {command[0]: command[1] for command in commands}
-    _watch(line, folder, limits, len(commands), note, silence)
+    status = _watch(line, folder, limits, len(commands), note, silence)
     console = _text(folder / "console.log")
     text = _text(folder / "job.log")
     outcomes, done = parse_job(text)
     if not done:
-        raise Fail(_death(folder, console, text))
+        raise Fail(_death(folder, console, text, status))
     error = re.search(r"^@@ error (.*)$", text, re.M)
     if error:
         raise Fail(f"the guest lacks what its tests need: {error[1]} (see {folder}/job.log)")
@@ -115,7 +116,7 @@ def _run(kernel, initrd, machine, commands, folder, note, silence):
 
 
 def _watch(line, folder, limits, total, note, silence):
-    """Run QEMU to its end; kill it when it says nothing for too long."""
+    """Run QEMU to its end and return its exit status; kill it when it says nothing for too long."""
     with open(folder / "console.log", "wb") as console:
         process = subprocess.Popen(  # pylint: disable=consider-using-with
             line, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
@@ -132,6 +133,7 @@ def _watch(line, folder, limits, total, note, silence):
                 if time.monotonic() - heard > _patience(folder, limits, silence):
                     raise Fail(f"the guest hangs: nothing for {int(time.monotonic() - heard)} s; "
                                f"it last printed: {_last(folder)} (see {folder})")
+            return process.returncode
         finally:
             proc.end(process)
 
@@ -149,7 +151,7 @@ def _patience(folder, limits, silence):
     return limits.get(begun[-1], 0) + silence
 
 
-def _death(folder, console, text):
+def _death(folder, console, text, status):
     panic = [line for line in splats(console) if "Kernel panic" in line]
     running = _BEGIN.findall(text)
     during = f" during {running[-1]}" if running and len(_END.findall(text)) < len(running) else ""
@@ -157,8 +159,12 @@ def _death(folder, console, text):
         return f"the guest's kernel panicked{during}: {panic[-1]} (see {folder}/console.log)"
     if "Linux version" not in console and "Booting" not in console:
         return f"QEMU failed: {proc.reason(console)} (see {folder}/qemu.sh)"
-    return (f"the guest ended before its job{during}; it last printed: {_last(folder)} "
-            f"(see {folder})")
+    if status:
+        how = signal.Signals(-status).name if status < 0 else f"status {status}"
+        return (f"QEMU ended with {how}{during}; the guest last printed: {_last(folder)} (see {folder}/console.log "
+                f"and {folder}/qemu.sh)")
+    how = " by a triple fault" if "Triple fault" in _text(folder / "resets.log") else ""
+    return f"the guest ended before its job{during}{how}; it last printed: {_last(folder)} (see {folder})"
 
 
 def _last(folder):

@@ -1,4 +1,4 @@
-"""Litmus tests (arch-arm64-kvm/litmus) and herd7, which says of each whether its condition can be met.
+"""Litmus tests (the rooms' litmus/) and herd7, which says of each whether its condition can be met.
 
 A test carries its verdict (`Result: Never` or `Sometimes`).  X+no-Y.litmus is the twin of X.litmus
 that lacks Y: the same condition, and it can be met.
@@ -14,7 +14,7 @@ from . import debian, paths, proc
 from .errors import Fail
 from .progress import say
 
-FOLDER = paths.ROOT / "arch-arm64-kvm/litmus"
+FOLDERS = tuple(paths.ROOT / room / "litmus" for room in ("arch-arm64-kvm", "arch-x86-kvm-mmu", "virt-kvm"))
 # The packages of herd7, and the suite that has them.
 _PACKAGES, _SUITE = ("herdtools7", "libc6", "libgmp10"), "sid"
 # What linux 7.3's memory model asks for; older ones get on with it.
@@ -81,8 +81,8 @@ def load(path):
 
 
 def tests():
-    """All tests, each followed by its twins."""
-    found = [load(path) for path in FOLDER.glob("*.litmus")]
+    """All tests of all rooms, each followed by its twins."""
+    found = [load(path) for folder in FOLDERS for path in folder.glob("*.litmus")]
     return sorted(found, key=lambda test: (test.twin_of or test.name, test.twin_of != "", test.name))
 
 

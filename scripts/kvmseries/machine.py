@@ -79,10 +79,14 @@ def command(machine, kernel, initrd, folder=None):
         console, bus = "ttyS0", "virtio-serial-pci"
     if folder:
         line += ["-serial", "stdio", "-device", bus,
-                 "-chardev", f"file,id=job,path={folder / 'job.log'}", "-device", "virtconsole,chardev=job"]
+                 "-chardev", f"file,id=job,path={folder / 'job.log'}", "-device", "virtconsole,chardev=job",
+                 # A CPU that resets, such as by a triple fault, prints nothing.
+                 "-d", "cpu_reset", "-D", str(folder / "resets.log")]
     else:
         line += ["-serial", "mon:stdio"]
-    more = []
+    # The kernel panics if the timer has not ticked after a wait that is counted in TSC cycles, which go on
+    # where an overloaded host does not let QEMU's timers run.
+    more = ["no_timer_check"] if machine.arch == "x86_64" and machine.accel == "tcg" else []
     if machine.clock == "virtual":
         if folder:
             vtime.marks(kernel, folder / "marks")
@@ -90,7 +94,7 @@ def command(machine, kernel, initrd, folder=None):
         if machine.arch == "x86_64":
             # Nothing that waits by reading the TSC, every read of which is a signal: comparing the
             # CPUs' counters, calibrating a delay (lpj: 1 GHz by HZ=250), 10 ms for a CPU to start.
-            more = ["tsc=reliable", "lpj=4000000", "cpu_init_udelay=0"]
+            more += ["tsc=reliable", "lpj=4000000", "cpu_init_udelay=0"]
     words = [f"console={console}", "panic=-1", *kernel.config.cmdline, *more, *machine.params]
     return line + ["-kernel", str(kernel.image), "-initrd", str(initrd),
                    "-append", " ".join(words)]

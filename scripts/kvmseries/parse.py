@@ -61,45 +61,52 @@ def _seconds(whole, fraction):
     return float(f"{whole}.{fraction}")
 
 
-def _dirty_log_perf_test(output):
+def _read(test, output, figures, plain):
+    """(measures, number of iterations that it said or None) of what `test` printed.
+
+    figures(line): Measures of a line, None if it has none; plain: matches what may be passed over.
+    """
     measures, counts, iterations = [], [], None
-    for line in output.splitlines():
-        line = line.strip()
+    for line in map(str.strip, output.splitlines()):
         match = re.match(r"Test iterations: (\d+)$", line)
         if match:
             iterations = int(match[1])
-        match = re.match(rf"Iteration (\d+) ({'|'.join(_ITERATION)}) time: {_TIME}$", line)
-        if match:
-            measures.append(Measure(_ITERATION[match[2]], int(match[1]),
-                                    _seconds(match[3], match[4]), "s"))
-            continue
-        match = re.match(rf"({'|'.join(_ONCE)}) time: {_TIME}$", line)
-        if match:
-            measures.append(Measure(_ONCE[match[1]], None, _seconds(match[2], match[3]), "s"))
-            continue
-        more = _distribution(line)
-        if more:
-            measures += more
-            continue
-        match = _LOCK.match(line)
-        if match:
-            counts.append(match.groups())
-            continue
-        if line.startswith("@@ lock-error"):
-            raise Fail(f"dirty_log_perf_test: the lock counts are not complete: {line[14:]}")
-        if not _PLAIN.match(line):
-            raise Fail(f"dirty_log_perf_test printed a line that is not known: '{line}'")
+        found, lock = figures(line), _LOCK.match(line)
+        if found is not None:
+            measures += found
+        elif lock:
+            counts.append(lock.groups())
+        elif line.startswith("@@ lock-error"):
+            raise Fail(f"{test}: the lock counts are not complete: {line[14:]}")
+        elif not plain.match(line):
+            raise Fail(f"{test} printed a line that is not known: '{line}'")
+    return measures + _lock_counts(counts), iterations
+
+
+def _dirty_log_perf_test(output):
+    measures, iterations = _read("dirty_log_perf_test", output, _dirty_log_figures, _PLAIN)
     if "populate_memory_time" not in {measure.metric for measure in measures}:
         raise Fail("dirty_log_perf_test printed no figures")
     dirtied = sum(measure.metric == "dirty_memory_time" for measure in measures)
     if iterations is None or dirtied != iterations:
         raise Fail(f"dirty_log_perf_test ran {iterations} iterations but timed {dirtied}: one guest "
                    "mode at a time (-m), please")
-    return measures + _lock_counts(counts)
+    return measures
+
+
+def _dirty_log_figures(line):
+    """Measures of a line, None if it has none."""
+    match = re.match(rf"Iteration (\d+) ({'|'.join(_ITERATION)}) time: {_TIME}$", line)
+    if match:
+        return [Measure(_ITERATION[match[2]], int(match[1]), _seconds(match[3], match[4]), "s")]
+    match = re.match(rf"({'|'.join(_ONCE)}) time: {_TIME}$", line)
+    if match:
+        return [Measure(_ONCE[match[1]], None, _seconds(match[2], match[3]), "s")]
+    return _distribution(line)
 
 
 def _distribution(line):
-    """Measures of a line of -l or -H; [] for another line."""
+    """Measures of a line of -l or -H; None for another line."""
     match = _HIST.match(line)
     if match:
         iteration, metric = match[1] and int(match[1]), _LATENCY[match[2]]
@@ -112,7 +119,7 @@ def _distribution(line):
     match = _FOUND.match(line)
     return [Measure(f"pages_{what}", int(match[1]), int(value), "1") for what, value in
             zip(("found_while_writing", "found_after", "written"), match.groups()[1:])] \
-        if match else []
+        if match else None
 
 
 def _lock_counts(rows):
@@ -159,41 +166,26 @@ _AGING_PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
 
 
 def _access_tracking_stress_test(output):
-    measures, counts, iterations = [], [], None
-    for line in output.splitlines():
-        line = line.strip()
-        match = re.match(r"Test iterations: (\d+)$", line)
-        if match:
-            iterations = int(match[1])
-        match = re.match(r"Iteration (\d+) (.*)$", line) or re.match(r"(All) (.*)$", line)
-        iteration = int(match[1]) if match and match[1] != "All" else None
-        found = _aging_figures(match[2], iteration) if match else None
-        if found is not None:
-            measures += found
-            continue
-        match = re.match(rf"Populate memory time: {_TIME}$", line)
-        if match:
-            measures.append(Measure("populate_memory_time", None, _seconds(match[1], match[2]), "s"))
-            continue
-        match = re.match(r"Pages swapped out: (\d+), in: (\d+)$", line)
-        if match:
-            measures += [Measure("swapped_out", None, int(match[1]), "1"),
-                         Measure("swapped_in", None, int(match[2]), "1")]
-            continue
-        match = _LOCK.match(line)
-        if match:
-            counts.append(match.groups())
-            continue
-        if line.startswith("@@ lock-error"):
-            raise Fail(f"access_tracking_stress_test: the lock counts are not complete: {line[14:]}")
-        if not _AGING_PLAIN.match(line):
-            raise Fail(f"access_tracking_stress_test printed a line that is not known: '{line}'")
+    measures, iterations = _read("access_tracking_stress_test", output, _aging_line, _AGING_PLAIN)
     timed = sum(measure.metric in ("access_memory_time", "fault_memory_time") for measure in measures)
     if not timed:
         raise Fail("access_tracking_stress_test printed no figures")
     if timed != iterations:
         raise Fail(f"access_tracking_stress_test ran {iterations} iterations but timed {timed}")
-    return measures + _lock_counts(counts)
+    return measures
+
+
+def _aging_line(line):
+    """Measures of a line, None if it has none."""
+    match = re.match(r"(?:Iteration (\d+)|All) (.*)$", line)
+    if match:
+        return _aging_figures(match[2], match[1] and int(match[1]))
+    match = re.match(rf"Populate memory time: {_TIME}$", line)
+    if match:
+        return [Measure("populate_memory_time", None, _seconds(match[1], match[2]), "s")]
+    match = re.match(r"Pages swapped out: (\d+), in: (\d+)$", line)
+    return [Measure("swapped_out", None, int(match[1]), "1"),
+            Measure("swapped_in", None, int(match[2]), "1")] if match else None
 
 
 def _aging_figures(text, iteration):
@@ -223,8 +215,53 @@ def _aging_figures(text, iteration):
     return None
 
 
+# change_pte_test: lines of the count, and of the storm.
+_MERGED = re.compile(r"Iteration (\d+): (\d+) of \d+ pages merged( while read)? in (\d+\.\d+) s, "
+                     r"(\d+\.\d+) ms of ksmd(?:, (\d+) remote TLB flushes)?$")
+_PASSES = {"read merged pages": "read_merged", "write to merged pages": "write_merged",
+           "read while merged": "read_while_merged"}
+_PASS = re.compile(rf"Iteration (\d+): ({'|'.join(_PASSES)}): (-?\d+) exits \((-?\d+\.\d+) a page\), "
+                   r"(-?\d+\.\d+) ms of vCPUs(?:, (-?\d+) faults by KVM's count)?$")
+_STORM = re.compile(r"(Host|KVM):((?: \S+ \d+)*)$")
+_CHANGE_PTE_PLAIN = re.compile(r"(\d+ vCPUs, \d+ pages of \S+, in groups of \d+, seed \d+|"
+                               r"Helper \S+ is off: .*|Storm: .*|All: .* faults a merged page .*|)$")
+
+
+def _change_pte_test(output):
+    measures, _ = _read("change_pte_test", output, _change_pte_line, _CHANGE_PTE_PLAIN)
+    if not measures:
+        raise Fail("change_pte_test printed no figures")
+    return measures
+
+
+def _change_pte_line(line):
+    """Measures of a line, None if it has none."""
+    match = _MERGED.match(line)
+    if match:
+        iteration, suffix = int(match[1]), "_while_read" if match[3] else ""
+        found = [Measure(f"pages_merged{suffix}", iteration, int(match[2]), "1"),
+                 Measure(f"merge_time{suffix}", iteration, float(match[4]), "s"),
+                 Measure(f"merge_ksmd_time{suffix}", iteration, float(match[5]) / 1e3, "s")]
+        return found + [Measure(f"merge_tlb_flushes{suffix}", iteration, int(match[6]), "1")] \
+            if match[6] else found
+    match = _PASS.match(line)
+    if match:
+        iteration, metric = int(match[1]), _PASSES[match[2]]
+        found = [Measure(f"{metric}_exits", iteration, int(match[3]), "1"),
+                 Measure(f"{metric}_exits_per_page", iteration, float(match[4]), "1"),
+                 Measure(f"{metric}_vcpu_time", iteration, float(match[5]) / 1e3, "s")]
+        return found + [Measure(f"{metric}_faults", iteration, int(match[6]), "1")] if match[6] else found
+    match = _STORM.match(line)
+    if match:
+        words = match[2].split()
+        return [Measure(f"storm_{match[1].lower()}_{name}", None, int(value), "1")
+                for name, value in zip(words[::2], words[1::2])]
+    return None
+
+
 PARSERS = {"dirty_log_perf_test": _dirty_log_perf_test,
-           "access_tracking_stress_test": _access_tracking_stress_test}
+           "access_tracking_stress_test": _access_tracking_stress_test,
+           "change_pte_test": _change_pte_test}
 
 
 def parse(test, output):

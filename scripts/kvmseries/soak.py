@@ -17,6 +17,8 @@ ROUNDS = (
     ("x86_64", "max", ("debug",), ("kvm.tdp_mmu=1",)),
     ("x86_64", "max", ("debug",), ("kvm_amd.npt=0",)),
     ("x86_64", "max", ("kcsan",), ()),
+    ("x86_64", "max", ("kcsan",), ("kvm.tdp_mmu=1",)),
+    ("x86_64", "max", ("kcsan",), ("kvm_amd.npt=0",)),
 )
 
 

@@ -65,6 +65,9 @@ def test_one_acquisition_by_aging_is_noticed():
     assert claims.lockless_aging(_aging(1, 0, "read"), "series")
     assert claims.lockless_aging(_aging(0, 49), "series")
     assert not claims.lockless_aging(_aging(0, 48), "series")
+    # Of 2 vCPUs that fault in 64 pages each.
+    assert not claims.lockless_aging(_aging(0, 2 * 64 + 48), "series", 64)
+    assert claims.lockless_aging(_aging(0, 2 * 64 + 49), "series", 64)
     assert claims.lockless_aging(_aging(0, 0)[1:], "series")
     assert claims.lockless_aging([], "series")
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kvmseries import cli, compare
 from kvmseries.errors import Fail
-from kvmseries.report import summary as s
+from kvmseries.report import merging, summary as s
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 
 
@@ -63,7 +63,8 @@ def test_instructions_per_fault_are_exact_with_one_vcpu(before, after, vcpus, ve
 
 
 @pytest.mark.parametrize("metric", [name for name in compare.LOWER_IS_BETTER
-                                    if not name.endswith("_time") and name != s.PER_FAULT])
+                                    if not name.endswith(("_time", "_time_while_read", "_per_page"))
+                                    and name != s.PER_FAULT])
 @pytest.mark.parametrize("before, after, verdict", [
     (1000, 1050, "same"), (1000, 1051, "worse"), (1000, 949, "better"), (3, 6, "same"),
     (3, 7, "worse"), (0, 3, "same"), (0, 4, "worse")])
@@ -221,3 +222,28 @@ def test_the_verb(tmp_path, capsys):
     assert error == f"series: error: {paths[0]} and {paths[1]} have nothing in common: " \
         "one has no runs\n"
     assert cli.main(["compare", str(paths[0])]) == 2
+
+
+@pytest.mark.parametrize("metric, unit, before, after, verdict", [
+    (merging.READ_EXITS, "1", 0, 0.09, "same"), (merging.READ_EXITS, "1", 0, 1, "worse"),
+    (merging.READ_EXITS, "1", 1.002, 0, "better"), (merging.READ_WHILE_EXITS, "1", 4.6, 4.8, "same"),
+    (merging.READ_WHILE_EXITS, "1", 0.25, 0.3, "same"), (merging.WRITE_EXITS, "1", 2, 2.2, "worse"),
+    (merging.KSMD, "s", 5e-3, 5.2e-3, "same"), (merging.KSMD, "s", 5e-3, 5.3e-3, "worse"),
+    (merging.KSMD_WHILE_READ, "s", 5e-3, 4.7e-3, "better"),
+    (merging.READ, "s", 0, 29e-6, "same"), (merging.READ, "s", 0, 961e-6, "worse"),
+    (merging.WRITE, "s", 5.8e-3, 4.3e-3, "better"), (merging.WRITE, "s", -3e-6, 1e-6, "same"),
+    ("pages_merged", "1", 512, 600, "changed"), ("merge_time", "s", 0.02, 0.04, "changed"),
+    ("read_merged_exits", "1", 0, 512, "changed"),
+    ("read_while_merged_vcpu_time", "s", -1e-4, 4e-3, "changed")])
+def test_merging(metric, unit, before, after, verdict):
+    assert outcome(*(virtual([number], 2, metric=metric, unit=unit, test=merging.TEST, iteration=2)
+                     for number in (before, after))) == verdict
+
+
+def test_exits_meanwhile_are_no_evidence_in_an_emulator():
+    data = make_file(*(make_run(test=merging.TEST, metric=metric, unit="1", samples=[1])
+                       for metric in merging.EXITS))
+    comparison = compare.compare(data, planted(data, 2))
+    assert [change.key["metric"] for change in comparison.of("worse")] == [
+        merging.READ_EXITS, merging.WRITE_EXITS]
+    assert comparison.left_out == {compare.WALL: 1}

@@ -1,6 +1,6 @@
 import pytest
 
-from kvmseries import catalog, check, export, trees
+from kvmseries import build, catalog, check, export, trees
 from kvmseries.conftest import ARM, SUBJECTS, below, edit, git
 from kvmseries.errors import Fail
 
@@ -122,6 +122,50 @@ def test_a_tree_that_was_never_made_is_no_export(mini, mirror):
 def test_a_clean_series_is_clean(mini, mirror):
     check.clean(mini)
     check.round_trip(mini)
+
+
+_BUG = """\
+%s
+
+--- a/virt/kvm/kvm_main.c
++++ b/virt/kvm/kvm_main.c
+@@ -1,3 +1,3 @@
+-%s
++%s
+ int kvm1;
+ int kvm2;
+"""
+
+
+def test_debug_patches_apply_on_top_of_each_other(mini, mirror, patches):
+    folder = patches.parent / "debug"
+    folder.mkdir(exist_ok=True)
+    (folder / "mini-one.patch").write_text(_BUG % ("A bug.", "int kvm0;", "int bug;"), encoding="utf-8")
+    two = folder / "mini-two.patch"
+    two.write_text(_BUG % ("Another, on top\nof mini-one.patch.", "int bug;", "int bugs;"), encoding="utf-8")
+    assert check.debug_patches(mini) == ["mini-one.patch", "mini-two.patch"]
+    two.write_text(_BUG % ("Another one.", "int bug;", "int bugs;"), encoding="utf-8")
+    with pytest.raises(Fail, match="mini-two.patch"):
+        check.debug_patches(mini)
+
+
+@pytest.mark.parametrize("arch, counts", [("arm64", [0, 1, 2, 3]), ("x86_64", [0, 3])])
+def test_patches_that_change_no_kernel_of_an_architecture_are_not_built(mini, mirror, monkeypatch, arch, counts):
+    """The first two are arm64's."""
+    built = []
+    monkeypatch.setattr(build, "each_patch", lambda series, arch, counts, note, kernel: built.append(counts))
+    assert check.builds(mini, arch, None) == counts[1:]
+    assert built == [counts]
+
+
+@pytest.mark.parametrize("arch, text, counts", [("arm64", "one 1\nthree 3\n", [1, 3]), ("x86_64", "one 1\nthree 3\n", [3]),
+                                                ("x86_64", "one 1\n", [])])
+def test_of_the_steps_the_last_patch_that_changes_the_kernel_is_built(mini, mirror, monkeypatch, arch, text, counts):
+    built = []
+    monkeypatch.setattr(build, "each_patch", lambda series, arch, counts, note, kernel: built.append(counts))
+    (mini.path / "milestones").write_text(text, encoding="utf-8")
+    assert check.builds(catalog.load("mini"), arch, None, steps=True) == counts
+    assert built == [counts]
 
 
 def test_a_series_without_patches_needs_no_cover_letter(patches, mirror):

@@ -108,7 +108,7 @@ def test_a_command_that_fails_is_an_outcome_not_a_failure(run, qemu):
 def test_the_logs_of_an_earlier_run_are_not_taken_for_this_one(run, qemu):
     qemu("prints() { :; }\n" + RUN_JOB)
     run()
-    qemu("exit 1\n")
+    qemu("exit 0\n")
     with pytest.raises(Fail, match="ended before its job"):
         run()
 
@@ -183,6 +183,19 @@ def test_a_panic_while_booting(run, qemu):
 def test_a_guest_that_ends_early_says_during_what(run, qemu):
     qemu("say '@@ begin one'; say 'last words'\n")
     with pytest.raises(Fail, match="ended before its job during one; it last printed: 'last words'"):
+        run()
+
+
+def test_a_triple_fault_is_told(run, qemu):
+    qemu("say '@@ begin one'; echo 'Triple fault' > \"${job%/*}/resets.log\"\n")
+    with pytest.raises(Fail, match="ended before its job during one by a triple fault; it last printed: "):
+        run()
+
+
+@pytest.mark.parametrize("end, how", [("kill -SEGV $$", "SIGSEGV"), ("exit 3", "status 3")])
+def test_a_qemu_that_dies_says_how(run, qemu, end, how):
+    qemu(f"say '@@ begin one'; say 'last words'\n{end}\n")
+    with pytest.raises(Fail, match=f"QEMU ended with {how} during one; the guest last printed: 'last words'"):
         run()
 
 

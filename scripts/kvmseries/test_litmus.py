@@ -45,7 +45,7 @@ echo "Time $name 0.25"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder of tests: put(name, result) makes one."""
-    monkeypatch.setattr(litmus, "FOLDER", tmp_path / "litmus")
+    monkeypatch.setattr(litmus, "FOLDERS", (tmp_path / "litmus",))
     (tmp_path / "litmus").mkdir()
     return tmp_path / "litmus"
 

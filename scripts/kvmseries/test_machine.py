@@ -27,6 +27,7 @@ def test_only_a_virtual_x86_machine_is_told_that_its_tsc_is_reliable(line, arch,
     words = line(arch, clock, "tsc=unstable")
     kernel = words[words.index("-append") + 1].split()
     assert ("tsc=reliable" in kernel) == reliable
+    assert ("no_timer_check" in kernel) == (arch == "x86_64")
     # What the user gives comes last, and so has the last word.
     assert kernel[-1] == "tsc=unstable"
     assert "-tsc" not in words[words.index("-cpu") + 1]

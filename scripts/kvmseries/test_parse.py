@@ -91,6 +91,21 @@ Get dirty log over 2 iterations took 0.000000832s. (Avg 0.000000416s/iteration)
 CLEAR_LINE = ("Iteration 1 clear dirty log while writing: p50 8191 ns, p99 44467488 ns, "
               "max 44467488 ns, 40 times\n")
 
+# change_pte_test of the series: -i 1 -t 20.
+CHANGE_PTE = """\
+Helper collapse is off: for huge pages
+2 vCPUs, 1024 pages of anonymous, in groups of 4, seed 1
+Iteration 1: 1024 of 1024 pages merged in 1.343 s, 1308.530 ms of ksmd
+Iteration 1: read merged pages: 0 exits (0.000 a page), -1.928 ms of vCPUs, 2 faults by KVM's count
+Iteration 1: write to merged pages: 2077 exits (2.028 a page), 1822.989 ms of vCPUs, 1024 faults by KVM's count
+Iteration 1: 1024 of 1024 pages merged while read in 3.159 s, 3115.592 ms of ksmd, 7 remote TLB flushes
+Iteration 1: read while merged: -210 exits (-0.205 a page), -118.692 ms of vCPUs
+All: 0.000 faults a merged page that was read
+Storm: 20.7 s, 812 accesses by vCPUs, 56320 pages verified by the host
+Host: ksm 470 write 205 collapse 10
+KVM: change_pte_replaced 3663 mmu_seq_retries 1459
+"""
+
 # access_tracking_stress_test of base: -v 1 -p -b 64K -B 512K -i 3 -n 16.
 AGING = """\
 Test iterations: 3
@@ -372,6 +387,29 @@ def test_counts_of_an_unknown_phase_fail(phase):
     """Joined phases are what lockphase prints when stdout is no terminal."""
     with pytest.raises(Fail, match="phase that is not known"):
         parse("dirty_log_perf_test", OUTPUT + lock(phase, "write", 1, 0))
+
+
+def test_merging_is_read():
+    assert figures(parse("change_pte_test", CHANGE_PTE)) == pytest.approx({
+        ("pages_merged", 1): 1024, ("merge_time", 1): 1.343, ("merge_ksmd_time", 1): 1.30853,
+        ("read_merged_exits", 1): 0, ("read_merged_exits_per_page", 1): 0,
+        ("read_merged_vcpu_time", 1): -0.001928, ("read_merged_faults", 1): 2,
+        ("write_merged_exits", 1): 2077, ("write_merged_exits_per_page", 1): 2.028,
+        ("write_merged_vcpu_time", 1): 1.822989, ("write_merged_faults", 1): 1024,
+        ("pages_merged_while_read", 1): 1024, ("merge_time_while_read", 1): 3.159,
+        ("merge_ksmd_time_while_read", 1): 3.115592, ("merge_tlb_flushes_while_read", 1): 7,
+        ("read_while_merged_exits", 1): -210, ("read_while_merged_exits_per_page", 1): -0.205,
+        ("read_while_merged_vcpu_time", 1): -0.118692,
+        ("storm_host_ksm", None): 470, ("storm_host_write", None): 205, ("storm_host_collapse", None): 10,
+        ("storm_kvm_change_pte_replaced", None): 3663, ("storm_kvm_mmu_seq_retries", None): 1459})
+
+
+@pytest.mark.parametrize("output, message", [
+    (CHANGE_PTE + "Iteration 1: 1024 of 1024 pages thought about\n", "a line that is not known"),
+    ("All: 0.000 faults a merged page that was read\n", "no figures")])
+def test_what_is_not_known_of_merging_fails(output, message):
+    with pytest.raises(Fail, match=message):
+        parse("change_pte_test", output)
 
 
 def aged(output=AGING):

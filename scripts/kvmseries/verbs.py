@@ -94,7 +94,7 @@ def litmus_verb(options):
               or test.twin_of in options.tests]
     unknown = set(options.tests) - {test.name for test in every}
     if unknown:
-        raise Usage(f"no test '{sorted(unknown)[0]}' in {litmus.FOLDER}")
+        raise Usage(f"no test '{sorted(unknown)[0]}' in {' or '.join(map(str, litmus.FOLDERS))}")
     program = litmus.herd()
     base = trees.base(options.series, options.kernel)
     view = Table("test", "model", "expected", "herd7", "s")

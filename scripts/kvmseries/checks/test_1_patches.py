@@ -42,3 +42,7 @@ def test_trailers_milestones_and_cover_letter(series):
 @pytest.mark.skipif(bool(KERNEL), reason="patches name the contents of the pinned base by hash")
 def test_export_gives_the_same_files_back(patched):
     check.round_trip(patched)
+
+
+def test_debug_patches_apply(patched):
+    check.debug_patches(patched, KERNEL)

@@ -17,13 +17,10 @@ from typing import NamedTuple
 
 import pytest
 
-from kvmseries import (bench, build, catalog, guest, image, machine, parse, paths, proc, progress,
-                       selftests, toolchain, trees, vtime)
+from kvmseries import bench, catalog, parse, paths, proc, toolchain, vtime
+from kvmseries.checks import guests
 
-KERNEL = os.environ.get("KERNEL") or None
 PROGRAM = vtime.SOURCE / "selftest"
-# As the instrument's own default.
-SLICE = 500
 
 
 def _expected():
@@ -94,7 +91,7 @@ def _measure():
                  "building scripts/vtime/selftest")
     program, library = vtime.prefix("arm64"), vtime.library()
 
-    def measure(loop, cpus, costs, slice_ns=SLICE):
+    def measure(loop, cpus, costs, slice_ns=guests.SLICE):
         options = ",".join(f"{name}={round(ns * 1000)}" for name, ns in costs.items())
         words = (expected.NUMBERS[loop.test], cpus, loop.iterations, loop.length, loop.gap)
         line = ["timeout", "120", *program, "-M", "virt,gic-version=3", "-cpu", vtime.CPUS["arm64"],
@@ -189,7 +186,7 @@ def test_negative_control_every_parameter_shows(measure):
 @pytest.mark.boot
 def test_the_slice_does_not_matter(measure):
     """What CPUs can see of each other happens in order, however long they run between."""
-    slices = (100, SLICE, 2000, 20000)
+    slices = (100, guests.SLICE, 2000, 20000)
     rows = [(LOOPS[test], cpus, _costs(), ns)
             for test in CONTENDED for cpus in (2, 4) for ns in slices]
     found = _all(measure, rows)
@@ -218,6 +215,7 @@ MIB, ITERATIONS = 1, 2
 LINE = ("-m", "2", "-s", "anonymous", "-g")
 # Iterations of two VMs at once.
 ROUNDS = 40
+TRIES = 6
 
 
 class Point(NamedTuple):
@@ -228,27 +226,13 @@ class Point(NamedTuple):
     tlbi: float        # broadcast TLBIs
 
 
-def _boot(kernel, name, commands, cpus, params=(), slice_ns=SLICE):
-    """Run `commands` in a guest: its guest.Result, all of them well."""
-    arch = kernel.arch
-    initrd = image.base(arch, selftests.build(catalog.load("v5.10"), arch, KERNEL))
-    with progress.single("vtime-guest", f"virtual time: {name}", 15) as note:
-        virtual = machine.Machine(arch, vtime.CPUS[arch], cpus=cpus, params=params,
-                                  clock="virtual", model=vtime.NOMINAL,
-                                  slice_ns=slice_ns)
-        result = guest.run(kernel, initrd, virtual, commands, f"vtime-{name}", note)
-    assert not result.splats
-    assert not any(outcome.status for outcome in result.outcomes), result.folder
-    return result
-
-
 def _bench(kernel, name, vcpus, mib=MIB):
     """Points of dirty_log_perf_test by number of vCPUs."""
     program = ["/tests/spread", "/tests/dirty_log_perf_test", *LINE, "-b", f"{mib}M",
                "-i", str(ITERATIONS), "-v"]
     commands = [(f"dirty-{count}", 60 * (1 + count), [*program, str(count)]) for count in vcpus]
     # One CPU for the test's main thread, which spins, and one for whatever else.
-    result = _boot(kernel, name, commands, max(vcpus) + 2)
+    result = guests.virtual(kernel, name, commands, max(vcpus) + 2)
     counted = vtime.by_test(vtime.counters(result.folder))
     found = {}
     for count, outcome in zip(vcpus, result.outcomes):
@@ -264,18 +248,10 @@ def _bench(kernel, name, vcpus, mib=MIB):
     return found
 
 
-def _planted(name, count=None):
-    """The series' kernel, or that of its first `count` patches, with patches/debug/v5.10-NAME.patch: use it
-    before the next is made."""
-    return build.in_tree(trees.planted(catalog.load("v5.10"), [name], KERNEL, count), "arm64")
-
-
 @pytest.fixture(scope="module", name="kernels")
 def _kernels():
     """base and series, by name."""
-    series = catalog.load("v5.10")
-    return {name: build.kernel(series, count, "arm64", kernel_tree=KERNEL)
-            for name, count in (("base", 0), ("series", len(series.patches)))}
+    return {name: guests.built(name) for name in ("base", "series")}
 
 
 @pytest.fixture(scope="module", name="series")
@@ -298,27 +274,36 @@ def test_a_benchmark_repeats_whatever_the_load_of_the_host(kernels, series):
 @pytest.mark.boot
 @pytest.mark.parametrize("name", ("base", "series"))
 def test_two_vms_at_once_take_as_long_as_one(kernels, name):
-    program = f"/tests/spread /tests/dirty_log_perf_test -v 1 -b {MIB}M -i {ROUNDS} {' '.join(LINE)}"
-    result = _boot(kernels[name], f"two-{name}", [
-        ("alone", 120, ["sh", "-c", program]),
-        ("both", 120, ["sh", "-c", f"{program} & {program} & wait"])],
-        # Or one may wait for RCU until the other has done.
-        cpus=5, params=("rcupdate.rcu_expedited=1",))
-    alone, both = (_dirty_times(outcome.output) for outcome in result.outcomes)
-    alone = [ns for _, ns in alone]
-    assert (len(alone), len(both)) == (ROUNDS, 2 * ROUNDS)
+    # Each has two CPUs, and RCU does not wait, or one may wait until the other has done: for a kernel thread of a
+    # CPU on which that spins, or for RCU.
+    one, other = (f"taskset -c {cpus} /tests/spread /tests/dirty_log_perf_test -v 1 -b {MIB}M -i {ROUNDS} "
+                  f"{' '.join(LINE)}" for cpus in ("0,1", "2,3"))
+    commands = [("alone", 120, ["sh", "-c", one])]
+    commands += [(f"both-{number}", 120, ["sh", "-c", f"{one} & {other} & wait"]) for number in range(TRIES)]
+    result = guests.virtual(kernels[name], f"two-{name}", commands, cpus=5, params=("rcupdate.rcu_expedited=1",))
+    alone, *tries = (_dirty_times(outcome.output) for outcome in result.outcomes)
+    assert len(alone) == ROUNDS
+    # Not the mean: now and then the guest's own kernel takes one of the CPUs for something.
+    alone = statistics.median(ns for _, ns in alone)
+    found = [statistics.median(times) / alone for both in tries for times in _beside(both)]
+    # Two of each try in which both dirtied at once.
+    assert len(found) >= TRIES, found
+    assert statistics.median(found) == pytest.approx(1, rel=0.01), found
+
+
+def _beside(both):
+    """The times of each of two VMs while both dirty: two lists of ns, or none if they do so for less than half
+    of their iterations.  both: as from _dirty_times()."""
+    assert len(both) == 2 * ROUNDS
     # From when both dirty to when the first has done: a terminal's lines come in the order of time.
     numbers = [number for number, _ in both]
-    begin, end = numbers.index(1, 1) + 1, numbers.index(ROUNDS) + 1
+    begin, end = numbers.index(1, numbers.index(1) + 1) + 1, numbers.index(ROUNDS) + 1
     seen, each = set(numbers[:begin]), ([], [])
     for number, ns in both[begin:end]:
         # Who is ahead stays ahead.
         each[number in seen].append(ns)
         seen.add(number)
-    for times in each:
-        assert len(times) > ROUNDS / 2
-        # Not the mean: now and then the guest's own kernel takes one of the CPUs for something.
-        assert statistics.median(times) == pytest.approx(statistics.median(alone), rel=0.01)
+    return each if min(map(len, each)) > ROUNDS / 2 else ()
 
 
 def _dirty_times(text):
@@ -331,7 +316,7 @@ def _dirty_times(text):
 def test_a_planted_shared_atomic_shows(kernels, series):
     """One more line that all CPUs write: each fault waits for one more move of it, or, where N vCPUs
     have less to do than N moves take, for N."""
-    planted = _bench(_planted("shared-atomic"), "shared-atomic", (1, 8, 16))
+    planted = _bench(guests.planted("shared-atomic"), "shared-atomic", (1, 8, 16))
     assert planted[1].ns == pytest.approx(series[1].ns, rel=expected.UNCONTENDED)
     assert planted[1].foreign == pytest.approx(series[1].foreign, abs=0.05)
     line = _costs()["line"]
@@ -345,7 +330,7 @@ def test_a_planted_shared_atomic_shows(kernels, series):
 def test_a_planted_convoy_shows(kernels, series):
     """One more lock: N vCPUs take N times as long as it is held, which contains a local invalidation."""
     # Not all vCPUs begin and end at once, in which a phase must be long to be that of a full queue.
-    found = _bench(_planted("convoy"), "convoy", (1, 8, 16), mib=4)
+    found = _bench(guests.planted("convoy"), "convoy", (1, 8, 16), mib=4)
     assert found[1].ns == pytest.approx(series[1].ns, rel=2 * expected.UNCONTENDED)
     assert found[16].ns / found[1].ns > 2 * series[16].ns / series[1].ns
     held = found[16].ns / 16
@@ -368,7 +353,7 @@ class Holds(NamedTuple):
 
 
 def _holds(name, count=None):
-    result = _boot(_planted("hold-times", count), f"holds-{name}",
+    result = guests.virtual(guests.planted("hold-times", count=count), f"holds-{name}",
                    [("holds", 300, ["sh", "-c", f"echo > {HOLDS} && {HELD_BY} && cat {HOLDS}"])], cpus=4)
     output = result.outcomes[0].output
     buckets = [(int(ns), int(number)) for ns, number in
@@ -396,22 +381,23 @@ def test_nobody_holds_the_lock_alone_for_long():
 
 
 # How often each number of vCPUs is run, in how many boots with slices of their own.
-X86_64, SLICES = (2, 8, 8, 8), (SLICE, round(0.8 * SLICE))
+X86_64, SLICES = (2, 8, 8, 8), (guests.SLICE, round(0.8 * guests.SLICE))
 
 
 @pytest.mark.boot
 def test_a_benchmark_repeats_on_x86_64():
     """By the tool's own rule, with its own scheduling: with all threads real-time ones 8 vCPUs populate
     their memory in 0.60 or in 0.89 ms."""
-    kernel = build.kernel(catalog.load("v5.10"), 0, "x86_64", kernel_tree=KERNEL)
+    kernel = guests.built("base", "x86_64")
     test = "dirty_log_perf_test"
-    program = [*bench.scheduling("x86_64"), f"/tests/{test}",
+    program = [*bench.scheduling("x86_64", test), f"/tests/{test}",
                *bench.arguments(test, "x86_64", "", catalog.load("v5.10").kernel), "-v"]
     commands = [(f"dirty-{count}-{at}", 60 * (1 + count), [*program, str(count)])
                 for at, count in enumerate(X86_64)]
     found = {}
     for slice_ns in SLICES:
-        result = _boot(kernel, f"x86_64-{slice_ns}", commands, max(X86_64) + 2, slice_ns=slice_ns)
+        result = guests.virtual(kernel, f"x86_64-{slice_ns}", commands, max(X86_64) + 2,
+                                slice_ns=slice_ns)
         vtime.counters(result.folder)
         for count, outcome in zip(X86_64, result.outcomes):
             for measure in parse.parse(test, outcome.output):

@@ -10,9 +10,8 @@ import re
 
 import pytest
 
-from kvmseries import build, catalog, guest, image, machine, progress, selftests, trees
+from kvmseries.checks import guests
 
-KERNEL = os.environ.get("KERNEL") or None
 # Of the kernel without a planted bug.
 CONFIGS = tuple(filter(None, os.environ.get("SERIES_STRESS_CONFIG", "").split("+")))
 SECONDS = int(os.environ.get("SERIES_STRESS", "45"))
@@ -24,26 +23,9 @@ LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M
 COUNTERS = ("blocks_split", "tables_collapsed", "races_lost", "entries_locked")
 
 
-def _kernel(*bugs, configs=()):
-    """The series' kernel with delays, and with `bugs` planted: use it before the next is made."""
-    tree = trees.planted(catalog.load("v5.10"), ["delays", *bugs], KERNEL)
-    return build.in_tree(tree, "arm64", configs)
-
-
-def _run(kernel, name, command, seconds, cpu="max"):
-    """(guest.Outcome, splats) of one command on `kernel`."""
-    initrd = image.base("arm64", selftests.build(catalog.load("v5.10"), "arm64", KERNEL))
-    with progress.single("stress", f"stress: {name}", seconds) as note:
-        # Everything takes longer with lockdep and KASAN, and a vCPU's end is waited for.
-        result = guest.run(kernel, initrd, machine.Machine("arm64", cpu),
-                           [("stress", 3 * seconds + 120, list(command))], f"stress-{name}", note)
-    return result.outcomes[0], result.splats
-
-
 def _tables(command):
     """`command` with the number of stage-2 tables compared before and after."""
-    script = (image.GUEST / "tables.sh").read_text(encoding="utf-8")
-    return ("sh", "-c", script, "tables.sh", *command)
+    return guests.script("tables.sh", *command)
 
 
 def _counts(text):
@@ -58,12 +40,13 @@ def _counts(text):
 @pytest.fixture(scope="module", name="delayed")
 def _delayed():
     """The kernel with delays and no bug."""
-    return _kernel(configs=CONFIGS)
+    return guests.planted("delays", configs=CONFIGS)
 
 
 @pytest.mark.boot
 def test_faults_that_race_lose_nothing(delayed):
-    outcome, splats = _run(delayed, "race", (*LINE, "-o", "rally", "-t", str(SECONDS)), SECONDS)
+    outcome, splats = guests.stress(delayed, "stress-race",
+                                    (*LINE, "-o", "rally", "-t", str(SECONDS)), SECONDS)
     assert not outcome.status, outcome.output
     assert not splats
     # Or nothing has raced, and this has shown nothing.
@@ -72,7 +55,7 @@ def test_faults_that_race_lose_nothing(delayed):
 
 @pytest.mark.boot
 def test_vms_in_a_row_leave_no_table(delayed):
-    outcome, splats = _run(delayed, "tables", _tables(
+    outcome, splats = guests.stress(delayed, "stress-tables", _tables(
         (*LINE, "-o", "rally,punch,log", "-k", str(VMS), "-t", "20")), 60)
     assert not outcome.status, outcome.output
     assert not splats
@@ -82,8 +65,8 @@ def test_vms_in_a_row_leave_no_table(delayed):
 
 @pytest.mark.boot
 def test_negative_control_a_leaked_reference_to_a_table_is_counted():
-    outcome, _ = _run(_kernel("table-refcount"), "table-refcount",
-                      _tables((*LINE, "-o", "rally,punch", "-t", "30")), 30)
+    outcome, _ = guests.stress(guests.planted("delays", "table-refcount"), "stress-table-refcount",
+                               _tables((*LINE, "-o", "rally,punch", "-t", "30")), 30)
     found = re.search(r"^Tables of stage 2: (\d+) before, (\d+) after$", outcome.output, re.M)
     assert outcome.status == 1 and found, outcome.output
     assert int(found[2]) > int(found[1])
@@ -92,8 +75,8 @@ def test_negative_control_a_leaked_reference_to_a_table_is_counted():
 @pytest.mark.boot
 def test_negative_control_what_stays_in_the_tlb_is_seen():
     # It ends when it has seen one: after 3 to 45 s.
-    outcome, _ = _run(_kernel("no-tlbi-in-unmap"), "no-tlbi-in-unmap",
-                      (*LINE, "-o", "rally", "-t", "240"), 240)
+    outcome, _ = guests.stress(guests.planted("delays", "no-tlbi-in-unmap"),
+                               "stress-no-tlbi-in-unmap", (*LINE, "-o", "rally", "-t", "240"), 240)
     assert outcome.status not in (0, 4, 124)
     assert re.search(r": (stale|lost|wrong): ", outcome.output), outcome.output
 
@@ -104,6 +87,6 @@ def test_negative_control_a_table_freed_at_once_is_noticed():
     by a block meanwhile."""
     command = ("sh", "-c", 'echo 2 > /sys/kernel/debug/kvm/stage2_delay_one_in; "$@"', "sh", *LINE,
                "-o", "rally", "-t", "45")
-    _, splats = _run(_kernel("table-freed-without-rcu"), "table-freed-without-rcu", command, 45,
-                     "cortex-a72")
+    _, splats = guests.stress(guests.planted("delays", "table-freed-without-rcu"),
+                              "stress-table-freed-without-rcu", command, 45, "cortex-a72")
     assert any(re.search("__kvm_pgtable_walk|Bad page state", splat) for splat in splats), splats

@@ -41,6 +41,6 @@ def ascii_table(results):
 
 def plot_png(results, out):
     """Write README's picture, a PNG of 1200x500 pixels, to the file `out`, atomically; where all
-    results are of aging, the plot of that, of 1200x672."""
+    results are of aging, the plot of that, of 1200x672, where all are of merging, of that."""
     from .plots import plot_png as write
     write(results, out)

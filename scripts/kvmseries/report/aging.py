@@ -75,16 +75,12 @@ def kind(summary):
 
 def iteration(summary):
     """The number of the last iteration, or None."""
-    return max((number for metric in METRICS for number in summary.iterations(metric)),
-               default=None)
+    return summary.last_iteration(METRICS)
 
 
 def last(summary, kernel, vcpus, metric):
     """The metric in the last iteration; None if it is missing there, or there is no Summary."""
-    if summary is None:
-        return None
-    value = summary.at(kernel, vcpus, metric, iteration(summary))
-    return value if value and value.iterations else None
+    return summary and summary.last(kernel, vcpus, metric, METRICS)
 
 
 def beside(summary, kernel, vcpus):

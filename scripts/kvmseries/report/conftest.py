@@ -167,6 +167,39 @@ def aging_results(kernels=("base", "series"), **keys):
     return make_file(*runs, vtime=VTIME)
 
 
+MERGING = "-t 0 -i 2 -b 2M"
+# Kernel -> vCPUs -> exits a page read, written, read while merged; us of ksmd, vCPUs reading, vCPUs
+# writing, ksmd while vCPUs read.
+MERGES = {"base": {2: (0, 2, 2.25, 5000, 0, 6000, 5400), 8: (0, 2, 3.5, 9000, 0, 30000, 9600)},
+          "upto:aging": {2: (1, 2, 4.5, 3400, 900, 4300, 3700), 8: (1, 2, 6, 3500, 5600, 9000, 3900)},
+          "series": {2: (0.002, 2, 0.25, 4200, 3, 4100, 4300), 8: (0.004, 2, 0.5, 4400, 20, 8500, 4500)}}
+
+
+def merging_runs(kernel, vcpus=(2, 8), **more):
+    """Runs of change_pte_test: of two iterations, the first other than the last."""
+    for count in vcpus:
+        keys = {"kernel": kernel, "vcpus": count, "clock": "virtual", "test": "change_pte_test",
+                "args": MERGING, **more}
+        names = ("read_merged_exits_per_page", "write_merged_exits_per_page",
+                 "read_while_merged_exits_per_page", "merge_ksmd_time", "read_merged_vcpu_time",
+                 "write_merged_vcpu_time", "merge_ksmd_time_while_read")
+        figures = {name: (number * 1e-6 if name in names[3:] else number,
+                          "s" if name in names[3:] else "1")
+                   for name, number in zip(names, MERGES[kernel][count])}
+        figures |= {"pages_merged": (512 * count, "1"), "read_while_merged_vcpu_time": (-0.0123, "s")}
+        for metric, (value, unit) in figures.items():
+            for iteration in (1, 2):
+                # A figure that is not of the last iteration would show.
+                yield make_run(**keys, metric=metric, iteration=iteration, unit=unit,
+                               samples=[value * (1 if iteration == 2 else 7)] * 2)
+
+
+def merging_results(kernels=("base", "upto:aging", "series"), **keys):
+    """A results file of merging_runs()."""
+    runs = [run for kernel in kernels for run in merging_runs(kernel, **keys)]
+    return make_file(*runs, vtime=VTIME)
+
+
 @pytest.fixture
 def results():
     return [full_results()]

@@ -218,6 +218,15 @@ def part(sheet, wanted):
                  sheet.row_head, sheet.notes)
 
 
+def by_heading(sheet):
+    """One Sheet for each heading of columns, the notes below the last."""
+    parts = [part(sheet, lambda column, head=head: column.head == head)
+             for head in dict.fromkeys(column.head for column in sheet.columns)]
+    for one in parts[:-1]:
+        one.notes = []
+    return parts
+
+
 def phase_sheet(summary):
     """Which phase takes mmu_lock how: a row for each phase, columns for each kernel."""
     phases = summary.phases()

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from ..results import KEYS
-from . import aging, layout, plots, scaling, style
+from . import aging, layout, merging, own, plots, scaling, style
 from . import summary as s
 from .markup import Html, element, flat, write_atomically
 
@@ -131,6 +131,25 @@ def _aging_html(summary, name, title):
         _counters_html(summary, ("fault", "access"))]
 
 
+def _merging_html(summary, name, title):
+    """change_pte_test: the plot, the table by its headings, for its width, the counters."""
+    sheet = merging.sheet(summary)
+    return [
+        _figure_html(lambda: plots.merging_figure(summary), f"{name}-merging",
+                     f"Time of ksmd and vCPUs, and exits per merged page read, {title}",
+                     "Left: what ksmd takes to merge all pages, and what vCPUs take more to read what "
+                     "was merged and to write to it than without faults "
+                     f"({summary.group.clock_name}). Right: exits per merged page read. Medians of "
+                     f"iteration {merging.iteration(summary)}; the number above a bar is its total, "
+                     f"{layout.MISSING} is not measured."),
+        [_sheet_html(part, f"Merging of {title}") for part in layout.by_heading(sheet)] if sheet
+        else element("p", "No exit and no time of merging was measured.", class_="empty"),
+        _counters_html(summary, ())]
+
+
+_OWN_HTML = {aging: _aging_html, merging: _merging_html}
+
+
 def _group_html(number, summary, several_hosts):
     """Everything about one group of runs."""
     group, name = summary.group, f"g{number}"
@@ -138,11 +157,11 @@ def _group_html(number, summary, several_hosts):
     if several_hosts:
         facts.append(("Host", f"{summary.host.get('cpu') or 'unknown'} (host "
                               f"{group.cohort + 1} below)"))
-    ages = aging.is_aging(summary)
-    counts, times = s.LOCK_METRICS, aging.METRICS if ages else s.MAIN_TIMES + s.OTHER_TIMES
+    module = own.of(summary)
+    times = module.METRICS if module else s.MAIN_TIMES + s.OTHER_TIMES
     if summary.alone:
         facts.append(("No aging", summary.alone.group.args))
-    for what, metrics in (("Samples, counts", counts), ("Samples, times", times)):
+    for what, metrics in (("Samples, counts", s.LOCK_METRICS), ("Samples, times", times)):
         facts.append((what, summary.sample_note(metrics) or "none"))
     if summary.variants:
         facts.append(("Sensitivity", f"{len(summary.variants)} variants of the model: "
@@ -150,8 +169,8 @@ def _group_html(number, summary, several_hosts):
     phases = layout.phase_sheet(summary)
     title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
     parts = [element("h2", title, id=name), _facts(facts), _times_notice(summary)]
-    if ages:
-        parts += [_aging_html(summary, name, title),
+    if module:
+        parts += [_OWN_HTML[module](summary, name, title),
                   _sheet_html(layout.lock_sheet(summary), f"Lock counts of {title}")]
     else:
         main = layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES))
@@ -168,11 +187,11 @@ def _group_html(number, summary, several_hosts):
     if phases:
         parts += [element("h3", "By phase: who takes the lock, and how"),
                   _sheet_html(phases, f"Lock counts by phase of {title}")]
-    if phases and not ages:
+    if phases and not module:
         parts.append(_figure_html(lambda: plots.contention_figure(summary), f"{name}-phase",
                                   f"mmu_lock contentions by phase, {title}",
                                   "Contentions by the phase of the test in which they happened."))
-    if not ages:
+    if not module:
         parts += _further_times_html(summary, name, title)
     if summary.unused:
         parts.append(element("p", f"{summary.unused} runs are in no table: times of kernels with "
@@ -290,8 +309,8 @@ def page_html(results, commands):
     hosts = len({summary.group.cohort for summary in summaries})
     title = "KVM series " + ", ".join(series) + ": base against series" if series \
         else "KVM series: no results"
-    glance = [(summary, (aging if aging.is_aging(summary) else scaling).highlights(summary)
-               + layout.highlights(summary)) for summary in summaries]
+    glance = [(summary, (own.of(summary) or scaling).highlights(summary) + layout.highlights(summary))
+              for summary in summaries]
     body = [
         element("h1", title),
         element("p", "Each kernel, booted in QEMU with nested KVM (accelerator tcg or kvm) or on "

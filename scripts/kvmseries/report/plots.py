@@ -4,6 +4,7 @@ Drawn with matplotlib's Figure and no pyplot, hence without a display and withou
 SVG colours are CSS variables of style.py, so that plots follow light and dark.
 """
 
+import functools
 import html
 import io
 import re
@@ -15,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from . import aging, layout, scaling, style
+from . import aging, layout, merging, own, scaling, style
 from . import summary as s
 from .markup import Html, write_atomically
 
@@ -318,6 +319,17 @@ def _ratio_axes(axes, curves, title, vcpus):
     return handles
 
 
+def _below(figure, text):
+    figure.supxlabel("\n".join(textwrap.wrap(text, 175)), x=0.008, ha="left", fontsize=7.5,
+                     color=style.light("muted"))
+
+
+def _what(group):
+    """What was run, for the text below a picture."""
+    return (f"{group.test} {group.args}, {group.series}, {group.arch}, cpu {group.cpu} "
+            f"{group.params}".rstrip())
+
+
 def aging_figure(summary, size=(10, 5.2), more=""):
     """A Figure of aging passes beside vCPUs and of vCPUs beside aging, ours and published, or None
     where no ratio is known.  more: text below, such as what was run, before the source."""
@@ -359,8 +371,51 @@ def aging_figure(summary, size=(10, 5.2), more=""):
                            side + [Line2D([], [], linestyle="", label="")] * (rows - len(side))],
                   loc="outside upper left", ncols=2, handlelength=2.6, columnspacing=8)
     if more:
-        figure.supxlabel("\n".join(textwrap.wrap(f"{more}. {aging.source()}", 175)), x=0.008,
-                         ha="left", fontsize=7.5, color=style.light("muted"))
+        _below(figure, f"{more}. {aging.source()}")
+    return figure
+
+
+def _merging_layers(summary):
+    """(layers of the time that ksmd and vCPUs take, in layout.time_unit()'s unit, those of exits per
+    merged page read), of the last iteration; what noise made negative is 0.  None of what is not known,
+    nor by the wall clock of an emulator, which is no evidence."""
+    def value(kernel, vcpus, metric, scale):
+        found = merging.last(summary, kernel, vcpus, metric)
+        return found and s.Value({key: max(number, 0) * scale
+                                  for key, number in found.samples.items()}, found.iterations)
+
+    def layers(kinds, scale):
+        return [(label, role, functools.partial(value, metric=metric, scale=scale))
+                for label, role, metric in kinds if merging.values(summary, metric)]
+
+    if not merging.is_merging(summary) or summary.group.emulated:
+        return [], []
+    times = [(label, role, metric) for (label, metric), role
+             in zip(merging.PARTS, ("all", "read", "write"))]
+    return (layers(times, _merging_unit(summary)[1]),
+            layers([("vCPUs read", "read", merging.READ_EXITS)], 1))
+
+
+def _merging_unit(summary):
+    return layout.time_unit([value for _, metric in merging.PARTS
+                             for value in merging.values(summary, metric)])
+
+
+def merging_figure(summary, size=(10, 4.3), more=""):
+    """A Figure of the time that ksmd and vCPUs take, stacked, and of exits per merged page read; None
+    where neither is known.  more: text below, such as what was run."""
+    left, right = _merging_layers(summary)
+    if not left and not right:
+        return None
+    figure = _figure(*size)
+    panels = figure.subplots(1, 2)
+    for axes, layers, name in zip(panels, (left, right), (
+            f"{merging.TOGETHER}, {_merging_unit(summary)[0]}\n({summary.group.clock_name})",
+            "exits per merged page read\n(0: what was merged stayed mapped)")):
+        _bars(axes, summary.vcpus, summary.kernels, layers, name, size[0] / 2 - 0.6)
+    _legend(figure, left or right)
+    if more:
+        _below(figure, more)
     return figure
 
 
@@ -396,15 +451,20 @@ def plot_png(results, out):
     Where no clock can tell growth, lock acquisitions and contentions per vCPU count: base against
     series (or the last milestone), for the group with the most vCPU counts among those that have
     lock counts.  Where all groups are of access_tracking_stress_test: aging, of the group with the
-    most vCPU counts, if possible one with runs without aging.
+    most vCPU counts, if possible one with runs without aging.  Where all are of change_pte_test:
+    merging, of the group with the most vCPU counts.
 
     Raises Fail if `out` cannot be written.
     """
     everything = aging.summarise(results)
-    summaries = [summary for summary in everything if not aging.is_aging(summary)]
+    summaries = [summary for summary in everything if not own.of(summary)]
     ageing = [] if summaries else sorted(
-        (summary for summary in everything if any(aging.curves(summary))),
+        (summary for summary in everything
+         if aging.is_aging(summary) and any(aging.curves(summary))),
         key=lambda one: (not one.alone, -len(one.vcpus)))
+    merges = [] if summaries or ageing else sorted(
+        (summary for summary in everything if any(_merging_layers(summary))),
+        key=lambda one: -len(one.vcpus))
     candidates = [summary for summary in summaries
                   if acquisition_layers(summary) or contention_layers(summary)]
     growing = [summary for summary in summaries if _growing(summary, [s.DIRTY])]
@@ -412,9 +472,9 @@ def plot_png(results, out):
     growing = growing[:2]
     with matplotlib.rc_context({**SETTINGS, "figure.facecolor": style.light("paper")}):
         if ageing:
-            group = ageing[0].group
-            figure = aging_figure(ageing[0], (10, 5.6), f"{group.test} {group.args}, "
-                                  f"{group.series}, {group.arch}, cpu {group.cpu}")
+            figure = aging_figure(ageing[0], (10, 5.6), _what(ageing[0].group))
+        elif merges:
+            figure = merging_figure(merges[0], (10, 5 / 1.2), _what(merges[0].group))
         elif growing:
             figure = _growth_panels(_figure(10, 5 / 1.2), [(one, s.DIRTY) for one in growing])
             for axes, one in zip(figure.axes, growing):

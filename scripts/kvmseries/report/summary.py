@@ -140,10 +140,10 @@ def add(values):
 
 def ratio(value, base):
     """value / base (Values or None) as a Ratio, or None where it would mean nothing."""
-    if value is None or base is None or value.iterations != base.iterations or not base.median:
+    if value is None or base is None or value.iterations != base.iterations or base.median <= 0:
         return None
     pairs = [value.samples[key] / base.samples[key] for key in value.samples
-             if base.samples.get(key)]
+             if base.samples.get(key, 0) > 0]
     return Ratio(value.median / base.median, min(pairs, default=None), max(pairs, default=None))
 
 
@@ -212,6 +212,15 @@ class Summary:
         """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
         return sorted({number for cell, iterations in self._cells.items() if cell[2] == metric
                        for number in iterations if number is not None})
+
+    def last_iteration(self, metrics):
+        """The number of the last iteration that one of `metrics` has, or None."""
+        return max((number for metric in metrics for number in self.iterations(metric)), default=None)
+
+    def last(self, kernel, vcpus, metric, metrics):
+        """The metric in the last iteration of all of `metrics`; None if it is missing there."""
+        value = self.at(kernel, vcpus, metric, self.last_iteration(metrics))
+        return value if value and value.iterations else None
 
     def value(self, kernel, vcpus, metric):
         """The metric for the whole test, else the sum over its iterations; None if missing."""

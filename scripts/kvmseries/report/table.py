@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from . import aging, layout, scaling
+from . import aging, layout, own, scaling
 from . import summary as s
 
 WIDTH = 75      # of an ASCII table: it survives being quoted in mail
@@ -40,25 +40,16 @@ def _grid(sheet, aligned=True):
 
 
 def _main_sheets(summary):
-    if aging.is_aging(summary):
+    if own.of(summary):
         return layout.lock_sheet(summary), layout.Sheet([], [])
     return layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES)
 
 
 def _further_sheets(summary):
-    if aging.is_aging(summary):
-        return list(filter(None, [aging.sheet(summary)]))
+    if own.of(summary):
+        return list(filter(None, [own.of(summary).sheet(summary)]))
     sheets = [layout.part(sheet, lambda column: column.full) for sheet in scaling.sheets(summary)]
     return sheets + list(filter(None, [layout.latency_sheet(summary)]))
-
-
-def _by_heading(sheet):
-    """One Sheet for each heading of columns, the notes below the last."""
-    parts = [layout.part(sheet, lambda column, head=head: column.head == head)
-             for head in dict.fromkeys(column.head for column in sheet.columns)]
-    for part in parts[:-1]:
-        part.notes = []
-    return parts
 
 
 def _describe(summary):
@@ -114,7 +105,7 @@ def print_table(results, console):
             sheets = [locks, times]
         for sheet in _further_sheets(summary):
             fits = _rich_table(sheet, clean)[1] <= console.width
-            sheets += [sheet] if fits else _by_heading(sheet)
+            sheets += [sheet] if fits else layout.by_heading(sheet)
         for sheet in filter(None, sheets):
             console.print()
             console.print(_rich_table(sheet, clean)[0])

@@ -1,0 +1,65 @@
+"""What the checks of aging share, arm64's (test_6_aging.py) and x86-64's (test_7_aging_x86.py)."""
+
+import re
+
+from kvmseries import bench, catalog, parse, paths, vtime
+from kvmseries.checks import guests
+from kvmseries.errors import Fail
+
+ACCESS = "access_tracking_stress_test"
+
+
+def delayed(kernel, name, command, seconds, delay_us, params=()):
+    """(guest.Outcome, splats, {race: walks}) of one command on `kernel`, one of patches/debug's with
+    delays, where aging waits for up to `delay_us`."""
+    outcome, splats = guests.stress(kernel, f"aging-{name}",
+                                    guests.script("ages.sh", delay_us, *command), seconds, params=params)
+    walks = {what: int(count) for what, count in
+             re.findall(r"^Walks that age: (\w+) (\d+)$", outcome.output, re.M)}
+    return outcome, splats, walks
+
+
+def races(kernel, name, command, seconds, delay_us, wanted, most, params=()):
+    """guests.races() of `command`, run as delayed() does; `wanted`: {race: walks}.  All must go well."""
+    def run():
+        outcome, splats, walks = delayed(kernel, name, command, seconds, delay_us, params)
+        assert not outcome.status, outcome.output
+        assert not splats
+        return walks
+    guests.races(wanted, most, run)
+
+
+def wreck(kernel, name, command, delay_us, params=()):
+    """What a minute's run prints on `kernel`, which may not survive it: its output and splats, or the
+    console."""
+    console = paths.out("runs", f"aging-{name}") / "console.log"
+    guests.initrd(kernel.arch)
+    paths.remove(console)
+    try:
+        # Or what is left of a kernel may wait for what is gone until the time is up.
+        outcome, splats, _ = delayed(kernel, name, command, 60, delay_us, (*params, "oops=panic"))
+        return "\n".join([outcome.output, *splats])
+    except Fail:
+        # What is used by somebody else by now may be the kernel's.
+        return console.read_text(encoding="utf-8", errors="replace")
+
+
+def figures(label, arch, lines, vcpus, limit, name, params=()):
+    """{line: {metric: value}} of the last iteration of access_tracking_stress_test in virtual time, on the
+    kernel `label` ("base").
+
+    lines: {line: arguments over bench.yaml's}; limit: seconds for one of them."""
+    release = catalog.load("v5.10").kernel
+    commands = [(line, limit, [*bench.scheduling(arch, ACCESS), f"/tests/{ACCESS}", "-v", str(vcpus),
+                               *bench.arguments(ACCESS, arch, args, release)])
+                for line, args in lines.items()]
+    # Where an access is forgotten although all TLBs were flushed, the test itself fails.
+    result = guests.virtual(guests.built(label, arch), f"aging-{name}", commands, cpus=vcpus + 2, params=params)
+    counted = vtime.by_test(vtime.counters(result.folder))
+    found = {}
+    for outcome in result.outcomes:
+        measures = parse.parse(ACCESS, outcome.output) + vtime.measures(counted[outcome.name])
+        last = max(measure.iteration or 0 for measure in measures)
+        found[outcome.name] = {measure.metric: measure.value for measure in measures
+                               if measure.iteration == last}
+    return found
