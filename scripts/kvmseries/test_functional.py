@@ -1,4 +1,5 @@
 import json
+import subprocess
 
 import pytest
 
@@ -44,6 +45,23 @@ def test_a_plan_knows_what_the_series_mends(mini, tests):
     write(paths.TESTS / "tests.yaml", TESTS.replace("fails:", "mended:"))
     assert functional.plan(mini, "arm64", ["alpha_test"])[1:] \
         == ({}, {"alpha_test_-m_2": "TCG has no such thing"})
+
+
+@pytest.mark.parametrize("fails, status, status_of", [(0, 1, 0), (functional.TRIES - 1, 1, 0), (functional.TRIES, 1, 1),
+                                                      (99, 4, 4)])
+def test_what_the_hosts_clock_bounds_is_run_until_it_passes(mini, tests, tmp_path, fails, status, status_of):
+    write(paths.TESTS / "tests.yaml", TESTS.replace("fails:", "clock:"))
+    commands, known, mended = functional.plan(mini, "arm64", ["alpha_test"])
+    name, limit, words = commands[1]
+    assert (name, limit, known, mended) == ("alpha_test_-m_2", 500, {}, {})
+    assert words[-3:] == ["/tests/alpha_test", "-m", "2"]
+    # A test that fails so often, and then passes: "alpha -m 2".
+    program, count = tmp_path / "alpha", tmp_path / "count"
+    write(program, f'#!/bin/sh\n[ "$*" = "-m 2" ] || exit 9\necho >> {count}\n'
+          f"[ $(wc -l < {count}) -gt {fails} ] || exit {status}\n")
+    program.chmod(0o755)
+    words = [str(program) if word == "/tests/alpha_test" else word for word in words]
+    assert subprocess.run(words, check=False).returncode == status_of
 
 
 def test_a_listed_test_that_is_not_built_fails(mini, tests):
