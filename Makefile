@@ -7,8 +7,8 @@ OUT = $(or $(SERIES_OUT),out)
 RESULTS = $(OUT)/results/$(SERIES)-arm64-dirty_log_perf_test.json
 PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
 # Quick ones first.
-CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/vtime/selftest \
-	scripts/kvmseries/checks
+CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/kvmseries/qemu \
+	scripts/vtime/selftest scripts/kvmseries/checks
 
 export KERNEL
 
@@ -16,9 +16,9 @@ export KERNEL
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
-	@echo 'make test   every check: unit tests, patches, steps build, functional selftests, races (about an hour)'
+	@echo 'make test   every check: unit tests, patches, steps build, functional selftests, races, migrations (about 70 minutes)'
 	@echo 'make check  the checks that boot nothing (minutes)'
-	@echo 'make soak   functional selftests on debug kernels, over and over (HOURS=4)'
+	@echo 'make soak   functional selftests on debug kernels, over and over (HOURS=4); SERIES=qemu-10.0: random migrations'
 	@echo 'make deps   install what the above install when they need it'
 	@echo 'make clean  remove out/, which holds all that was made or fetched'
 	@echo 'Variables: SERIES=$(SERIES) VCPUS=$(VCPUS) KERNEL=/path/to/your/tree; see scripts/series -h'

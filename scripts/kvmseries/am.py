@@ -12,11 +12,12 @@ def check_identity(tree):
         raise Fail("--signoff certifies the DCO in your name: set git's user.name and user.email")
 
 
-def apply(tree, patches, own=False, signoff=False, where="the tree", version=None, wants=None):
+def apply(tree, patches, own=False, signoff=False, where="the tree", version=None, wants=None,
+          title="linux"):
     """Apply `patches` (paths) to the git tree at `tree`, one commit each, or none of them.
 
-    own: commit as the tool.  where, version, wants: what the tree is, its kernel version and the
-    one that the series is made for, for the message.  Raises Fail that names patch and hunk.
+    own: commit as the tool.  where, version, wants, title: what the tree is, its version, the one
+    that the series is made for, and of which project, for the message.  Raises Fail that names patch and hunk.
     """
     if not patches:
         return
@@ -33,7 +34,7 @@ def apply(tree, patches, own=False, signoff=False, where="the tree", version=Non
     if not number:
         raise Fail(f"git am failed on {where}: {text.strip().splitlines()[-1]}")
     # The patches before it are gone again with --abort: put them back to ask about this one.
-    raise Fail(_explain(tree, patches, number, where, version, wants))
+    raise Fail(_explain(tree, patches, number, where, version, wants, title))
 
 
 def _failed_number(tree):
@@ -45,7 +46,7 @@ def _failed_number(tree):
         return None
 
 
-def _explain(tree, patches, number, where, version, wants):
+def _explain(tree, patches, number, where, version, wants, title):
     patch = patches[number - 1]
     # The last first: a patch can be taken back only while none after it changes the same lines.
     for there in reversed(patches[number - 1:]):
@@ -63,7 +64,7 @@ def _explain(tree, patches, number, where, version, wants):
               re.findall(r"^error: (.+): No such file or directory$", text, re.M)]
     hunks += [f"{name} exists" for name in
               re.findall(r"^error: (.+): already exists in working directory$", text, re.M)]
-    differ = f" (the tree is linux {version}, the series is for {wants})" \
+    differ = f" (the tree is {title} {version}, the series is for {wants})" \
         if version and wants and version != wants else ""
     return (f"patch {number} does not apply to {where}: {patch.name}: "
             f"{'; '.join(hunks) or text.strip().splitlines()[-1]}{differ}")

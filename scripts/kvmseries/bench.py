@@ -65,7 +65,11 @@ def points(series, text):
         elif label.startswith("upto:"):
             found.append(Point(label, series.upto(label[len("upto:"):]), series))
         elif label.endswith(":base"):
-            found.append(Point(label, 0, catalog.load(label[:-len(":base")])))
+            other = catalog.load(label[:-len(":base")])
+            if other.project != series.project:
+                raise Usage(f"--kernels {text}: {other.name} is for {other.project}, "
+                            f"{series.name} for {series.project}")
+            found.append(Point(label, 0, other))
         else:
             raise Usage(f"unknown kernel '{label}': --kernels takes base, series, upto:STEP and "
                         "OTHER:base, the base of another series")

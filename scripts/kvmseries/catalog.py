@@ -9,6 +9,7 @@ import yaml
 
 from . import paths
 from .errors import Fail, Usage
+from .projects import PROJECTS
 
 ARCHES = ("arm64", "x86_64")
 
@@ -17,11 +18,18 @@ ARCHES = ("arm64", "x86_64")
 class Version:
     """A base that the series is known to apply to, as Debian packages it."""
 
-    kernel: str     # "5.10.262"
-    package: str    # binary package that holds the source tarball
+    kernel: str     # "5.10.262"; `release` in the file where the base is none
+    package: str    # binary package that holds the source tarball, or source package
     version: str    # the package's version
     suite: str      # "bullseye-security": where to look for it
-    sha256: str     # of the .deb
+    sha256: str     # of the .deb, or of `file`
+    file: str = ""  # the tarball, of a source package
+
+    @property
+    def key(self):
+        """The package's version as part of a file's name: without its epoch, whose colon make and
+        search paths take for something else."""
+        return self.version.rpartition(":")[2]
 
 
 @dataclass(frozen=True)
@@ -30,12 +38,13 @@ class Series:
 
     name: str
     path: Path
-    kernel: str          # version of the base, "5.10.262"
+    kernel: str          # version of the base, "5.10.262" (linux) or "10.0.13" (QEMU)
     tag: str             # upstream's git tag of the base
     versions: tuple      # of Version; the first is the one that is fetched
     arches: tuple        # arches that it is built and tested for
     milestones: dict     # name -> number of patches
     patches: tuple       # paths of 0001-*.patch ... in order
+    project: str = "linux"   # or "qemu"
 
     @property
     def cover(self):
@@ -75,11 +84,17 @@ def load(name):
     path = paths.PATCHES / name
     try:
         base = yaml.safe_load((path / "base").read_text(encoding="utf-8"))
-        versions = tuple(Version(**entry) for entry in base["versions"])
+        project = base["project"] if "project" in base else "linux"
+        if project not in PROJECTS:
+            raise Fail(f"{path / 'base'}: unknown project '{project}': there is {', '.join(PROJECTS)}")
+        release = "kernel" if project == "linux" else "release"
+        versions = tuple(Version(kernel=entry[release], **{key: value for key, value in entry.items()
+                                                           if key != release})
+                         for entry in base["versions"])
         patches = tuple(sorted(p for p in path.glob("[0-9]*.patch")
                                if not p.name.startswith("0000-")))
-        series = Series(name, path, base["kernel"], base["tag"], versions,
-                        tuple(base["arches"]), _milestones(path), patches)
+        series = Series(name, path, base[release], base["tag"], versions,
+                        tuple(base["arches"]), _milestones(path), patches, project)
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise Fail(f"{path / 'base'} is not right: {error!r}") from None
     for number, patch in enumerate(patches, 1):

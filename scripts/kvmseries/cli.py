@@ -7,6 +7,7 @@ from pathlib import Path
 
 from . import catalog, git, kconfig, paths
 from .errors import Fail, Usage
+from .qemu import verbs as qemu_verbs
 from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, calibrate_verb,
                     check_verb, compare_verb, deps_verb, export_verb, list_verb, litmus_verb,
                     report_verb, soak_verb, test_verb)
@@ -94,8 +95,8 @@ def _add_kernels(verbs):
 def _add_measuring(verbs):
     parser = _verb(verbs, "bench", bench_verb, "measure kernels against each other")
     _arch(parser)
-    parser.add_argument("--vcpus", default="1,2,4,8,16", metavar="N,...",
-                        help="default: 1,2,4,8,16; up to 64")
+    parser.add_argument("--vcpus", metavar="N,...",
+                        help="default: 1,2,4,8,16; up to 64; of QEMU 1,2,4,8")
     parser.add_argument("--test", default="dirty_log_perf_test", help="see bench.yaml")
     _configs(parser)
     parser.add_argument("--test-args", default="", metavar="ARGS",
@@ -128,12 +129,16 @@ def _add_measuring(verbs):
                         "release does not end in -base, -series or -upto-N")
     _kernel(parser)
     _machine(parser, None)
+    _migration(parser)
     parser = _verb(verbs, "calibrate", calibrate_verb,
                    "fit the virtual machine's two free parameters on the published column for it")
     _arch(parser)
     _kernel(parser)
-    parser = _verb(verbs, "test", test_verb, "functional selftests, base and series, compared")
-    _arch(parser)
+    parser = _verb(verbs, "test", test_verb, "functional selftests, base and series, compared; of QEMU its "
+                   "unit tests and migration qtests")
+    parser.add_argument("--arch", help="arm64 (default) or x86_64; of QEMU, what it emulates (default: both)")
+    parser.add_argument("--pattern", default="", metavar="TEXT",
+                        help="of QEMU: only the tests with TEXT in their name, such as precopy/unix or unit/")
     parser.add_argument("--kernels", default="base,series", metavar="K,...",
                         help="of base, series, upto:STEP (default: base,series)")
     _configs(parser)
@@ -143,6 +148,12 @@ def _add_measuring(verbs):
                    "functional selftests on debug kernels, over and over; results to "
                    "Documentation/results/")
     parser.add_argument("--hours", type=float, default=4, help="stop after (default: 4)")
+    migrations = parser.add_argument_group("randomised live migrations of QEMU")
+    migrations.add_argument("--migrations", type=_positive("--migrations"), default=200, metavar="N",
+                            help="how many (default: 200)")
+    migrations.add_argument("--seed", default="1", help="what they are drawn from (default: 1)")
+    migrations.add_argument("--accel", default="tcg", choices=("tcg", "kvm"),
+                            help="kvm: on this machine itself, which is an arm64 one with KVM")
     parser = _verb(verbs, "report", report_verb, "table and out/report/index.html from results",
                    series=False)
     parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
@@ -193,6 +204,43 @@ def _machine(parser, cpu="max"):
                         help="kernel parameter, such as kvm_amd.npt=0; may be repeated")
 
 
+def _migration(parser):
+    group = parser.add_argument_group(
+        "live migrations of QEMU", "A guest that dirties memory is migrated over a Unix socket; with --accel "
+        "kvm by QEMUs on this machine itself, otherwise by QEMUs in an emulated one.")
+    group.add_argument("--rings", default="bitmap,1024,4096,65536", metavar="N,...",
+                       help="sizes of the dirty ring (default: bitmap,1024,4096,65536)")
+    group.add_argument("--working-set", default="2,8", metavar="MIB,...", help="default: 2,8")
+    group.add_argument("--rate", type=_natural("--rate"), default=2000, metavar="PAGES/S",
+                       help="that the guest dirties, 0: as fast as it can (default: 2000)")
+    group.add_argument("--bandwidth", type=_above_0("--bandwidth"), default=2.6, metavar="MB/S",
+                       help="default: 2.6")
+    group.add_argument("--downtime", type=_positive("--downtime"), default=300, metavar="MS",
+                       help="limit of the downtime (default: 300)")
+    group.add_argument("--limit", type=_positive("--limit"), default=120, metavar="S",
+                       help="a migration that takes longer has not ended (default: 120)")
+
+
+def _natural(option):
+    def convert(text):
+        if not text.isdecimal():
+            raise Usage(f"{option} {text}: give a number from 0 on")
+        return int(text)
+    return convert
+
+
+def _above_0(option):
+    def convert(text):
+        try:
+            number = float(text)
+        except ValueError:
+            number = 0
+        if not 0 < number < 1e6:
+            raise Usage(f"{option} {text}: give a number above 0")
+        return number
+    return convert
+
+
 def _positive(option):
     def convert(text):
         if not text.isdecimal() or int(text) < 1:
@@ -217,8 +265,15 @@ def main(arguments=None):
         options.command = command or []
         if hasattr(options, "series"):
             options.series = catalog.load(options.series)
+            if options.series.project == "qemu":
+                options.function = qemu_verbs.function(options)
+            elif options.verb == "test":
+                if options.pattern:
+                    raise Usage("--pattern is for series of QEMU")
+                options.arch = options.arch or "arm64"
             if getattr(options, "arch", None):
                 catalog.check_arch(options.series, options.arch)
+            if getattr(options, "arch", None) and options.series.project == "linux":
                 # Before minutes of work; the tree's version is not known yet.
                 kconfig.load(options.arch, getattr(options, "config", []), options.series.kernel)
         return options.function(options) or 0

@@ -25,6 +25,11 @@ GROUPS = {
     "boot-x86_64": ["qemu-system-x86", "seabios"],
     "check": ["perl"],
     "vtime": ["gcc", "libc6-dev"],
+    # QEMU, with the few features that a migration needs.
+    "qemu": ["gcc", "libc6-dev", "make", "perl", "ccache", "ninja-build", "pkg-config", "binutils",
+             "libglib2.0-dev", "libfdt-dev", "zlib1g-dev"],
+    # Firmware for its tests on x86, which Debian's tarball lacks.
+    "qemu-test": ["seabios", "ipxe-qemu", "qemu-system-data"],
 }
 _SITE = re.compile(r"^https?://\S+$|^file:\S+$")
 
@@ -165,6 +170,47 @@ def fetch_pinned(package, version, suite, sha256):
                        f"pinned in patches/*/base: do not use it; {instead}")
         files[0].rename(kept)
     paths.remove(kept.with_suffix(".d"))
+    return kept
+
+
+def fetch_source(source):
+    """The path of the tarball `source.file` of a source package (a catalog.Version), fetched if it is
+    not in the cache.
+
+    As fetch_pinned(): its sha256 is the pin.  `source.suite` may name several suites: a security
+    update moves to the release it is for.
+    """
+    kept = paths.out("cache", "deb", source.file)
+    if kept.exists():
+        if _sha256(kept) == source.sha256:
+            return kept
+        kept.unlink()
+    name = f"{source.package} {source.version}"
+    instead = "give your own tree with --kernel (or KERNEL=/path)"
+    suites = source.suite.split()
+    lines = [f"deb-src{line[len('deb'):]}" for suite in suites
+             for line in _suite_lines(suite, "[trusted=yes]")]
+    env = _state(f"src-{'-'.join(suites)}", lines, "amd64")
+    status, text = proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"],
+                            "apt-get update", env=env, check=False)
+    if status:
+        raise Fail(f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is "
+                   f"not in the cache: connect to the network, or {instead}")
+    _, known = proc.run(["apt-cache", "madison", source.package], "apt-cache", env=env, check=False)
+    if source.version not in known.replace("|", " ").split():
+        raise Fail(f"{name} has left the mirrors ({source.suite}): {instead}")
+    with paths.whole(paths.out("cache", "deb", f"{source.file}.d")) as folder:
+        status, text = proc.run(["apt-get", "-q", "source", "--download-only", "--tar-only",
+                                 f"{source.package}={source.version}"], "apt-get source", cwd=folder,
+                                env=env, check=False)
+        file = folder / source.file
+        if status or not file.exists():
+            raise Fail(f"cannot fetch {name}: {proc.reason(text)}; repeat, or {instead}")
+        if _sha256(file) != source.sha256:
+            raise Fail(f"{source.file} from the mirror has another checksum than the one pinned in "
+                       f"patches/*/base: do not use it; {instead}")
+        file.rename(kept)
+    paths.remove(paths.out("cache", "deb", f"{source.file}.d"))
     return kept
 
 

@@ -122,9 +122,9 @@ def judge(name, by_label, known, mended=""):
     return Verdict(name, by_label, known or mended, complaint)
 
 
-def table(verdicts, labels):
+def table(verdicts, labels, title="functional selftests"):
     """The terminal table (rich)."""
-    view = Table("test", *labels, "known failure", title="functional selftests")
+    view = Table("test", *labels, "known failure", title=title)
     for verdict in verdicts:
         view.add_row(("! " if verdict.complaint else "") + verdict.name,
                      *(verdict.results.get(label, "-") for label in labels), verdict.known)

@@ -20,7 +20,7 @@ def base(arch, tests):
         if target.exists() and all(path.stat().st_mtime_ns <= target.stat().st_mtime_ns
                                    for path in inputs):
             return target
-        busybox = _busybox(arch)
+        busybox = busybox(arch)
         with paths.whole(paths.out("selftests", f"{tests.name}.root")) as root:
             for folder in ("bin", "tests", "dev", "proc", "sys", "tmp"):
                 (root / folder).mkdir()
@@ -31,7 +31,7 @@ def base(arch, tests):
             for name in selftests.programs(tests):
                 (root / "tests" / name).parent.mkdir(exist_ok=True)
                 shutil.copy2(tests / name, root / "tests" / name)
-            _cpio(root, target)
+            cpio(root, target)
         paths.remove(target.with_suffix(".root"))
     return target
 
@@ -41,7 +41,7 @@ def with_job(base_image, job, target):
     target = Path(target)
     with paths.whole(target.with_suffix(".job")) as root:
         (root / "job").write_text(job, encoding="utf-8")
-        _cpio(root, target.with_suffix(".tail"))
+        cpio(root, target.with_suffix(".tail"))
     paths.remove(target.with_suffix(".job"))
     try:
         with open(target, "wb") as out:
@@ -62,7 +62,7 @@ def job(commands):
     return "\n".join([*lines, "finish", ""])
 
 
-def _busybox(arch):
+def busybox(arch):
     """busybox-static of the guest's architecture."""
     name = f"busybox-{arch}"
     target = paths.out("cache", name)
@@ -81,7 +81,7 @@ def _busybox(arch):
     return target
 
 
-def _cpio(root, target):
+def cpio(root, target):
     """Archive the tree `root`, owned by root, in the order of names."""
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
     part = target.with_suffix(".part")

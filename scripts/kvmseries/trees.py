@@ -6,7 +6,6 @@ package's version, or a hash of the user's own tree.
 """
 
 import hashlib
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,12 @@ from . import am, debian, paths, proc
 from .errors import Fail, Usage
 from .git import changes, git, head
 from .progress import say, single
+from .projects import PROJECTS, kernel_version  # noqa: F401  pylint: disable=unused-import
+
+
+# What the tool makes in its trees, for git to leave alone: builds, and the blobs of QEMU that Debian's tarball
+# lacks (qemu/build.py makes empty ones).
+_OWN_FILES = ("/build-*/", "/pc-bios/edk2-*.bz2")
 
 
 @dataclass(frozen=True)
@@ -23,26 +28,16 @@ class Tree:
     path: Path
     point: str       # "base", "series" or "upto-N"
     count: int       # number of patches applied
-    version: str     # kernel version of the base, from its Makefile
+    version: str     # version of the base, from its Makefile or VERSION
 
 
-def kernel_version(makefile):
-    """The version that a kernel's Makefile (text) gives, "5.10.262"; None if it is no such."""
-    found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL) *= *(\d+)", makefile, re.M))
-    if len(found) != 3:
-        return None
-    return f"{found['VERSION']}.{found['PATCHLEVEL']}.{found['SUBLEVEL']}"
-
-
-def _version_of(tree, what):
-    try:
-        text = (Path(tree) / "Makefile").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    version = kernel_version(text)
-    if not version or not (Path(tree) / "virt/kvm/kvm_main.c").exists():
-        raise Fail(f"{what} is not a linux kernel tree: it has no kernel Makefile and "
-                   "virt/kvm/kvm_main.c at its top")
+def _version_of(tree, what, series):
+    """The version of the sources in `tree`; Fail, which calls them `what`, if they are not what the
+    series is for."""
+    project = PROJECTS[series.project]
+    version = project.version(tree)
+    if not version:
+        raise Fail(f"{what} is not {project.wanted}")
     return version
 
 
@@ -59,10 +54,13 @@ def base(series, kernel=None, version=None):
         key, fill, what = _user_tree(series, kernel)
     else:
         package = _version(series, version)
-        key = f"{series.name}-{package.version}"
-        what = f"linux {package.kernel}"
+        key = f"{series.name}-{package.key}"
+        what = f"{PROJECTS[series.project].title} {package.kernel}"
 
         def fill(folder):
+            if package.file:
+                _unpack(debian.fetch_source(package), folder)
+                return
             deb = debian.fetch_pinned(package.package, package.version, package.suite,
                                       package.sha256)
             _unpack_deb(deb, folder)
@@ -72,9 +70,9 @@ def base(series, kernel=None, version=None):
             debian.install("fetch")
             with single("fetch", f"fetch {what}", 45), paths.whole(path) as part:
                 fill(part)
-                _version_of(part, kernel or what)
+                _version_of(part, kernel or what, series)
                 _commit_base(part, what)
-    return Tree(path, "base", 0, _version_of(path, what))
+    return Tree(path, "base", 0, _version_of(path, what, series))
 
 
 def _version(series, wanted):
@@ -102,7 +100,7 @@ def _user_tree(series, kernel):
             if status:
                 raise Fail(f"--kernel {kernel} is not a tarball: {proc.reason(text)}")
     else:
-        _version_of(kernel, f"--kernel {kernel}")
+        _version_of(kernel, f"--kernel {kernel}", series)
         if not (kernel / ".git").exists():
             raise Fail(f"--kernel {kernel} is not a git tree: give the tarball that it came from, "
                        "or commit it (git init; git add -f -A; git commit)")
@@ -131,8 +129,12 @@ def _unpack_deb(deb, folder):
     with paths.whole(folder / ".deb") as part:
         proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
         tarball = next(part.glob("usr/src/linux-source-*.tar.*"))
-        proc.run(["tar", "-xf", str(tarball), "-C", str(folder), "--strip-components=1"], "tar")
+        _unpack(tarball, folder)
     paths.remove(folder / ".deb")
+
+
+def _unpack(tarball, folder):
+    proc.run(["tar", "-xf", str(tarball), "-C", str(folder), "--strip-components=1"], "tar")
 
 
 def _commit_base(folder, what):
@@ -144,7 +146,7 @@ def _commit_base(folder, what):
         git(folder, "tag", "base")
     exclude = folder / ".git/info/exclude"
     exclude.parent.mkdir(exist_ok=True)
-    exclude.write_text("/build-*/\n", encoding="utf-8")
+    exclude.write_text("".join(f"{line}\n" for line in _OWN_FILES), encoding="utf-8")
 
 
 def worktree(series, count, kernel=None, version=None):
@@ -245,7 +247,7 @@ def _apply(series, root, path, point, count):
     if not (path / ".git").exists():
         _add_worktree(root.path, path, "-B", point)
     am.apply(path, series.patches[:count], own=True, where=root.path.parent.name,
-             version=root.version, wants=series.kernel)
+             version=root.version, wants=series.kernel, title=PROJECTS[series.project].title)
 
 
 def _add_worktree(repo, path, *how):
@@ -285,6 +287,7 @@ def copy(series, destination, count, kernel=None, version=None, signoff=False):
     paths.check_destination(destination)
     root = base(series, kernel, version)
     destination = Path(destination).absolute()
+    title = PROJECTS[series.project].title
     if signoff:
         am.check_identity(root.path)
     with paths.whole(destination) as part:
@@ -292,6 +295,6 @@ def copy(series, destination, count, kernel=None, version=None, signoff=False):
         git(part, "clone", "-q", str(root.path), ".", what="git clone")
         git(part, "remote", "remove", "origin")
         git(part, "checkout", "-q", "-b", f"kvm-{series.name}", "base")
-        am.apply(part, series.patches[:count], signoff=signoff, where=kernel or f"linux {root.version}",
-                 version=root.version, wants=series.kernel)
+        am.apply(part, series.patches[:count], signoff=signoff, where=kernel or f"{title} {root.version}",
+                 version=root.version, wants=series.kernel, title=title)
     return destination

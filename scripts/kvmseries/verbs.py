@@ -27,7 +27,7 @@ def list_verb(_options):
     view = Table("series", "base", "arches", "patches", "milestones", "state")
     for name in catalog.names():
         series = catalog.load(name)
-        key = f"{name}-{series.versions[0].version}" if series.versions else name
+        key = f"{name}-{series.versions[0].key}" if series.versions else name
         made = sorted(path.name for path in paths.out("trees", key).glob("*")
                       if (path / ".git").exists())
         view.add_row(name, series.kernel, " ".join(series.arches), str(len(series.patches)),
@@ -180,7 +180,7 @@ def bench_verb(options):
             raise Usage(f"--config {name}: bench builds the normal and the lockstat kernel itself")
     job = bench.Job(
         series=series, arch=options.arch, test=options.test, line=tuple(line),
-        vcpus=bench.vcpu_counts(options.vcpus), points=points,
+        vcpus=bench.vcpu_counts(options.vcpus or "1,2,4,8,16"), points=points,
         samples=options.samples or entry["samples"],
         configs=tuple(options.config), counts=not options.no_counts, times=not options.no_times,
         cpu=options.cpu or case.get("cpu") or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),

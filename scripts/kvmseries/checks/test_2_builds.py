@@ -1,4 +1,5 @@
-"""Base, every step and the series build, on every architecture of it, without a new warning.
+"""Base, every step and the series build, on every architecture of it, without a new warning.  Of QEMU the
+series, for arm64, and on this machine the unit tests that it adds.
 
 Whether every patch does, `scripts/series check SERIES` says: 25 minutes.
 """
@@ -8,12 +9,14 @@ import os
 import pytest
 
 from kvmseries import build, catalog, check, paths, progress
+from kvmseries.qemu import check as qemu_check, functional as qemu_functional
 
 KERNEL = os.environ.get("KERNEL") or None
 
 # A series without patches has nothing to compare with its base.
-CASES = [(name, arch) for name in catalog.names() for arch in catalog.load(name).arches
-         if catalog.load(name).patches]
+PATCHED = [series for series in map(catalog.load, catalog.names()) if series.patches]
+CASES = [(series.name, arch) for series in PATCHED if series.project == "linux" for arch in series.arches]
+QEMU = [series.name for series in PATCHED if series.project == "qemu"]
 
 
 @pytest.mark.build
@@ -40,3 +43,17 @@ def test_every_step_builds(name, arch):
     series = catalog.load(name)
     with progress.single(f"check-steps-{arch}", f"every step of {name} builds for {arch}", 200) as note:
         assert check.builds(series, arch, note, KERNEL, steps=True)
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("name", QEMU)
+def test_qemu_builds_without_warnings_of_what_is_changed(name):
+    assert not qemu_check.touched_warnings(catalog.load(name), "arm64")
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("name", QEMU)
+def test_qemus_new_unit_tests_pass(name):
+    """All of its unit tests and migration qtests, base and series: `scripts/series test qemu-10.0`."""
+    found = qemu_functional.own_units(catalog.load(name))
+    assert found and set(found.values()) == {"pass"}, found

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from ..results import KEYS
-from . import aging, layout, merging, own, plots, scaling, style
+from . import aging, layout, merging, migrating, own, plots, scaling, style
 from . import summary as s
 from .markup import Html, element, flat, write_atomically
 
@@ -147,7 +147,14 @@ def _merging_html(summary, name, title):
         _counters_html(summary, ())]
 
 
-_OWN_HTML = {aging: _aging_html, merging: _merging_html}
+def _migrating_html(summary, _name, title):
+    """migration: the table by its headings, for its width."""
+    sheet = migrating.sheet(summary)
+    return [[_sheet_html(part, f"Migrations of {title}") for part in layout.by_heading(sheet)] if sheet
+            else element("p", "No migration was measured.", class_="empty")]
+
+
+_OWN_HTML = {aging: _aging_html, merging: _merging_html, migrating: _migrating_html}
 
 
 def _group_html(number, summary, several_hosts):

@@ -1,0 +1,62 @@
+"""What must hold of a series for QEMU without running it, beside what must of every series (../check.py)."""
+
+import re
+
+from .. import debian, proc, toolchain, trees
+from ..errors import Fail
+from ..git import git
+from . import build
+
+# Changes to these compile nothing.
+_NOT_BUILT = ("docs/", "tests/docker/", "tests/migration/", ".gitlab-ci")
+
+
+def checkpatch(series, kernel=None):
+    """Run checkpatch.pl of the base's own tree over every patch: no errors, no warnings."""
+    debian.install("check")
+    tree = trees.base(series, kernel)
+    for patch in series.patches:
+        status, text = proc.run([str(tree.path / "scripts/checkpatch.pl"), "--no-signoff", "--terse",
+                                 "--no-summary", str(patch)], "checkpatch", cwd=tree.path, check=False)
+        # --terse: a line each; the script itself would stop at the first file that is no patch.
+        complaint = re.search(r"^.*\b(ERROR|WARNING): .*$", text, re.M)
+        if status or complaint:
+            raise Fail(f"checkpatch: {patch.name}: {complaint[0] if complaint else proc.reason(text)}")
+
+
+def builds(series, arch, note, kernel=None):
+    """Build QEMU after each patch, in one tree, so that only what changes is compiled.  Returns their numbers.
+
+    Patches that only touch documentation change no program.
+    """
+    tree = trees.base(series, kernel)
+    counts = [number for number, patch in enumerate(series.patches, 1)
+              if any(not name.startswith(_NOT_BUILT) for name in _files(tree.path, patch))]
+    build.each_patch(series, arch, counts, note, kernel)
+    return counts
+
+
+def touched_warnings(series, arch, kernel=None):
+    """Build the whole series; returns the compiler's warnings about files that it changes."""
+    tree = trees.worktree(series, len(series.patches), kernel)
+    build.in_tree(tree, arch)
+    files = {name for patch in series.patches for name in _files(tree.path, patch)}
+    # "../accel/kvm/kvm-all.c: warning: ..."
+    return {line for line in build.found_warnings(tree, arch) if line.partition(":")[0].replace("../", "") in files}
+
+
+def new_warnings(series, arch, kernel=None):
+    """Build base and the whole series; returns the compiler's warnings that only the series has.  Where tests
+    can be run, they are compiled as well."""
+    found = []
+    for count in (0, len(series.patches)):
+        tree = trees.worktree(series, count, kernel)
+        build.in_tree(tree, arch, tests=not toolchain.prefix(arch))
+        found.append(build.found_warnings(tree, arch))
+    return found[1] - found[0]
+
+
+def _files(tree, patch):
+    """Names of the files that a patch changes."""
+    text = git(tree, "apply", "--numstat", str(patch))
+    return [line.split("\t")[2] for line in text.splitlines()]

@@ -1,0 +1,171 @@
+"""The programs of qemu-migration/: a bare-metal guest and the driver that migrates it; what the driver is
+told and what it prints.  qemu-migration/harness.md says what each figure means."""
+
+import math
+import re
+import shutil
+from dataclasses import dataclass
+
+from .. import debian, paths, proc, toolchain
+from ..errors import Fail
+from ..progress import say
+
+FOLDER = paths.ROOT / "qemu-migration"
+NAMES = ("driver", "guest.elf")
+# Trace events that are counted, as far as a program has them.
+EVENTS = ("migration_bitmap_sync_start", "cpu_throttle_set", "kvm_dirty_ring_full",
+          "kvm_dirty_ring_flush", "kvm_dirty_ring_reap", "kvm_dirty_ring_reaper",
+          "kvm_dirty_ring_kick_all", "kvm_dirty_ring_kick_skipped", "kvm_dirty_ring_reset_short",
+          "kvm_dirty_ring_reaper_period")
+# Figures that a run may print twice.
+_WORSE = {"pages_lost": max, "stale": max, "source_stale": max, "target_lives": min, "source_lives": min}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What one run of the driver does; the same words as its own options."""
+
+    ring: int = 0                # entries of the dirty ring; 0: bitmap
+    vcpus: int = 1
+    working_set: int = 8192      # KiB
+    static_set: int = 0          # KiB
+    rate: int = 2000             # pages/s, 0: as fast as the guest can
+    bandwidth: int = 2600000     # bytes/s
+    downtime: int = 300          # ms
+    limit: int = 120             # s
+    auto_converge: int = 1
+    computed: int = 1            # the computed throttle, where QEMU has it
+    scenario: str = "plain"
+    after: int = 1000            # ms
+    hold: int = 2000             # ms
+    cut: int = 1 << 20           # bytes
+    corrupt: int = 0             # pages
+
+    @property
+    def memory(self):
+        """MiB of the guest: what lies below its data, the data, and a little more."""
+        return max(64, 16 + -(-(self.working_set + self.static_set) // 1024))
+
+    @property
+    def tracking(self):
+        """How dirty pages are found: "bitmap", "ring-1024"."""
+        return f"ring-{self.ring}" if self.ring else "bitmap"
+
+    def words(self):
+        """The driver's options, as a list."""
+        return [f"{name}={getattr(self, name)}" for name in (*self.__dataclass_fields__, "memory")]
+
+    @property
+    def seconds(self):
+        """A limit for the whole run, s: QEMUs that start, a warm-up, migrations, checks."""
+        return 3 * self.limit + 300
+
+
+def build(arch):
+    """Build the guest (always for arm64) and the driver for `arch`; returns their directory."""
+    toolchain.install("arm64")
+    debian.install("build")
+    target = paths.out("qemu-migration", arch)
+    with paths.locked(f"qemu-migration-{arch}", say):
+        for tool in ("make", f"{toolchain.prefix('arm64')}gcc"):
+            proc.need(tool)
+        proc.run(["make", "-C", str(FOLDER), f"O={target}", f"CROSS_COMPILE={toolchain.prefix('arm64')}"],
+                 "make of qemu-migration", log=paths.out("logs", f"qemu-migration-{arch}.log"))
+    return target
+
+
+def bundle(program, folder):
+    """Put QEMU and what it needs where none of it is installed into `folder`, as the driver wants it.
+
+    program: a build.Program.  Returns the events that it has.
+    """
+    (folder / "lib").mkdir(parents=True)
+    shutil.copy2(program.path, folder / "qemu-system-aarch64")
+    for library in program.libraries:
+        shutil.copy2(library, folder / "lib" / library.name)
+    known = program.path.read_bytes()
+    events = [name for name in EVENTS if name.encode() + b"\0" in known]
+    (folder / "events").write_text("".join(f"{name}\n" for name in events), encoding="utf-8")
+    return events
+
+
+def parse(text):
+    """{name: number or word} from what the driver printed; trace counts as "trace EVENT".
+
+    Raises Fail with the driver's own words if it broke off.
+    """
+    error = re.search(r"^error (.*)$", text, re.M)
+    if error:
+        raise Fail(error[1])
+    found = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name == "trace":
+            event, _, value = value.partition(" ")
+            name = f"trace {event}"
+        if not value:
+            continue
+        try:
+            number = float(value)
+            # After a migration that failed there is another: the worse of both counts.
+            worse = _WORSE.get(name, lambda _, last: last)
+            found[name] = worse(found.get(name, number), number)
+        except ValueError:
+            found[name] = value
+        if isinstance(found[name], float) and not math.isfinite(found[name]):
+            raise Fail(f"the driver printed '{line}', which is no figure")
+    return found
+
+
+def metrics(found, setting, events):
+    """[(metric, unit, value)] of a run: `found` by parse(), `events` that the program has.
+
+    Of a migration that did not end there is no pages_lost and no downtime.
+    """
+    def count(event):
+        return found.get(f"trace {event}", 0)
+
+    # One collection of base kicks all vCPUs; the series says itself when it does.
+    kicks = (count("kvm_dirty_ring_kick_all") if "kvm_dirty_ring_kick_all" in events
+             else math.ceil(count("kvm_dirty_ring_flush") / 2)) * setting.vcpus
+    values = [
+        ("completed", "1", found["completed"]),
+        ("syncs", "1", count("migration_bitmap_sync_start")),
+        ("throttle_steps", "1", found["throttle_steps"]),
+        ("throttle_last", "1", found["throttle_last"]),
+        ("ring_full_exits", "1", count("kvm_dirty_ring_full")),
+        ("kicks", "1", kicks),
+        ("kicks_skipped", "1", count("kvm_dirty_ring_kick_skipped") * setting.vcpus),
+        ("reaps", "1", count("kvm_dirty_ring_reap")),
+        ("reaped_pages", "1", found["reaped_pages"]),
+        ("bytes_sent", "B", found["bytes_sent"]),
+        ("migration_time", "s", found["total_time_ms"] / 1000 if found["total_time_ms"] >= 0
+         else found["seconds"]),
+        ("guest_speed", "pages/s", found["speed"]),
+        ("guest_work", "1", found["work_done"]),
+        ("guest_work_lost", "s", found["work_lost_s"]),
+        ("guest_stall", "s", found["stall_s"]),
+        ("slow_time", "s", found["slow_s"]),
+        ("slow_share", "1", found["slow_share"]),
+        ("slow_share_before", "1", found["undisturbed_slow_share"]),
+    ]
+    if found["completed"]:
+        values += [("pages_lost", "1", found.get("pages_lost", 0) + found.get("stale", 0)),
+                   ("downtime", "s", found["downtime_ms"] / 1000)]
+    return values
+
+
+def complaints(found):
+    """What is wrong with a run, as a list of lines: pages lost, a guest that does not live on."""
+    wrong = []
+    for name, what in (("pages_lost", "pages differ between the two sides"),
+                       ("stale", "stale pages found by the guest on the destination"),
+                       ("source_stale", "stale pages found by the guest on the source")):
+        if found.get(name):
+            wrong.append(f"{found[name]:.0f} {what}")
+    for name, side in (("target_lives", "destination"), ("source_lives", "source")):
+        if found.get(name) == 0:
+            wrong.append(f"the guest does not work on the {side}")
+    if found.get("completed") and "pages_lost" not in found and "target_lives" not in found:
+        wrong.append("the driver compared nothing")
+    return wrong

@@ -1,0 +1,226 @@
+"""Live migrations measured: QEMU's base and a series take turns at migrating a guest that dirties memory.
+
+Without KVM hardware an emulated arm64 machine (L1) is booted with the kernel of series v7.3's base, and both
+QEMUs run in it.  With --accel kvm they run on this machine itself.  Counts are the results; times say how
+one QEMU compares with the other in the same boot.
+"""
+
+import itertools
+import platform
+import shlex
+import shutil
+from dataclasses import dataclass, replace
+
+from .. import build as kernels, catalog, guest, machine as machines, paths, proc, progress, results, toolchain
+from ..errors import Fail, Usage
+from ..progress import say
+from . import build, driver, rootfs
+
+TEST = "migration"
+KERNEL = "v7.3"      # series whose base is the kernel of L1
+ARCH = "arm64"
+RINGS = (0, 1024, 4096, 65536)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run: each of `settings` with each of `points`, `samples` times."""
+
+    series: object       # catalog.Series
+    points: tuple        # of bench.Point
+    settings: tuple      # of driver.Setting
+    samples: int
+    accel: str = "tcg"
+    cpus: int = 4        # of L1
+    tree: object = None  # the user's own
+
+
+def settings(rings, vcpus, working_sets, **others):
+    """Settings for all combinations; working_sets in MiB."""
+    return tuple(driver.Setting(ring=ring, vcpus=count, working_set=size * 1024, **others)
+                 for size, count, ring in itertools.product(working_sets, vcpus, rings))
+
+
+def numbers(option, text, low, high):
+    """A tuple of different whole numbers from "1,2,4"; Usage if it is none."""
+    try:
+        found = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise Usage(f"{option} '{text}' is not a list of numbers such as 1,2,4") from None
+    for number in found:
+        if not low <= number <= high:
+            raise Usage(f"{option} {number}: from {low} to {high}")
+    if len(set(found)) != len(found):
+        raise Usage(f"{option} {text} names a number twice")
+    return found
+
+
+def rings(text):
+    """Ring sizes from "bitmap,1024"; 0 is the bitmap."""
+    found = numbers("--rings", text.replace("bitmap", "0"), 0, 65536)
+    for size in found:
+        if size and (size < 1024 or size & (size - 1)):
+            raise Usage(f"--rings {size}: KVM takes powers of two from 1024 to 65536")
+    return found
+
+
+def turns(points, samples):
+    """The points in the order in which they run: every other round the other way round, so that what drifts
+    hits all alike."""
+    return [point for number in range(samples)
+            for point in (points[::-1] if number % 2 else points)]
+
+
+def check(accel):
+    """Raise Usage if migrations cannot be run with `accel` here."""
+    if accel == "kvm" and platform.machine() != toolchain.machine(ARCH):
+        raise Usage(f"--accel kvm: the guest is for arm64, this is {platform.machine()}: use --accel tcg")
+    machines.check(machines.Machine(ARCH, accel=accel))
+
+
+class Runner:
+    """Runs commands of the driver on the QEMUs `programs` (label: build.Program), in L1 or here."""
+
+    def __init__(self, programs, accel="tcg", cpus=4, name="migration"):
+        self.accel, self.name = accel, name
+        self.machine = machines.Machine(ARCH, accel=accel, cpus=cpus, memory=2048, params=())
+        self.tools = driver.build(ARCH)
+        self.folder = paths.out("runs", f"{name}-input")
+        self.version = platform.release()
+        self.kernel = None
+        paths.remove(self.folder)
+        self.folder.mkdir(parents=True)
+        if accel == "kvm":
+            self.events = {label: driver.bundle(program, self.folder / label)
+                           for label, program in programs.items()}
+        else:
+            self.kernel = kernels.kernel(catalog.load(KERNEL), 0, ARCH)
+            self.events = rootfs.archive(programs, self.tools, self.folder / "initrd")
+
+    def words(self, label, setting):
+        """The command line of one run."""
+        if self.accel == "kvm":
+            return [str(self.tools / "driver"), f"qemu={self.folder / label}", f"guest={self.tools / 'guest.elf'}",
+                    f"folder=/dev/shm/{self.name}", *setting.words()]
+        return ["/migration/driver", f"qemu=/q/{label}", f"folder=/tmp/{self.name}", *setting.words()]
+
+    def run(self, commands, note=None):
+        """Run `commands`, a list of (name, label, Setting); returns guest.Outcomes in the same order."""
+        lines = [(name, setting.seconds, self.words(label, setting)) for name, label, setting in commands]
+        if self.accel == "kvm":
+            return [self._here(*line, note) for line in lines]
+        result = guest.run(self.kernel, self.folder / "initrd", self.machine, lines, self.name, note)
+        self.version = result.version
+        for splat in result.splats:
+            say(f"L1's kernel reported: {splat} (see {result.folder}/console.log)")
+        return result.outcomes
+
+    def _here(self, name, seconds, line, note):
+        if note:
+            note(name)
+        status, text = proc.run(["timeout", str(seconds), *line], name, check=False)
+        shutil.rmtree(f"/dev/shm/{self.name}", ignore_errors=True)
+        return guest.Outcome(name, status, 0, text)
+
+    def close(self):
+        """Remove what was made for the runs."""
+        paths.remove(self.folder)
+
+
+def found(outcome):
+    """The driver's figures of a guest.Outcome; Fail if it hung or broke off."""
+    if outcome.status == 124:
+        raise Fail(f"{outcome.name} hangs; it last printed: {(outcome.output.splitlines() or ['nothing'])[-1]}")
+    try:
+        values = driver.parse(outcome.output)
+    except Fail as error:
+        raise Fail(f"{outcome.name}: {error}") from None
+    if outcome.status:
+        raise Fail(f"{outcome.name} ended with status {outcome.status}")
+    return values
+
+
+def programs(job, steps):
+    """{label: build.Program} of the job's points; takes the steps of plan()."""
+    made = {}
+    for point in job.points:
+        with steps.step(f"qemu-build-{ARCH}-{bool(point.count)}") as note:
+            made[point.label] = build.program(point.series, point.count, ARCH, job.tree, note)
+    return made
+
+
+def groups(job):
+    """The settings of each boot: those that differ in the ring alone are compared with each other."""
+    return [list(group) for _, group in itertools.groupby(job.settings, lambda one: replace(one, ring=0))]
+
+
+def plan(job):
+    """Steps for progress.Steps."""
+    steps = [(f"qemu-build-{ARCH}-{bool(point.count)}", f"build QEMU {point.label} for {ARCH}", 330)
+             for point in job.points]
+    steps.append(("migration-l1", "build the kernel of L1 and the guest", 200))
+    for group in groups(job):
+        one = group[0]
+        count = len(group) * len(job.points) * job.samples
+        steps.append((f"migrations-{one.vcpus}-{one.working_set}", f"{count} migrations, {one.vcpus} vCPUs, "
+                      f"{one.working_set // 1024} MiB", 60 * count))
+    return steps
+
+
+def run(job, save=None, built=None):
+    """Run `job`; returns (runs for results.save(), {kernel: version}, complaints).
+
+    save: called with (runs, versions) after each boot.  built: {label: Program} instead of building them.
+    """
+    steps = progress.Steps(plan(job) if built is None else plan(job)[len(job.points):])
+    built = programs(job, steps) if built is None else built
+    table, wrong, versions = {}, [], {}
+    with steps.step("migration-l1"):
+        runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration")
+    for group in groups(job):
+        with steps.step(f"migrations-{group[0].vcpus}-{group[0].working_set}") as note:
+            commands = [(f"{setting.tracking}-{point.label.replace(':', '-')}-{number}", point.label, setting)
+                        for setting in group for number, point in enumerate(turns(job.points, job.samples))]
+            outcomes = runner.run(commands, note)
+        for (name, label, setting), outcome in zip(commands, outcomes):
+            values = found(outcome)
+            where = f"{label}, {setting.tracking}, {setting.vcpus} vCPUs, {setting.working_set} KiB"
+            wrong += [f"{where}: {line}" for line in driver.complaints(values)]
+            if not values["steady"]:
+                say(f"{where}: the guest's speed was not steady before the migration")
+            collect(table, job, label, setting, driver.metrics(values, setting, runner.events[label]))
+        versions = {f"L1 {ARCH} normal": runner.version}
+        if save:
+            save(list(table.values()), versions)
+    runner.close()
+    return list(table.values()), versions, wrong
+
+
+def arguments(setting):
+    """The settings that a table keeps apart, as text."""
+    return (f"working-set={setting.working_set // 1024} rate={setting.rate} bandwidth={setting.bandwidth / 1e6:g} "
+            f"downtime={setting.downtime} limit={setting.limit}")
+
+
+def collect(table, job, label, setting, values):
+    """Add one migration's metrics to `table`, a dict of runs by everything but their samples."""
+    for metric, unit, value in values:
+        key = (label, setting, metric)
+        entry = table.setdefault(key, {
+            "series": job.series.name, "kernel": label, "arch": ARCH, "accel": job.accel, "clock": "wall",
+            "model": "", "cpu": "host" if job.accel == "kvm" else "max", "config": setting.tracking, "params": [],
+            "test": TEST, "args": arguments(setting), "vcpus": setting.vcpus, "iteration": None,
+            "metric": metric, "unit": unit, "samples": []})
+        entry["samples"].append(value)
+
+
+def host(job, versions):
+    """Description of this machine for the results of `job`."""
+    info = results.host_info([machines.binary(ARCH), f"{toolchain.prefix(ARCH)}gcc"], versions)
+    info["series"] = {point.label: point.series.patches_id(point.count) for point in job.points}
+    return info
+
+
+def command(arguments_):
+    """The tool's command line, for the results."""
+    return shlex.join(["scripts/series", *arguments_])

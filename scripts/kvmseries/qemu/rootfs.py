@@ -1,0 +1,29 @@
+"""The initramfs of L1, the machine in which two QEMUs run: busybox, the job's scripts, the driver, the
+guest and the QEMUs with their libraries."""
+
+import shutil
+
+from .. import image, paths
+from . import driver
+
+
+def archive(programs, tools, target):
+    """Write the archive `target` with the QEMUs `programs`, a dict of labels to build.Programs, each in /q/LABEL;
+    tools: as driver.build() returns.  Returns {label: events that it has}."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    busybox = image.busybox("arm64")
+    events = {}
+    with paths.whole(target.with_suffix(".root")) as root:
+        for folder in ("bin", "tests", "dev", "proc", "sys", "tmp", "migration", "q"):
+            (root / folder).mkdir()
+        shutil.copy2(busybox, root / "bin/busybox")
+        for name in ("init", "job.sh"):
+            shutil.copy2(image.GUEST / name, root / name)
+        (root / "init").chmod(0o755)
+        for name in driver.NAMES:
+            shutil.copy2(tools / name, root / "migration" / name)
+        for label, program in programs.items():
+            events[label] = driver.bundle(program, root / "q" / label)
+        image.cpio(root, target)
+    paths.remove(target.with_suffix(".root"))
+    return events

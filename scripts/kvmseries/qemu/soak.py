@@ -1,0 +1,115 @@
+"""Randomised live migrations: things go wrong in the middle, and no page may be lost, nothing may hang, and
+the guest must live on."""
+
+import json
+import random
+import time
+
+from .. import guest, paths, results
+from ..errors import Fail
+from ..progress import clock, say
+from . import driver, migration
+
+# How often each is drawn.
+SCENARIOS = {"plain": 5, "cancel": 3, "kill": 2, "stop": 2, "stop-cancel": 2, "cut": 3, "postcopy": 2,
+             "postcopy-run": 3}
+# Migrations in one boot of L1: what a boot that dies takes with it.
+BATCH = 10
+
+
+def draw(source):
+    """A driver.Setting from a random.Random."""
+    scenario = source.choices(list(SCENARIOS), list(SCENARIOS.values()))[0]
+    size = source.choice((256, 1024, 2048, 4096, 8192))
+    bandwidth = source.choice((1000000, 2600000, 8000000, 30000000))
+    return driver.Setting(
+        ring=source.choice(migration.RINGS), vcpus=source.choice((1, 1, 2, 2, 4, 8)), working_set=size,
+        static_set=source.choice((0, 1024, 8192)), rate=source.choice((0, 200, 1000, 2000, 5000)),
+        bandwidth=bandwidth, downtime=source.choice((30, 100, 300, 1000)), limit=30,
+        auto_converge=source.choice((0, 1, 1)), computed=source.choice((0, 1)), scenario=scenario,
+        # Early, late, or between: most migrations take from 1 to 20 s.
+        after=round(100 * 10 ** source.uniform(0, 2)), hold=source.choice((200, 1000, 5000)),
+        cut=source.randrange(1, 4 * size * 1024))
+
+
+def plan(seed, count):
+    """[(number, Setting)]: the same for the same seed, and the first ones for any count."""
+    return [(number, draw(random.Random(f"{seed} {number}"))) for number in range(count)]
+
+
+def judge(outcome):
+    """(figures or {}, list of complaints) of a guest.Outcome."""
+    try:
+        values = migration.found(outcome)
+    except Fail as error:
+        return {}, [str(error)]
+    return values, driver.complaints(values)
+
+
+def batch(runner, label, chosen, note=None):
+    """Run settings [(number, Setting)] in one boot; returns [(number, Setting, figures, complaints)]."""
+    commands = [(f"m{number}", label, setting) for number, setting in chosen]
+    try:
+        outcomes = runner.run(commands, note)
+    except Fail as error:
+        # L1 died: what it printed before is kept, the first without an end is to blame.
+        text = (paths.out("runs", runner.name) / "job.log")
+        outcomes, _ = guest.parse_job(text.read_text(encoding="utf-8", errors="replace").replace("\r", "")
+                                      if text.exists() else "")
+        rows = [(number, setting, *judge(outcome)) for (number, setting), outcome in zip(chosen, outcomes)]
+        number, setting = chosen[min(len(outcomes), len(chosen) - 1)]
+        return [*rows, (number, setting, {}, [str(error)])]
+    return [(number, setting, *judge(outcome)) for (number, setting), outcome in zip(chosen, outcomes)]
+
+
+def run(series, program, count, seed, path, accel="tcg", hours=None):
+    """Run `count` migrations of `program` (a build.Program); returns the complaints.
+
+    path: the JSON, written after every batch.  hours: stop after.
+    """
+    chosen, rows, begin = plan(seed, count), [], time.monotonic()
+    runner = migration.Runner({"series": program}, accel, name=f"soak-{series.name}-migration")
+    while chosen and (hours is None or time.monotonic() - begin < hours * 3600):
+        part, chosen = chosen[:BATCH], chosen[BATCH:]
+        done = batch(runner, "series", part)
+        # After a boot that died the rest of its batch is still to do.
+        ran = {number for number, *_ in done}
+        chosen = [entry for entry in part if entry[0] not in ran] + chosen
+        rows += done
+        for number, setting, _, wrong in done:
+            for line in wrong:
+                say(f"migration {number} ({setting.scenario}): {line}")
+        save(path, series, seed, rows, runner.version, round(time.monotonic() - begin))
+        say(f"soak: {len(rows)} of {count} migrations ({clock(time.monotonic() - begin)})")
+    runner.close()
+    return [f"migration {number} ({setting.scenario}): {line}"
+            for number, setting, _, wrong in rows for line in wrong]
+
+
+def summary(rows):
+    """Counts over all migrations, by scenario: a dict of dicts."""
+    found = {}
+    for _, setting, values, wrong in rows:
+        entry = found.setdefault(setting.scenario, {"run": 0, "completed": 0, "struck": 0, "pages_compared": 0,
+                                                    "pages_lost": 0, "complaints": 0})
+        entry["run"] += 1
+        entry["completed"] += int(values.get("completed", 0))
+        entry["struck"] += int(values.get("struck", 0))
+        entry["pages_compared"] += int(values.get("pages_compared", 0))
+        entry["pages_lost"] += sum(int(values.get(name, 0)) for name in ("pages_lost", "stale", "source_stale"))
+        entry["complaints"] += len(wrong)
+    return found
+
+
+def save(path, series, seed, rows, version, seconds):
+    """Write the results, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {"schema": 1, "series": series.name, "patches": series.patches_id(len(series.patches)), "seed": seed,
+            "seconds": seconds, "host": results.host_info(kernels={"L1": version}), "summary": summary(rows),
+            "migrations": [{"number": number, "setting": " ".join(setting.words()), "complaints": wrong,
+                            "figures": values} for number, setting, values, wrong in rows]}
+    head = json.dumps({key: value for key, value in data.items() if key != "migrations"}, indent=1)
+    lines = ",\n".join("  " + json.dumps(row) for row in data["migrations"])
+    part = path.with_suffix(".part")
+    part.write_text(f"{head[:-2]},\n \"migrations\": [\n{lines}\n ]\n}}\n", encoding="utf-8")
+    part.replace(path)

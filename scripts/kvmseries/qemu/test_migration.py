@@ -1,0 +1,155 @@
+"""Tests of the bench of live migrations: what is run, in which order, and the tables."""
+
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from kvmseries import guest, results
+from kvmseries.errors import Fail, Usage
+from kvmseries.qemu import driver, migration, migration_table, soak
+from kvmseries.qemu.test_driver import PRINTED
+
+BASE = SimpleNamespace(label="base", count=0)
+SERIES = SimpleNamespace(label="series", count=3)
+
+
+class FakeRunner:
+    """Answers with PRINTED, for the series with fewer steps; notes what it is asked."""
+
+    def __init__(self, programs, *_):
+        self.events = {label: driver.EVENTS if label == "series" else ("kvm_dirty_ring_flush",)
+                       for label in programs}
+        self.asked, self.version = [], "7.3"
+        self.text = {"base": PRINTED, "series": PRINTED.replace("throttle_steps 8", "throttle_steps 2")
+                     .replace("total_time_ms 50230", "total_time_ms 10046")}
+
+    def run(self, commands, note=None):
+        self.asked.append(commands)
+        return [guest.Outcome(name, 0, 1.0, self.text[label]) for name, label, _ in commands]
+
+    def close(self):
+        """Nothing was made."""
+
+
+@pytest.fixture
+def runner(monkeypatch):
+    made = FakeRunner({"base": None, "series": None})
+    monkeypatch.setattr(migration, "Runner", lambda *_: made)
+    return made
+
+
+def job(**others):
+    series = SimpleNamespace(name="qemu-10.0", patches_id=lambda count: f"p{count}")
+    settings = migration.settings((0, 1024), (1, 4), (2, 8))
+    return migration.Job(series, (BASE, SERIES), settings, **{"samples": 2, **others})
+
+
+def test_settings_are_all_combinations():
+    found = job().settings
+    assert len(found) == 8 and {(one.ring, one.vcpus, one.working_set) for one in found} == {
+        (ring, vcpus, size) for ring in (0, 1024) for vcpus in (1, 4) for size in (2048, 8192)}
+    assert [len(group) for group in migration.groups(job())] == [2, 2, 2, 2]
+
+
+def test_points_take_turns():
+    assert [one.label for one in migration.turns((BASE, SERIES), 3)] == [
+        "base", "series", "series", "base", "base", "series"]
+
+
+def test_run(runner):
+    saved = []
+    runs, versions, wrong = migration.run(job(), lambda *what: saved.append(what), {"base": None, "series": None})
+    assert len(runner.asked) == len(saved) == 4 and not wrong and versions == {"L1 arm64 normal": "7.3"}
+    labels = [label for _, label, _ in runner.asked[0]]
+    assert labels == ["base", "series", "series", "base"] * 2
+    # Every command has a name of its own: job.log is taken apart by them.
+    assert len({name for name, _, _ in runner.asked[0]}) == len(runner.asked[0])
+    for number, run in enumerate(runs):
+        results.check_run(run, f"run {number}")
+        assert len(run["samples"]) == 2
+    steps = {(run["kernel"], *run["samples"]) for run in runs if run["metric"] == "throttle_steps"}
+    assert steps == {("base", 8, 8), ("series", 2, 2)}
+
+
+def test_lost_pages_are_a_complaint(runner):
+    runner.text["series"] = PRINTED.replace("pages_lost 0", "pages_lost 7")
+    runs, _, wrong = migration.run(job(samples=1), built={"base": None, "series": None})
+    assert len(wrong) == 8 and "series, bitmap, 1 vCPUs, 2048 KiB: 7 pages differ" in wrong[0]
+    lost = {run["kernel"]: run["samples"] for run in runs if run["metric"] == "pages_lost"}
+    assert lost == {"base": [0], "series": [7]}
+
+
+def test_a_hang_is_a_failure():
+    with pytest.raises(Fail, match="hangs; it last printed: speed 5"):
+        migration.found(guest.Outcome("x", 124, 9, "steady 1\nspeed 5\n"))
+    with pytest.raises(Fail, match="x: hang: source"):
+        migration.found(guest.Outcome("x", 1, 9, "error hang: source\n"))
+    with pytest.raises(Fail, match="status 137"):
+        migration.found(guest.Outcome("x", 137, 9, "speed 5\n"))
+
+
+@pytest.mark.parametrize("text", ["1000", "1024,1024", "a", "131072", ""])
+def test_rings_that_cannot_be(text):
+    with pytest.raises(Usage, match="--rings"):
+        migration.rings(text)
+
+
+def test_rings():
+    assert migration.rings("bitmap,1024") == (0, 1024)
+
+
+def test_tables(runner):
+    runs, _, _ = migration.run(job(), built={"base": None, "series": None})
+    found = migration_table.ratios(runs)
+    assert len(found) == 8
+    for *_, row in found:
+        assert row["throttle_steps"] == (0.25, 0.25, 0.25)
+        assert row["migration_time"] == pytest.approx((0.2, 0.2, 0.2))
+    console = Console(width=220, record=True, file=open("/dev/null", "w", encoding="utf-8"))
+    for table in migration_table.tables(runs):
+        console.print(table)
+    text = console.export_text()
+    assert "series by base" in text and "2/2" in text and "ring-1024" in text
+
+
+def test_a_ratio_by_zero_is_left_out():
+    runs = [{"test": "migration", "vcpus": 1, "args": "working-set=2", "config": "bitmap", "kernel": kernel,
+             "metric": "kicks", "samples": [0]} for kernel in ("base", "series")]
+    assert migration_table.ratios(runs)[0][3] == {}
+
+
+def test_soak_is_the_same_for_the_same_seed():
+    assert soak.plan("1", 50) == soak.plan("1", 80)[:50] != soak.plan("2", 50)
+    drawn = [setting for _, setting in soak.plan("1", 300)]
+    assert {one.scenario for one in drawn} == set(soak.SCENARIOS)
+    assert {one.ring for one in drawn} == set(migration.RINGS)
+
+
+class DyingRunner(FakeRunner):
+    """L1 dies in the third migration, once."""
+
+    name = "soak-test"
+    dead = False
+
+    def run(self, commands, note=None):
+        if not self.dead:
+            self.dead = True
+            raise Fail("the guest's kernel panicked")
+        return super().run([(name, "base", setting) for name, _, setting in commands], note)
+
+
+def test_soak_goes_on_after_a_boot_that_died(monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    dying = DyingRunner({"series": None})
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: dying)
+    log = tmp_path / "out/runs/soak-test/job.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(f"@@ begin m{number}\n{PRINTED}@@ end m{number} rc=0 seconds=1.0\n"
+                           for number in (0, 1)) + "@@ begin m2\nspeed 5\n")
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    wrong = soak.run(series, None, 12, "1", tmp_path / "soak.json")
+    assert len(wrong) == 1 and wrong[0].startswith("migration 2 (") and "panicked" in wrong[0]
+    assert sum(entry["run"] for entry in soak.summary([]).values()) == 0
+    text = (tmp_path / "soak.json").read_text(encoding="utf-8")
+    assert text.count('"setting"') == 12

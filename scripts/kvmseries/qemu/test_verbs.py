@@ -1,0 +1,158 @@
+"""The verbs on a series of QEMU; test_build.py and test_functional.py have what is behind them."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from kvmseries import catalog, check as checks, paths
+from kvmseries.conftest import edit, git, write
+from kvmseries.errors import Fail
+from kvmseries.qemu import build, check, functional, migration, soak
+from kvmseries.qemu.conftest import KVM
+from kvmseries.functional import judge
+
+
+@pytest.mark.parametrize("words, wanted", [
+    (("boot", "qmini"), "qmini is for QEMU: 'boot' is for kernels .for QEMU: list, fetch, apply, export, build"),
+    (("litmus", "qmini"), "'litmus' is for kernels"), (("calibrate", "qmini"), "'calibrate' is for kernels"),
+    (("build", "qmini", "--config", "debug"), "qmini is for QEMU: --config is for kernels"),
+    (("test", "qmini", "--param", "x=1"), "--param is for kernels"),
+    (("test", "qmini", "--cpu", "cortex-a72"), "--cpu is for kernels"),
+    (("build", "qmini", "--arch", "riscv"), "unknown arch 'riscv': qmini is built for arm64, x86_64"),
+    (("build", "qmini", "--upto", "9"), "--upto 9 is beyond the end"),
+    (("test", "qmini", "--kernels", "other"), "unknown kernel 'other'"),
+    (("test", "qmini", "--kernels", "base,v5.10:base"), "unknown series 'v5.10'"),
+])
+def test_what_is_not_for_qemu_is_refused(qmini, refused, words, wanted):
+    assert re.search(wanted, refused(*words))
+
+
+def test_a_kernel_is_not_compared_with_qemu(qmini, made, refused):
+    shutil.copytree(made.patches / "mini", paths.PATCHES / "mini")
+    assert refused("test", "qmini", "--kernels", "base,mini:base") \
+        == "--kernels base,mini:base: mini is for linux, qmini for qemu"
+
+
+def test_a_pattern_is_not_for_kernels(mini, refused):
+    assert refused("test", "mini", "--pattern", "x") == "--pattern is for series of QEMU"
+
+
+@pytest.mark.parametrize("words, point", [(("--base",), "base"), (("--upto", "1"), "upto-1"), ((), "series")])
+def test_build_prints_the_programs_path(qmini, qemu_mirror, compilers, series, words, point):
+    result = series("build", "qmini", *words)
+    assert result.status == 0, result.err
+    tree = paths.out("trees/qmini-10.0.13+ds-1", point)
+    assert result.out.strip() == str(tree / "build-arm64/qemu-system-aarch64")
+    assert "QEMU 10.0.13 for arm64" in result.err
+
+
+def test_list_says_what_is_fetched(qmini, qemu_mirror, series):
+    assert "not fetched" in series("list").out
+    assert series("fetch", "qmini").status == 0
+    assert "trees: base" in " ".join(series("list").out.split())
+
+
+def test_check_is_fine_with_a_fine_series(qmini, qemu_mirror, compilers, series):
+    result = series("check", "qmini")
+    assert result.status == 0, result.err
+    assert "qmini: 2 patches are fine" in result.err
+
+
+def test_check_of_a_base_alone(qmini, qemu_mirror, compilers, series):
+    for file in qmini.path.glob("*.patch"):
+        file.unlink()
+    assert series("check", "qmini").status == 0
+
+
+def test_checkpatch_names_the_patch(qmini, qemu_mirror):
+    patch = qmini.patches[1]
+    write(patch, patch.read_text(encoding="utf-8").replace("+int second;", "+int second; /* BADSTYLE */"))
+    with pytest.raises(Fail, match="^checkpatch: 0002-.*WARNING: line over 80 characters"):
+        check.checkpatch(qmini)
+
+
+def test_round_trip(qmini, qemu_mirror):
+    checks.round_trip(qmini)
+    write(qmini.patches[0], qmini.patches[0].read_text(encoding="utf-8").replace("[PATCH 1/2]", "[PATCH v2 1/2]"))
+    with pytest.raises(Fail, match="is not what `scripts/series export qmini` writes"):
+        checks.round_trip(catalog.load("qmini"))
+
+
+def test_patches_that_change_no_program_are_not_built(qmini, qemu_mirror, compilers, series, tmp_path):
+    assert series("apply", "qmini", tmp_path / "own").status == 0
+    edit(tmp_path / "own", "docs/devel.rst", "words", "more words")
+    git(tmp_path / "own", "commit", "-q", "-a", "-m", "docs: Say more")
+    assert series("export", "qmini", tmp_path / "own").status == 0
+    assert check.builds(catalog.load("qmini"), "arm64", lambda text: None) == [1, 2]
+    assert KVM in (catalog.load("qmini").patches[0]).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """functional.run() with these results; returns what it was called with."""
+    seen = {}
+
+    def fake(results):
+        def run(_series, points, targets, accel, pattern, _kernel):
+            seen.update(points=[point.label for point in points], targets=targets, accel=accel, pattern=pattern)
+            verdict = judge("unit/test-a", results, "")
+            complaints = [f"{verdict.name}: {verdict.complaint}"] if verdict.complaint else []
+            return [verdict], complaints, {"machine": "x"}
+        monkeypatch.setattr(functional, "run", run)
+        return seen
+    return fake
+
+
+def test_test_saves_its_results(qmini, series, judged):
+    seen = judged({"base": "pass", "series": "pass"})
+    result = series("test", "qmini", "--pattern", "unit/")
+    assert result.status == 0, result.err
+    assert seen == {"points": ["base", "series"], "targets": ("arm64", "x86_64"), "accel": "tcg",
+                    "pattern": "unit/"}
+    saved = json.loads(paths.out("results/qmini-arm64-x86_64-tests-tcg.json").read_text(encoding="utf-8"))
+    assert saved["tests"][0]["results"] == {"base": "pass", "series": "pass"}
+    assert "unit tests and migration qtests" in result.out
+
+
+def test_test_fails_with_a_complaint(qmini, series, judged):
+    assert judged({"base": "pass", "series": "fail"}) == {}
+    result = series("test", "qmini", "--arch", "arm64")
+    assert result.status == 1
+    assert "1 complaint, the first: unit/test-a: fail on series, but pass on base" in result.err
+
+
+def test_a_program_is_for_the_arch_that_is_asked_for(qmini, qemu_mirror, compilers):
+    assert build.program(qmini, 0, "x86_64").path.name == "qemu-system-x86_64"
+
+
+@pytest.fixture(name="nothing_runs")
+def _nothing_runs(monkeypatch):
+    """Calls of what bench and soak come down to, which do nothing."""
+    made = []
+    monkeypatch.setattr(migration, "check", lambda accel: made.append(("check", accel)))
+    monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
+    monkeypatch.setattr(migration, "run", lambda job, save: made.append(("run", job)) or save([], {}) or ([], {}, []))
+    monkeypatch.setattr(soak, "run", lambda *words: made.append(("soak", words[1:])) or [])
+    return made
+
+
+def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
+    result = series("soak", "qmini", "--migrations", "7", "--seed", "x", "--hours", "1")
+    assert result.status == 0, result.err
+    where = paths.ROOT / "Documentation/results/soak-qmini.json"
+    assert nothing_runs == [("check", "tcg"), ("program", (2, "arm64")),
+                            ("soak", ("the program", 7, "x", where, "tcg", 1.0))]
+
+
+def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp_path):
+    result = series("bench", "qmini", "--rings", "bitmap,1024", "--vcpus", "1,4", "--working-set", "2", "--rate", "0",
+                    "--bandwidth", "2.5", "--limit", "9", "--json", str(tmp_path / "x.json"))
+    assert result.status == 0, result.err
+    (_, _), (_, job) = nothing_runs
+    assert [point.label for point in job.points] == ["base", "series"] and job.samples == 2
+    assert {(one.ring, one.vcpus) for one in job.settings} == {(0, 1), (1024, 1), (0, 4), (1024, 4)}
+    assert {(one.working_set, one.rate, one.bandwidth, one.limit) for one in job.settings} == {(2048, 0, 2500000, 9)}
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["host"]["series"] == {
+        point.label: qmini.patches_id(point.count) for point in job.points}
