@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One live migration between two QEMUs on this machine, or one that goes wrong and
+ * then one that does not:
+ *
+ *	driver qemu=DIR [key=value]...
+ *
+ * Prints a line "key value" for each figure; qemu-migration/harness.md says what they
+ * mean. Exit status: 0 if the run came to its end, whatever it found; 1 with a line
+ * "error TEXT" if it did not.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "proxy.h"
+#include "trace.h"
+#include "util.h"
+#include "vm.h"
+#include "work.h"
+
+/* Seconds within which QEMU must come to an end that it cannot refuse, such as of a cancel. */
+#define PATIENCE 60
+
+static struct options options;
+static struct vm source, target;
+static char *socket_path, *proxy_path;
+static pid_t proxy;
+
+static void key(const char *name, double value)
+{
+	printf("%s %.6g\n", name, value);
+}
+
+static void whole(const char *name, long long value)
+{
+	printf("%s %lld\n", name, value);
+}
+
+static void capability(struct vm *vm, const char *name, bool on)
+{
+	qmp_run(&vm->qmp, "{\"execute\": \"migrate-set-capabilities\", \"arguments\": "
+		"{\"capabilities\": [{\"capability\": \"%s\", \"state\": %s}]}}", name,
+		on ? "true" : "false");
+}
+
+static bool scenario(const char *name)
+{
+	return !strcmp(options.scenario, name);
+}
+
+static bool postcopy(void)
+{
+	return !strncmp(options.scenario, "postcopy", 8);
+}
+
+static void parameters(void)
+{
+	char *throttle = text("%s", "");
+	const char *known;
+
+	known = qmp_run(&source.qmp, "{\"execute\": \"query-migrate-parameters\"}");
+	if (strstr(known, options.computed_name)) {
+		throttle = text(", \"%s\": %s", options.computed_name,
+				options.computed ? "true" : "false");
+		whole("computed", options.computed);
+	} else {
+		whole("computed", 0);
+	}
+	if (options.initial)
+		throttle = text("%s, \"cpu-throttle-initial\": %lu", throttle, options.initial);
+	if (options.increment)
+		throttle = text("%s, \"cpu-throttle-increment\": %lu", throttle, options.increment);
+	qmp_run(&source.qmp, "{\"execute\": \"migrate-set-parameters\", \"arguments\": "
+		"{\"max-bandwidth\": %lu, \"downtime-limit\": %lu%s}}", options.bandwidth,
+		options.downtime, throttle);
+	capability(&source, "auto-converge", options.auto_converge);
+	capability(&source, "postcopy-ram", postcopy());
+}
+
+static void start_target(void)
+{
+	vm_end(&target);
+	vm_start(&target, &options, "target", socket_path);
+	capability(&target, "postcopy-ram", postcopy());
+}
+
+static void start_migration(bool through_proxy)
+{
+	if (through_proxy)
+		proxy = proxy_start(proxy_path, socket_path, options.cut);
+	qmp_run(&source.qmp, "{\"execute\": \"migrate\", \"arguments\": {\"uri\": \"unix:%s\"}}",
+		through_proxy ? proxy_path : socket_path);
+}
+
+/* "status" of query-migrate at the source. */
+static const char *migration_status(void)
+{
+	return qmp_string(qmp_run(&source.qmp, "{\"execute\": \"query-migrate\"}"), "status");
+}
+
+static bool ended(const char *status)
+{
+	return !strcmp(status, "completed") || !strcmp(status, "failed") ||
+	       !strcmp(status, "cancelled") || !strcmp(status, "postcopy-paused");
+}
+
+/* Wait for the end of the migration; its status, or "" if the time was up. */
+static const char *wait_migration(double limit)
+{
+	double end = seconds() + limit;
+
+	for (;;) {
+		const char *status = migration_status();
+
+		if (ended(status))
+			return text("%s", status);
+		if (seconds() > end)
+			return "";
+		nap(0.1);
+	}
+}
+
+static void cancel(void)
+{
+	const char *status;
+
+	qmp_run(&source.qmp, "{\"execute\": \"migrate_cancel\"}");
+	status = wait_migration(PATIENCE);
+	if (!*status)
+		die("hang: a cancelled migration does not end");
+	printf("cancel_status %s\n", status);
+}
+
+/* The guest on the source must work on after a migration that did not come to its end. */
+static void check_source(double speed)
+{
+	bool steady;
+
+	if (!vm_wait_status(&source, "running", PATIENCE)) {
+		printf("source_status %s\n", vm_status(&source));
+		whole("source_lives", 0);
+		return;
+	}
+	whole("source_lives", work_goes_on(&source, &options, PATIENCE));
+	whole("source_stale", work_stale(&source, &options));
+	key("source_speed", work_speed(&source, &options, &steady));
+	key("source_speed_before", speed);
+}
+
+/*
+ * Compare the guest's RAM on both sides, page by page; both must have stopped. Some
+ * pages may be spoilt before, to see that it is noticed.
+ */
+static void compare(void)
+{
+	unsigned char *spoilt = malloc(PAGE);
+	uint64_t page, pages = source.size / PAGE, lost = 0, spoil = options.corrupt, nonzero = 0;
+	static const unsigned char zeros[PAGE];
+	long first = -1;
+
+	for (page = 0; page < pages; page++) {
+		const unsigned char *a = source.ram + page * PAGE, *b = target.ram + page * PAGE;
+
+		nonzero += !!memcmp(a, zeros, PAGE);
+		if (spoil && page >= (GUEST_DATA - GUEST_RAM) / PAGE) {
+			memcpy(spoilt, b, PAGE);
+			spoilt[page % PAGE] ^= 1;
+			b = spoilt;
+			spoil--;
+		}
+		if (memcmp(a, b, PAGE)) {
+			if (!lost)
+				first = page;
+			lost++;
+		}
+	}
+	free(spoilt);
+	whole("pages_compared", pages);
+	whole("pages_nonzero", nonzero);
+	whole("pages_lost", lost);
+	if (lost)
+		printf("first_lost %#lx\n", GUEST_RAM + first * PAGE);
+}
+
+static void print_migration(void)
+{
+	const char *reply = qmp_run(&source.qmp, "{\"execute\": \"query-migrate\"}");
+
+	printf("status %s\n", qmp_string(reply, "status"));
+	if (*qmp_string(reply, "error-desc"))
+		printf("error_desc %s\n", qmp_string(reply, "error-desc"));
+	whole("completed", !strcmp(qmp_string(reply, "status"), "completed"));
+	whole("total_time_ms", qmp_number(reply, "total-time", -1));
+	whole("downtime_ms", qmp_number(reply, "downtime", -1));
+	whole("bytes_sent", qmp_number(reply, "transferred", -1));
+	whole("dirty_sync_count", qmp_number(reply, "dirty-sync-count", -1));
+	whole("pages_sent", qmp_number(reply, "normal", -1));
+}
+
+/* What the guest lost between two moments, by the clock of the guest and the downtime. */
+static void print_work(struct vm *vm, struct work begin, struct work end, double speed)
+{
+	const char *reply = qmp_run(&source.qmp, "{\"execute\": \"query-migrate\"}");
+	double downtime = qmp_number(reply, "downtime", 0) / 1000.0;
+	double length = end.now - begin.now + downtime;
+	double done = end.iterations - begin.iterations;
+	struct pace pace = work_pace(vm, &options, begin.now, end.now, speed);
+	double window = options.window_us / 1e6;
+
+	key("guest_seconds", length);
+	key("work_done", done);
+	key("work_lost", speed * length - done);
+	key("work_lost_s", length - done / speed);
+	/* In the downtime all of the speed is lost. */
+	key("slow_s", pace.slow_seconds + downtime);
+	key("slow_share", (pace.slow_seconds + downtime) / (pace.windows * window + downtime));
+	key("stall_s", pace.stall > downtime ? pace.stall : downtime);
+	key("stall_running_s", pace.stall);
+	whole("windows", pace.windows);
+}
+
+/* What there is to see once the source says that the migration has completed. */
+static void arrive(void)
+{
+	double start = seconds();
+
+	/* The destination has everything when it says so, too. */
+	while (strcmp(qmp_string(qmp_run(&target.qmp, "{\"execute\": \"query-migrate\"}"), "status"),
+		      "completed")) {
+		if (seconds() - start > PATIENCE)
+			die("hang: the destination does not complete");
+		nap(0.02);
+	}
+	if (!scenario("postcopy-run")) {
+		if (strcmp(vm_status(&source), "postmigrate") || strcmp(vm_status(&target), "paused"))
+			die("both sides should have stopped: source %s, destination %s",
+			    vm_status(&source), vm_status(&target));
+		compare();
+		qmp_run(&target.qmp, "{\"execute\": \"cont\"}");
+	}
+	whole("target_lives", work_goes_on(&target, &options, PATIENCE));
+	whole("stale", work_stale(&target, &options));
+}
+
+/* A migration to its end, and all that is to be said of it. */
+static void migrate(double speed)
+{
+	long trace = vm_trace_size(&source);
+	struct work begin = work_now(&source, &options), end;
+	double start = seconds();
+	const char *status;
+
+	start_migration(false);
+	if (postcopy()) {
+		nap(options.after / 1000.0);
+		/* It may have completed by then. */
+		qmp_try(&source.qmp, 120, "{\"execute\": \"migrate-start-postcopy\"}");
+		if (scenario("postcopy-run")) {
+			while (!strcmp(migration_status(), "active"))
+				nap(0.02);
+			/* Without waiting for the pages: the guest asks for them. */
+			qmp_run(&target.qmp, "{\"execute\": \"cont\"}");
+		}
+	}
+	status = wait_migration(options.limit);
+	end = work_now(&source, &options);
+	key("seconds", seconds() - start);
+	print_migration();
+	print_work(&source, begin, end, speed);
+	trace_print(source.trace, trace);
+	if (strcmp(status, "completed")) {
+		if (!*status)
+			cancel();
+		check_source(speed);
+		return;
+	}
+	arrive();
+}
+
+/* A migration that something happens to. Afterwards the source must be as before. */
+static void disturb(double speed)
+{
+	const char *status;
+	bool struck;
+
+	start_migration(scenario("cut"));
+	if (!scenario("cut"))
+		nap(options.after / 1000.0);
+	/* It may be too late for what was to happen. */
+	struck = strcmp(migration_status(), "completed");
+	whole("struck", struck);
+	if (!struck) {
+		;
+	} else if (scenario("cancel")) {
+		cancel();
+	} else if (scenario("kill")) {
+		kill(target.pid, SIGKILL);
+	} else if (scenario("stop-cancel")) {
+		kill(target.pid, SIGSTOP);
+		nap(options.hold / 1000.0);
+		cancel();
+	} else if (scenario("stop")) {
+		kill(target.pid, SIGSTOP);
+		nap(options.hold / 1000.0);
+		kill(target.pid, SIGCONT);
+	}
+	status = wait_migration(options.limit);
+	printf("disturbed_status %s\n", *status ? status : "unfinished");
+	if (!*status)
+		cancel();
+	if (!strcmp(status, "completed")) {
+		/* Stopped and let go, or cut too late: as good as any other. */
+		whole("completed", 1);
+		arrive();
+		return;
+	}
+	check_source(speed);
+}
+
+static void clean(void)
+{
+	if (proxy > 0) {
+		kill(proxy, SIGKILL);
+		waitpid(proxy, NULL, 0);
+	}
+	vm_end(&target);
+	vm_end(&source);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct pace before;
+	struct work begin;
+	bool steady;
+	double speed;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	options_parse(&options, argc - 1, argv + 1);
+	signal(SIGPIPE, SIG_IGN);
+	if (mkdir(options.folder, 0700) && errno != EEXIST)
+		die("%s: %s", options.folder, strerror(errno));
+	atexit(clean);
+	socket_path = text("%s/migration", options.folder);
+	proxy_path = text("%s/proxy", options.folder);
+
+	vm_start(&source, &options, "source", NULL);
+	work_wait(&source, &options);
+	start_target();
+	parameters();
+	begin = work_now(&source, &options);
+	speed = work_speed(&source, &options, &steady);
+	key("speed", speed);
+	whole("steady", steady);
+	/* How much of that is noise: what the same figures say of a guest left alone. */
+	before = work_pace(&source, &options, begin.now, work_now(&source, &options).now, speed);
+	key("undisturbed_slow_share", before.slow_share);
+	key("undisturbed_stall_s", before.stall);
+
+	if (!scenario("plain") && !postcopy()) {
+		disturb(speed);
+		if (strcmp(migration_status(), "completed")) {
+			start_target();
+			migrate(speed);
+		}
+	} else {
+		migrate(speed);
+	}
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef UTIL_H
+#define UTIL_H
+
+#include <stdint.h>
+
+/* Print "error TEXT" and leave, the children with us. */
+void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* Seconds that never go back. */
+double seconds(void);
+
+void nap(double length);
+
+/* A string that is not freed. */
+char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

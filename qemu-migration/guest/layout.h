@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Where the guest's memory holds what, and in which form: for the guest itself,
+ * and for the driver that reads it from outside.
+ */
+#ifndef LAYOUT_H
+#define LAYOUT_H
+
+#include <stdint.h>
+
+#define GUEST_RAM	0x40000000UL	/* of QEMU's virt machine */
+#define GUEST_ENTRY	0x40200000UL	/* below it QEMU puts the device tree */
+#define GUEST_PARAMS	0x40300000UL
+#define GUEST_STATE	0x40310000UL	/* one page for each vCPU */
+#define GUEST_WINDOWS	0x40400000UL	/* WINDOWS windows for each vCPU */
+#define GUEST_DATA	0x40800000UL	/* the working set, behind it the static pages */
+
+#define PAGE		4096UL
+#define MAX_VCPUS	64
+#define WINDOWS		8192
+#define MAX_WORDS	64
+
+#define PARAMS_MAGIC	0x736d617261706d71UL
+#define STATE_MAGIC	0x65746174736d716eUL
+
+struct params {
+	uint64_t magic;
+	uint64_t vcpus;
+	uint64_t pages;		/* of the working set of all vCPUs together */
+	uint64_t rate;		/* pages/s of all vCPUs together; 0: no pause */
+	uint64_t static_pages;	/* filled once, then only read */
+	uint64_t window_us;	/* length of a window */
+	uint64_t words;		/* that are written in a page */
+};
+
+/* Of one vCPU, in a page of its own. Times are in ticks of the virtual counter. */
+struct state {
+	uint64_t magic;		/* set when its part of the pages is filled */
+	uint64_t freq;		/* ticks/s */
+	uint64_t window_ticks;
+	uint64_t first;		/* page of its part of the working set */
+	uint64_t pages;
+	uint64_t pass;		/* every page is written once in each pass */
+	uint64_t iterations;	/* pages written */
+	uint64_t now;		/* when the last of them was */
+	uint64_t stale;		/* pages found with another value than was written */
+	uint64_t stale_page;	/* the first of them: which, what it should hold and what it did */
+	uint64_t stale_wanted;
+	uint64_t stale_found;
+	uint64_t static_checked;
+	uint64_t static_stale;
+	uint64_t state_stale;	/* times that this page itself was not as the vCPU left it */
+	uint64_t stall_max;	/* ticks, since ever */
+	uint64_t fault_esr;	/* of an exception, which no vCPU should take */
+	uint64_t fault_elr;
+	uint64_t fault_far;
+};
+
+/* Number WINDOWS * n + i is entry i. */
+struct window {
+	uint32_t count;		/* pages written in it */
+	uint32_t stall_us;	/* the longest stall that ended in it */
+};
+
+/* Self-describing: tells a stale page from one that is in the wrong place. */
+static inline uint64_t page_value(uint64_t page, uint64_t word, uint64_t pass)
+{
+	return page << 40 | word << 32 | (uint32_t)pass;
+}
+
+/* Static pages are told apart by a pass that is never reached. */
+#define STATIC_PASS	0xffffffffUL
+
+#endif

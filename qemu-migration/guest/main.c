@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A guest that dirties memory, for live migrations: no operating system, no
+ * device. Each vCPU has a part of the working set and writes every page of it
+ * once in a pass, in an order that differs from pass to pass. Before it writes a
+ * page it checks that the page holds what the pass before wrote: so a page that
+ * came stale through a migration is found within one pass, by the guest itself,
+ * also where the memory of two machines cannot be compared because the guest
+ * runs.
+ *
+ * What it did and when it was held up is in memory that the driver reads; see
+ * layout.h. Time is the virtual counter, which QEMU stops with the machine: a
+ * stall does not include the downtime of a migration.
+ */
+#include "layout.h"
+
+#define TIMER_PPI	27
+
+extern char secondary[];
+void fault(struct state *state, uint64_t esr, uint64_t elr, uint64_t far);
+void vcpu_main(uint64_t index);
+
+static uint64_t counter(void)
+{
+	uint64_t value;
+
+	/* Not ahead of the write before it. */
+	asm volatile("isb\n\tmrs %0, cntvct_el0" : "=r" (value) :: "memory");
+	return value;
+}
+
+static uint64_t frequency(void)
+{
+	uint64_t value;
+
+	asm volatile("mrs %0, cntfrq_el0" : "=r" (value));
+	return value;
+}
+
+void fault(struct state *state, uint64_t esr, uint64_t elr, uint64_t far)
+{
+	volatile struct state *s = state;
+
+	s->fault_elr = elr;
+	s->fault_far = far;
+	s->fault_esr = esr;
+	for (;;)
+		asm volatile("wfi");
+}
+
+static void start_vcpu(uint64_t index)
+{
+	register uint64_t x0 asm("x0") = 0xc4000003;	/* PSCI CPU_ON */
+	register uint64_t x1 asm("x1") = (index & 15) | index >> 4 << 8;
+	register uint64_t x2 asm("x2") = (uint64_t)secondary;
+	register uint64_t x3 asm("x3") = index;
+
+	asm volatile("hvc #0" : "+r" (x0), "+r" (x1), "+r" (x2), "+r" (x3)
+		     :: "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12",
+		     "x13", "x14", "x15", "x16", "x17", "memory");
+}
+
+/* The virtual timer's interrupt, which ends a wfi. Nothing else is enabled. */
+static void init_gic(uint64_t index)
+{
+	volatile uint32_t *distributor = (void *)0x08000000UL;
+	volatile uint32_t *redistributor = (void *)(0x080a0000UL + index * 0x20000);
+
+	distributor[0] = 0x13;				/* GICD_CTLR: affinity, groups */
+	redistributor[0x14 / 4] = 0;			/* GICR_WAKER */
+	redistributor[0x10080 / 4] = 0xffffffff;	/* GICR_IGROUPR0 */
+	redistributor[0x10100 / 4] = 1 << TIMER_PPI;	/* GICR_ISENABLER0 */
+	asm volatile("msr S3_0_C12_C12_5, %0\n\t"	/* ICC_SRE_EL1 */
+		     "isb\n\t"
+		     "msr S3_0_C4_C6_0, %1\n\t"		/* ICC_PMR_EL1 */
+		     "msr S3_0_C12_C12_7, %2\n\t"	/* ICC_IGRPEN1_EL1 */
+		     "isb" :: "r" (7UL), "r" (0xf0UL), "r" (1UL));
+}
+
+/*
+ * The interrupt is never taken, as it is masked, but it is acknowledged and ended:
+ * as long as it is active the timer does not raise it again.
+ */
+static void wait_until(uint64_t due)
+{
+	uint64_t number;
+
+	while (counter() < due) {
+		asm volatile("msr cntv_cval_el0, %1\n\t"
+			     "msr cntv_ctl_el0, %2\n\t"
+			     "isb\n\t"
+			     "wfi\n\t"
+			     "mrs %0, S3_0_C12_C12_0\n\t"	/* ICC_IAR1_EL1 */
+			     "msr cntv_ctl_el0, xzr\n\t"
+			     "isb"
+			     : "=r" (number) : "r" (due), "r" (1UL) : "memory");
+		if (number == TIMER_PPI)
+			asm volatile("msr S3_0_C12_C12_1, %0\n\tisb" :: "r" (number));
+	}
+}
+
+/* A permutation of 0..n-1 that depends on the pass; bits: 1 << bits >= n. */
+static uint64_t permute(uint64_t i, uint64_t n, unsigned int bits, uint64_t pass)
+{
+	uint64_t mask = (1UL << bits) - 1;
+	uint64_t salt = pass * 0x9e3779b97f4a7c15UL >> 20;
+
+	/* Each step is invertible within the mask; what falls beyond n goes round again. */
+	do {
+		i = (i + salt) & mask;
+		i = (i * 0x2545f4914f6cdd1dUL) & mask;
+		i ^= i >> (bits / 2 + 1);
+		i = (i * 0xd1342543de82ef95UL) & mask;
+	} while (i >= n);
+	return i;
+}
+
+static volatile uint64_t *page_at(uint64_t page)
+{
+	return (volatile uint64_t *)(GUEST_DATA + page * PAGE);
+}
+
+static void fill(uint64_t page, uint64_t words, uint64_t pass)
+{
+	volatile uint64_t *at = page_at(page);
+	uint64_t word;
+
+	for (word = 0; word < words; word++)
+		at[word * (PAGE / 8 / words)] = page_value(page, word, pass);
+}
+
+/* Whether the page holds what `pass` wrote; *found and *wanted are a word that differs. */
+static int holds(uint64_t page, uint64_t words, uint64_t pass, uint64_t *found, uint64_t *wanted)
+{
+	volatile uint64_t *at = page_at(page);
+	uint64_t word;
+
+	for (word = 0; word < words; word++) {
+		*found = at[word * (PAGE / 8 / words)];
+		*wanted = page_value(page, word, pass);
+		if (*found != *wanted)
+			return 0;
+	}
+	return 1;
+}
+
+static void count_window(volatile struct window *windows, uint64_t *last, uint64_t now,
+			 uint64_t ticks, uint64_t stall_us)
+{
+	uint64_t index = now / ticks;
+	volatile struct window *window = &windows[index % WINDOWS];
+
+	if (index != *last) {
+		uint64_t skipped = index - *last > WINDOWS ? index - WINDOWS : *last;
+
+		while (++skipped <= index) {
+			windows[skipped % WINDOWS].count = 0;
+			windows[skipped % WINDOWS].stall_us = 0;
+		}
+		*last = index;
+	}
+	window->count++;
+	if (stall_us > window->stall_us)
+		window->stall_us = stall_us;
+}
+
+void vcpu_main(uint64_t index)
+{
+	const volatile struct params *p = (void *)GUEST_PARAMS;
+	volatile struct state *s = (void *)(GUEST_STATE + index * PAGE);
+	volatile struct window *windows = (struct window *)GUEST_WINDOWS + index * WINDOWS;
+	uint64_t first = p->pages * index / p->vcpus;
+	uint64_t pages = p->pages * (index + 1) / p->vcpus - first;
+	uint64_t freq = frequency(), window_ticks = freq * p->window_us / 1000000;
+	uint64_t words = p->words, burst = 1, period = 0, in_burst = 0;
+	uint64_t pass, i, now, due, last, iterations = 0, next_static = 0;
+	unsigned int bits = 0;
+
+	asm volatile("msr tpidr_el1, %0" :: "r" (s));
+	if (p->magic != PARAMS_MAGIC || !pages || index >= p->vcpus)
+		return;
+	init_gic(index);
+	while ((1UL << bits) < pages)
+		bits++;
+	if (index == 0) {
+		for (i = 1; i < p->vcpus; i++)
+			start_vcpu(i);
+		for (i = 0; i < p->static_pages; i++)
+			fill(p->pages + i, words, STATIC_PASS);
+	}
+	for (i = 0; i < pages; i++)
+		fill(first + i, words, 0);
+	if (p->rate) {
+		/* Several pages at a time, so that waits are not shorter than 2 ms. */
+		burst = p->rate / p->vcpus / 500 + 1;
+		period = freq * burst * p->vcpus / p->rate;
+	}
+	now = counter();
+	due = now;
+	last = now / window_ticks;
+	s->freq = freq;
+	s->window_ticks = window_ticks;
+	s->first = first;
+	s->pages = pages;
+	s->now = now;
+	asm volatile("dmb ish" ::: "memory");
+	s->magic = STATE_MAGIC;
+	for (pass = 1;; pass++) {
+		s->pass = pass;
+		for (i = 0; i < pages; i++) {
+			uint64_t page = first + permute(i, pages, bits, pass);
+			uint64_t found, wanted, begin, stall;
+
+			if (period && in_burst++ == burst) {
+				in_burst = 1;
+				/* What was missed is not made up for: lost work stays lost. */
+				due = due + period > now ? due + period : now;
+				wait_until(due);
+			}
+			if (!holds(page, words, pass - 1, &found, &wanted)) {
+				if (!s->stale) {
+					s->stale_page = page;
+					s->stale_wanted = wanted;
+					s->stale_found = found;
+				}
+				s->stale++;
+			}
+			fill(page, words, pass);
+			if (index == 0 && p->static_pages && iterations % 8 == 0) {
+				page = p->pages + next_static++ % p->static_pages;
+				if (!holds(page, words, STATIC_PASS, &found, &wanted))
+					s->static_stale++;
+				s->static_checked++;
+			}
+			if (s->iterations != iterations || s->pass != pass)
+				s->state_stale++;
+			s->iterations = ++iterations;
+			/* From when it could have begun. */
+			begin = period && due > now ? due : now;
+			now = counter();
+			stall = now > begin ? now - begin : 0;
+			if (stall > s->stall_max)
+				s->stall_max = stall;
+			count_window(windows, &last, now, window_ticks, stall * 1000000 / freq);
+			s->now = now;
+		}
+	}
+}
