@@ -160,6 +160,7 @@ def _build(tree, kind, folder, root, note):
         cold, warm = _SECONDS["tests" if kind.tests else "program"]
         with single(f"build-qemu-{kind.folder}-{bool(tree.count)}", title, warm if tree.count else cold):
             proc.run(line, title, cwd=folder, env=env, log=log)
+    _link_firmware(folder)
     part = stamp.with_suffix(".part")
     part.write_text(json.dumps(wanted), encoding="utf-8")
     part.replace(stamp)
@@ -186,6 +187,16 @@ def _fill_blobs(tree):
         path = tree / "pc-bios" / f"{name}.bz2"
         if not path.exists():
             path.write_bytes(bz2.compress(b""))
+
+
+def _link_firmware(folder):
+    """Have the programs in a build directory find Debian's firmware: what is not installed looks for every
+    directory of its own below qemu-bundle/."""
+    for place in FIRMWARE:
+        link = folder / "qemu-bundle" / place.lstrip("/")
+        if os.path.isdir(place) and not link.is_symlink() and not link.exists():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(place)
 
 
 def meson():

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from kvmseries import catalog, export, toolchain, trees
-from kvmseries.conftest import edit, git
+from kvmseries.conftest import edit, git, write
 from kvmseries.errors import Fail
 from kvmseries.qemu import build, check
 from kvmseries.qemu.conftest import KVM
@@ -76,6 +76,17 @@ def test_lacking_blobs_are_empty_and_those_that_are_there_stay(qmini, qemu_mirro
     build.in_tree(tree, "arm64")
     assert (tree.path / "pc-bios/edk2-arm-code.fd.bz2").read_bytes() == b"the user's"
     assert bz2.decompress((tree.path / "pc-bios/edk2-x86_64-secure-code.fd.bz2").read_bytes()) == b""
+
+
+def test_what_is_not_installed_finds_the_machines_firmware(qmini, qemu_mirror, compilers, monkeypatch, tmp_path):
+    write(tmp_path / "roms/efi-virtio.rom", "rom")
+    monkeypatch.setattr(build, "FIRMWARE", (str(tmp_path / "roms"), "/nowhere/at/all"))
+    for _ in range(2):
+        folder = build.compiled(trees.worktree(qmini, 2), build.Kind("tests-tcg", NATIVE, ("arm64",), kvm=False))
+        (folder / "series.json").unlink()
+    bundle = folder / "qemu-bundle"
+    assert (bundle / str(tmp_path)[1:] / "roms/efi-virtio.rom").read_text(encoding="utf-8") == "rom"
+    assert not (bundle / "nowhere").exists()
 
 
 def changed(series, lines):
