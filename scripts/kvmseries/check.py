@@ -115,8 +115,7 @@ def builds(series, arch, note, kernel=None, steps=False):
     """
     tree = trees.base(series, kernel)
     others = ("tools/", "Documentation/", *(folder for name, folder in build.FOLDERS.items() if name != arch))
-    counts = [number for number, patch in enumerate(series.patches, 1)
-              if any(not name.startswith(others) for name in _files(tree.path, patch))]
+    counts = that_change(series, tree, others)
     if steps:
         # A step whose patches change no kernel of `arch` is the one before it.
         counts = sorted({max((count for count in counts if count <= last), default=0)
@@ -125,7 +124,13 @@ def builds(series, arch, note, kernel=None, steps=False):
     return counts
 
 
-def _files(tree, patch):
+def that_change(series, tree, others):
+    """Numbers of the patches that change a file whose name begins with none of `others`."""
+    return [number for number, patch in enumerate(series.patches, 1)
+            if any(not name.startswith(others) for name in files(tree.path, patch))]
+
+
+def files(tree, patch):
     """Names of the files that a patch changes."""
     text = git(tree, "apply", "--numstat", str(patch))
     return [line.split("\t")[2] for line in text.splitlines()]

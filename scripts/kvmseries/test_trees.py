@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from kvmseries import catalog, git as git_module, paths, trees
+from kvmseries import catalog, git as git_module, paths, projects, trees
 from kvmseries.conftest import (ARM, MMU, NO_NETWORK, SUBJECTS, below, edit, git, snapshot, write)
 from kvmseries.errors import Fail, Usage
 
@@ -28,7 +28,7 @@ def repository(tree):
     ("# c\nVERSION=7\nPATCHLEVEL=3\nSUBLEVEL=0\nEXTRAVERSION = -rc1\n", "7.3.0"),
     ("all:\n\tcc x.c\n", None), ("VERSION = 5\nPATCHLEVEL = 10\n", None), ("", None)])
 def test_the_version_of_a_makefile(text, version):
-    assert trees.kernel_version(text) == version
+    assert projects.kernel_version(text) == version
 
 
 # The base

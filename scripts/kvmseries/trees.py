@@ -13,7 +13,7 @@ from . import am, debian, paths, proc
 from .errors import Fail, Usage
 from .git import changes, git, head
 from .progress import say, single
-from .projects import PROJECTS, kernel_version  # noqa: F401  pylint: disable=unused-import
+from .projects import PROJECTS
 
 
 # What the tool makes in its trees, for git to leave alone: builds, and the blobs of QEMU that Debian's tarball

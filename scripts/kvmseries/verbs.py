@@ -66,24 +66,33 @@ def export_verb(options):
 
 def check_verb(options):
     """scripts/series check"""
+    check_series(options, check, "check", (90, 30, 300))
+
+
+def check_series(options, own, key, seconds):
+    """What every series is checked for, and what its project checks itself.
+
+    own: the module with checkpatch() and builds() for the project.  key: what its steps' names begin with.
+    seconds: estimates for applying, for what takes no build, and for the builds of an arch.
+    """
     series = options.series
     arches = [options.arch] if options.arch else series.arches
-    plan = [("check-applies", "applies to all versions of its base", 90),
-            ("check-patches", "checkpatch, sign-offs, cover letter, export", 30)]
+    plan = [(f"{key}-applies", "applies to all versions of its base", seconds[0]),
+            (f"{key}-patches", "checkpatch, sign-offs, cover letter, export", seconds[1])]
     if not options.no_build:
-        plan += [(f"check-builds-{arch}", f"every patch builds for {arch}", 300)
+        plan += [(f"{key}-builds-{arch}", f"every patch builds for {arch}", seconds[2])
                  for arch in arches]
     steps = progress.Steps(plan)
-    with steps.step("check-applies") as note:
+    with steps.step(f"{key}-applies") as note:
         check.applies(series, note, options.kernel)
-    with steps.step("check-patches"):
+    with steps.step(f"{key}-patches"):
         check.clean(series)
-        check.checkpatch(series, options.kernel)
+        own.checkpatch(series, options.kernel)
         if not options.kernel:
             check.round_trip(series)
     for arch in [] if options.no_build else arches:
-        with steps.step(f"check-builds-{arch}") as note:
-            check.builds(series, arch, note, options.kernel)
+        with steps.step(f"{key}-builds-{arch}") as note:
+            own.builds(series, arch, note, options.kernel)
     say(f"{series.name}: {len(series.patches)} patches are fine")
 
 

@@ -2,9 +2,9 @@
 
 import re
 
-from .. import debian, proc, toolchain, trees
+from .. import debian, proc, trees
+from ..check import files, that_change
 from ..errors import Fail
-from ..git import git
 from . import build
 
 # Changes to these compile nothing.
@@ -29,9 +29,7 @@ def builds(series, arch, note, kernel=None):
 
     Patches that only touch documentation change no program.
     """
-    tree = trees.base(series, kernel)
-    counts = [number for number, patch in enumerate(series.patches, 1)
-              if any(not name.startswith(_NOT_BUILT) for name in _files(tree.path, patch))]
+    counts = that_change(series, trees.base(series, kernel), _NOT_BUILT)
     build.each_patch(series, arch, counts, note, kernel)
     return counts
 
@@ -40,23 +38,6 @@ def touched_warnings(series, arch, kernel=None):
     """Build the whole series; returns the compiler's warnings about files that it changes."""
     tree = trees.worktree(series, len(series.patches), kernel)
     build.in_tree(tree, arch)
-    files = {name for patch in series.patches for name in _files(tree.path, patch)}
+    touched = {name for patch in series.patches for name in files(tree.path, patch)}
     # "../accel/kvm/kvm-all.c: warning: ..."
-    return {line for line in build.found_warnings(tree, arch) if line.partition(":")[0].replace("../", "") in files}
-
-
-def new_warnings(series, arch, kernel=None):
-    """Build base and the whole series; returns the compiler's warnings that only the series has.  Where tests
-    can be run, they are compiled as well."""
-    found = []
-    for count in (0, len(series.patches)):
-        tree = trees.worktree(series, count, kernel)
-        build.in_tree(tree, arch, tests=not toolchain.prefix(arch))
-        found.append(build.found_warnings(tree, arch))
-    return found[1] - found[0]
-
-
-def _files(tree, patch):
-    """Names of the files that a patch changes."""
-    text = git(tree, "apply", "--numstat", str(patch))
-    return [line.split("\t")[2] for line in text.splitlines()]
+    return {line for line in build.found_warnings(tree, arch) if line.partition(":")[0].replace("../", "") in touched}

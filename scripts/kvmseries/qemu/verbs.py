@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from .. import bench, check as checks, functional as judging, paths, progress, results
+from .. import bench, functional as judging, paths, results
 from ..errors import Fail, Usage
 from ..progress import say
+from ..verbs import check_series
 from . import build, check, functional, migration, migration_table, soak
 
 SAME = ("list", "fetch", "apply", "export")
@@ -41,24 +42,7 @@ def build_verb(options):
 
 def check_verb(options):
     """scripts/series check"""
-    series = options.series
-    arches = [options.arch] if options.arch else series.arches
-    plan = [("qemu-check-applies", "applies to all versions of its base", 60),
-            ("qemu-check-patches", "checkpatch, sign-offs, cover letter, export", 10)]
-    if not options.no_build:
-        plan += [(f"qemu-check-builds-{arch}", f"every patch builds for {arch}", 900) for arch in arches]
-    steps = progress.Steps(plan)
-    with steps.step("qemu-check-applies") as note:
-        checks.applies(series, note, options.kernel)
-    with steps.step("qemu-check-patches"):
-        checks.clean(series)
-        check.checkpatch(series, options.kernel)
-        if not options.kernel:
-            checks.round_trip(series)
-    for arch in [] if options.no_build else arches:
-        with steps.step(f"qemu-check-builds-{arch}") as note:
-            check.builds(series, arch, note, options.kernel)
-    say(f"{series.name}: {len(series.patches)} patches are fine")
+    check_series(options, check, "qemu-check", (60, 10, 900))
 
 
 def test_verb(options):
