@@ -122,8 +122,7 @@ const char *qmp_try(struct qmp *qmp, double limit, const char *format, ...)
 	char *command;
 
 	va_start(list, format);
-	if (vasprintf(&command, format, list) < 0)
-		die("no memory");
+	command = vtext(format, list);
 	va_end(list);
 	reply = send_and_wait(qmp, limit, command);
 	free(command);
@@ -137,8 +136,7 @@ const char *qmp_run(struct qmp *qmp, const char *format, ...)
 	char *command;
 
 	va_start(list, format);
-	if (vasprintf(&command, format, list) < 0)
-		die("no memory");
+	command = vtext(format, list);
 	va_end(list);
 	reply = send_and_wait(qmp, 120, command);
 	if (!reply)

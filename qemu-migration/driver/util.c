@@ -36,14 +36,22 @@ void nap(double length)
 		;
 }
 
+char *vtext(const char *format, va_list list)
+{
+	char *made;
+
+	if (vasprintf(&made, format, list) < 0)
+		die("no memory");
+	return made;
+}
+
 char *text(const char *format, ...)
 {
 	va_list list;
 	char *made;
 
 	va_start(list, format);
-	if (vasprintf(&made, format, list) < 0)
-		die("no memory");
+	made = vtext(format, list);
 	va_end(list);
 	return made;
 }

@@ -2,6 +2,7 @@
 #ifndef UTIL_H
 #define UTIL_H
 
+#include <stdarg.h>
 #include <stdint.h>
 
 /* Print "error TEXT" and leave, the children with us. */
@@ -12,7 +13,8 @@ double seconds(void);
 
 void nap(double length);
 
-/* A string that is not freed. */
+/* A new string, which is the caller's. */
+char *vtext(const char *format, va_list list);
 char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif
