@@ -20,11 +20,11 @@ def base(arch, tests):
         if target.exists() and all(path.stat().st_mtime_ns <= target.stat().st_mtime_ns
                                    for path in inputs):
             return target
-        busybox = busybox(arch)
+        program = busybox(arch)
         with paths.whole(paths.out("selftests", f"{tests.name}.root")) as root:
             for folder in ("bin", "tests", "dev", "proc", "sys", "tmp"):
                 (root / folder).mkdir()
-            shutil.copy2(busybox, root / "bin/busybox")
+            shutil.copy2(program, root / "bin/busybox")
             for name in ("init", "job.sh"):
                 shutil.copy2(GUEST / name, root / name)
             (root / "init").chmod(0o755)
