@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+from pathlib import Path
 
 from . import paths, proc
 from .errors import Fail
@@ -140,37 +141,8 @@ def fetch_pinned(package, version, suite, sha256):
     Its sha256 is the pin; it says more than the signature of the suite, whose key the machine
     may not have.  Raises Fail when it cannot be had: no network, or gone from the mirrors.
     """
-    kept = paths.out("cache", "deb", f"{package}_{version}.deb")
-    if kept.exists():
-        if _sha256(kept) == sha256:
-            return kept
-        kept.unlink()
-    env = _state(suite, _suite_lines(suite, "[trusted=yes]"), "amd64")
-    instead = "give your own kernel tree with --kernel (or KERNEL=/path)"
-    status, text = proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"],
-                            "apt-get update", env=env, check=False)
-    if status and re.search(r"404 +Not Found|does not have a Release file", text):
-        raise Fail(f"{package} {version} has left the mirrors ({suite} is gone): {instead}")
-    if status:
-        raise Fail(f"cannot fetch {package} {version}: no answer from the mirror "
-                   f"({proc.reason(text)}), and it is not in the cache: connect to the network, "
-                   f"or {instead}")
-    _, known = proc.run(["apt-cache", "madison", package], "apt-cache", env=env, check=False)
-    if version not in known.replace("|", " ").split():
-        raise Fail(f"{package} {version} has left the mirrors ({suite}): {instead}")
-    with paths.whole(paths.out("cache", "deb", f"{package}_{version}.d")) as folder:
-        status, text = proc.run(["apt-get", "-q", "download", f"{package}={version}"],
-                                "apt-get download", cwd=folder, env=env, check=False)
-        files = list(folder.glob("*.deb"))
-        if status or not files:
-            raise Fail(f"cannot fetch {package} {version}: {proc.reason(text)}; repeat, or "
-                       f"{instead}")
-        if _sha256(files[0]) != sha256:
-            raise Fail(f"{package} {version} from the mirror has another checksum than the one "
-                       f"pinned in patches/*/base: do not use it; {instead}")
-        files[0].rename(kept)
-    paths.remove(kept.with_suffix(".d"))
-    return kept
+    return _fetch_checked(package, version, f"{package}_{version}.deb", sha256, ("deb", suite),
+                          ["download", f"{package}={version}"])
 
 
 def fetch_source(source):
@@ -180,37 +152,46 @@ def fetch_source(source):
     As fetch_pinned(): its sha256 is the pin.  `source.suite` may name several suites: a security
     update moves to the release it is for.
     """
-    kept = paths.out("cache", "deb", source.file)
+    return _fetch_checked(source.package, source.version, source.file, source.sha256,
+                          ("deb-src", *source.suite.split()),
+                          ["source", "--download-only", "--tar-only", f"{source.package}={source.version}"])
+
+
+def _fetch_checked(package, version, file, sha256, kind_and_suites, command):
+    """The path of `file` in the cache, with that sha256, got by apt-get's `command` if it is not there."""
+    kept = paths.out("cache", "deb", file)
     if kept.exists():
-        if _sha256(kept) == source.sha256:
+        if _sha256(kept) == sha256:
             return kept
         kept.unlink()
-    name = f"{source.package} {source.version}"
+    kind, *suites = kind_and_suites
+    name = f"{package} {version}"
     instead = "give your own tree with --kernel (or KERNEL=/path)"
-    suites = source.suite.split()
-    lines = [f"deb-src{line[len('deb'):]}" for suite in suites
-             for line in _suite_lines(suite, "[trusted=yes]")]
-    env = _state(f"src-{'-'.join(suites)}", lines, "amd64")
+    lines = [kind + line[len("deb"):] for suite in suites for line in _suite_lines(suite, "[trusted=yes]")]
+    env = _state("-".join([*(["src"] if kind == "deb-src" else []), *suites]), lines, "amd64")
+    gone = f"{name} has left the mirrors ({', '.join(suites)})"
     status, text = proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"],
                             "apt-get update", env=env, check=False)
+    if status and re.search(r"404 +Not Found|does not have a Release file", text):
+        raise Fail(f"{gone}: {instead}")
     if status:
-        raise Fail(f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is "
-                   f"not in the cache: connect to the network, or {instead}")
-    _, known = proc.run(["apt-cache", "madison", source.package], "apt-cache", env=env, check=False)
-    if source.version not in known.replace("|", " ").split():
-        raise Fail(f"{name} has left the mirrors ({source.suite}): {instead}")
-    with paths.whole(paths.out("cache", "deb", f"{source.file}.d")) as folder:
-        status, text = proc.run(["apt-get", "-q", "source", "--download-only", "--tar-only",
-                                 f"{source.package}={source.version}"], "apt-get source", cwd=folder,
-                                env=env, check=False)
-        file = folder / source.file
-        if status or not file.exists():
+        raise Fail(f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is not in "
+                   f"the cache: connect to the network, or {instead}")
+    _, known = proc.run(["apt-cache", "madison", package], "apt-cache", env=env, check=False)
+    if version not in known.replace("|", " ").split():
+        raise Fail(f"{gone}: {instead}")
+    with paths.whole(paths.out("cache", "deb", f"{file}.d")) as folder:
+        status, text = proc.run(["apt-get", "-q", *command], f"apt-get {command[0]}", cwd=folder, env=env,
+                                check=False)
+        # `download` writes the epoch of a version as %3a.
+        files = [path for path in folder.iterdir() if path.suffix == Path(file).suffix]
+        if status or not files:
             raise Fail(f"cannot fetch {name}: {proc.reason(text)}; repeat, or {instead}")
-        if _sha256(file) != source.sha256:
-            raise Fail(f"{source.file} from the mirror has another checksum than the one pinned in "
-                       f"patches/*/base: do not use it; {instead}")
-        file.rename(kept)
-    paths.remove(paths.out("cache", "deb", f"{source.file}.d"))
+        if _sha256(files[0]) != sha256:
+            raise Fail(f"{name} from the mirror has another checksum than the one pinned in patches/*/base: "
+                       f"do not use it; {instead}")
+        files[0].rename(kept)
+    paths.remove(paths.out("cache", "deb", f"{file}.d"))
     return kept
 
 

@@ -261,14 +261,14 @@ def test_a_signoff_of_nobody(refused, kernel, tmp_path):
 def test_no_network_and_no_cache(refused, tmp_path):
     line = refused("apply", "mini", tmp_path / "copy")
     assert "cannot fetch linux-source-5.10 5.10.262-1: no answer from the mirror" in line
-    assert line.endswith("connect to the network, or give your own kernel tree with --kernel "
+    assert line.endswith("connect to the network, or give your own tree with --kernel "
                          "(or KERNEL=/path)")
     assert not (tmp_path / "copy").exists() and made_trees() == []
 
 
 def test_a_source_that_has_left_the_mirrors(refused, mirror, program):
     program("apt-cache", "exit 0\n")
-    assert "has left the mirrors (bullseye-security): give your own kernel tree" \
+    assert "has left the mirrors (bullseye-security): give your own tree" \
         in refused("fetch", "mini")
 
 

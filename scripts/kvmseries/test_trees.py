@@ -89,7 +89,7 @@ def test_a_series_without_packages_wants_a_tree(patches, kernel):
 def test_leftovers_of_a_killed_run_are_cleared(mini, mirror):
     part = paths.out(BASE).with_name(".base.part")
     write(part / "Makefile", "half of it")
-    write(paths.out("cache/deb/.linux-source-5.10_5.10.262-1.d.part/x"), "half")
+    write(paths.out("cache/deb/.linux-source-5.10_5.10.262-1.deb.d.part/x"), "half")
     trees.base(mini)
     assert not part.exists()
     assert not [name for name in below(paths.out("x").parent) if ".part" in name]

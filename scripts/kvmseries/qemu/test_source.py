@@ -47,7 +47,7 @@ def test_blobs_that_a_build_needs_are_no_changes(qmini, qemu_mirror):
 def test_a_tarball_with_another_checksum_is_not_kept(qmini, qemu_mirror, program, qemu_made):
     program("apt-get", f"case \"$*\" in *update*) exit 0 ;; *source*) echo other > {FILE}; exit 0 ;; esac\n"
                        f"{NO_NETWORK}")
-    with pytest.raises(Fail, match=f"{FILE.replace('+', '.')} from the mirror has another checksum"):
+    with pytest.raises(Fail, match="qemu 1:10.0.13.ds-1 from the mirror has another checksum"):
         debian.fetch_source(qmini.versions[0])
     assert not paths.out("cache/deb", FILE).exists()
 
@@ -63,7 +63,7 @@ def test_a_cached_tarball_takes_no_network(qmini, qemu_mirror, program):
 
 def test_a_version_that_has_left_the_mirrors(qmini, qemu_mirror, program):
     program("apt-cache", "echo ' qemu | 1:10.0.14+ds-1 | http://x Sources'\n")
-    with pytest.raises(Fail, match="has left the mirrors .trixie trixie-security.: .*--kernel"):
+    with pytest.raises(Fail, match="has left the mirrors .trixie, trixie-security.: .*--kernel"):
         debian.fetch_source(qmini.versions[0])
 
 
