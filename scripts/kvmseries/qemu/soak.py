@@ -65,10 +65,14 @@ def batch(runner, label, chosen, note=None):
 def run(series, program, count, seed, path, accel="tcg", hours=None):
     """Run `count` migrations of `program` (a build.Program); returns the complaints.
 
-    path: the JSON, written after every batch.  hours: stop after.
+    path: the JSON, written after every batch; what it has of an interrupted run of the same patches and seed is
+    not run again.  hours: stop after.
     """
-    chosen, rows, begin = plan(seed, count), [], time.monotonic()
-    runner = migration.Runner({"series": program}, accel, name=f"soak-{series.name}-migration")
+    before, rows = interrupted(path, series, seed, count)
+    chosen, begin = plan(seed, count)[len(rows):], time.monotonic()
+    if rows:
+        say(f"soak: goes on after {len(rows)} of {count} migrations")
+    runner = migration.Runner({"series": program}, accel, name=f"soak-{series.name}-migration-{seed}")
     while chosen and (hours is None or time.monotonic() - begin < hours * 3600):
         part, chosen = chosen[:BATCH], chosen[BATCH:]
         done = batch(runner, "series", part)
@@ -79,11 +83,28 @@ def run(series, program, count, seed, path, accel="tcg", hours=None):
         for number, setting, _, wrong in done:
             for line in wrong:
                 say(f"migration {number} ({setting.scenario}): {line}")
-        save(path, series, seed, rows, runner.version, round(time.monotonic() - begin))
-        say(f"soak: {len(rows)} of {count} migrations ({clock(time.monotonic() - begin)})")
+        seconds = before + round(time.monotonic() - begin)
+        save(path, series, seed, rows, runner.version, seconds)
+        say(f"soak: {len(rows)} of {count} migrations ({clock(seconds)})")
     runner.close()
     return [f"migration {number} ({setting.scenario}): {line}"
             for number, setting, _, wrong in rows for line in wrong]
+
+
+def interrupted(path, series, seed, count):
+    """(seconds that it took, rows as of batch()) of the run that `path` holds, if it is one of the same patches
+    and seed that did not come to `count`; else (0, [])."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        same = (data["patches"], data["seed"]) == (series.patches_id(len(series.patches)), seed)
+        found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
+        seconds = data["seconds"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return 0, []
+    chosen = plan(seed, count)
+    if not same or len(found) >= count or sorted(found) != list(range(len(found))):
+        return 0, []
+    return seconds, [(*entry, *found[entry[0]]) for entry in chosen[:len(found)]]
 
 
 def summary(rows):

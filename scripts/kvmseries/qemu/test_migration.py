@@ -153,3 +153,33 @@ def test_soak_goes_on_after_a_boot_that_died(monkeypatch, tmp_path):
     assert sum(entry["run"] for entry in soak.summary([]).values()) == 0
     text = (tmp_path / "soak.json").read_text(encoding="utf-8")
     assert text.count('"setting"') == 12
+
+
+def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    calm = FakeRunner({"series": None})
+    calm.text["series"] = PRINTED
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    path = tmp_path / "soak.json"
+    soak.run(series, None, 20, "1", path, hours=0)
+    assert not calm.asked
+
+    def asked():
+        return [name for commands in calm.asked for name, _, _ in commands]
+
+    for count, first in ((10, 0), (20, 10), (20, 0)):
+        # What is complete is run anew.
+        calm.asked.clear()
+        assert not soak.run(series, None, count, "1", path)
+        assert asked() == [f"m{number}" for number in range(first, count)]
+        assert path.read_text(encoding="utf-8").count('"setting"') == count
+    # Other patches, another seed, a file that is none of ours.
+    for change in (("patches_id", "1", None), (None, "2", None), (None, "1", "[]")):
+        soak.run(series, None, 10, "1", path)
+        if change[2]:
+            path.write_text(change[2], encoding="utf-8")
+        other = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _, new=change[0]: new or "x")
+        calm.asked.clear()
+        soak.run(other, None, 20, change[1], path)
+        assert len(asked()) == 20

@@ -141,9 +141,14 @@ def _nothing_runs(monkeypatch):
 def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
     result = series("soak", "qmini", "--migrations", "7", "--seed", "x", "--hours", "1")
     assert result.status == 0, result.err
-    where = paths.ROOT / "Documentation/results/soak-qmini.json"
+    where = paths.ROOT / "Documentation/results/soak-qmini-x.json"
     assert nothing_runs == [("check", "tcg"), ("program", (2, "arm64")),
                             ("soak", ("the program", 7, "x", where, "tcg", 1.0))]
+
+
+def test_a_seed_is_part_of_a_file_name(qmini, refused, nothing_runs):
+    assert "--seed 'a/b'" in refused("soak", "qmini", "--seed", "a/b")
+
 
 
 def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp_path):

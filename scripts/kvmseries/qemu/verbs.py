@@ -3,6 +3,7 @@
 VERBS maps a verb to its function; SAME are those that need no other.  A verb in neither is refused.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -103,7 +104,10 @@ def soak_verb(options):
     series = options.series
     migration.check(options.accel)
     program = build.program(series, len(series.patches), migration.ARCH)
-    target = paths.ROOT / "Documentation" / "results" / f"soak-{series.name}.json"
+    if not re.fullmatch(r"[\w.-]+", options.seed):
+        raise Usage(f"--seed '{options.seed}': letters, digits, '-', '_' and '.'")
+    mark = "" if options.seed == "1" else f"-{options.seed}"
+    target = paths.ROOT / "Documentation" / "results" / f"soak-{series.name}{mark}.json"
     wrong = soak.run(series, program, options.migrations, options.seed, target, options.accel, options.hours)
     if wrong:
         raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (see {target})")
