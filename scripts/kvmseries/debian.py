@@ -141,7 +141,7 @@ def fetch_pinned(package, version, suite, sha256):
     Its sha256 is the pin; it says more than the signature of the suite, whose key the machine
     may not have.  Raises Fail when it cannot be had: no network, or gone from the mirrors.
     """
-    return _fetch_checked(package, version, f"{package}_{version}.deb", sha256, ("deb", suite),
+    return _fetch_checked(package, version, f"{package}_{version}.deb", sha256, "deb", [suite],
                           ["download", f"{package}={version}"])
 
 
@@ -152,19 +152,20 @@ def fetch_source(source):
     As fetch_pinned(): its sha256 is the pin.  `source.suite` may name several suites: a security
     update moves to the release it is for.
     """
-    return _fetch_checked(source.package, source.version, source.file, source.sha256,
-                          ("deb-src", *source.suite.split()),
+    return _fetch_checked(source.package, source.version, source.file, source.sha256, "deb-src", source.suite.split(),
                           ["source", "--download-only", "--tar-only", f"{source.package}={source.version}"])
 
 
-def _fetch_checked(package, version, file, sha256, kind_and_suites, command):
-    """The path of `file` in the cache, with that sha256, got by apt-get's `command` if it is not there."""
+def _fetch_checked(package, version, file, sha256, kind, suites, command):
+    """The path of `file` in the cache, with that sha256, got by apt-get's `command` if it is not there.
+
+    kind: "deb" or "deb-src", of the sources that it is got from.
+    """
     kept = paths.out("cache", "deb", file)
     if kept.exists():
         if _sha256(kept) == sha256:
             return kept
         kept.unlink()
-    kind, *suites = kind_and_suites
     name = f"{package} {version}"
     instead = "give your own tree with --kernel (or KERNEL=/path)"
     lines = [kind + line[len("deb"):] for suite in suites for line in _suite_lines(suite, "[trusted=yes]")]

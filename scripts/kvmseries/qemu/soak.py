@@ -68,8 +68,9 @@ def run(series, program, count, seed, path, accel="tcg", hours=None):
     path: the JSON, written after every batch; what it has of an interrupted run of the same patches and seed is
     not run again.  hours: stop after.
     """
-    before, rows = interrupted(path, series, seed, count)
-    chosen, begin = plan(seed, count)[len(rows):], time.monotonic()
+    chosen, begin = plan(seed, count), time.monotonic()
+    before, rows = interrupted(path, series, seed, chosen)
+    chosen = chosen[len(rows):]
     if rows:
         say(f"soak: goes on after {len(rows)} of {count} migrations")
     runner = migration.Runner({"series": program}, accel, name=f"soak-{series.name}-migration-{seed}")
@@ -91,9 +92,9 @@ def run(series, program, count, seed, path, accel="tcg", hours=None):
             for number, setting, _, wrong in rows for line in wrong]
 
 
-def interrupted(path, series, seed, count):
+def interrupted(path, series, seed, chosen):
     """(seconds that it took, rows as of batch()) of the run that `path` holds, if it is one of the same patches
-    and seed that did not come to `count`; else (0, [])."""
+    and seed that did not come to the end of `chosen`, its plan(); else (0, [])."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         same = (data["patches"], data["seed"]) == (series.patches_id(len(series.patches)), seed)
@@ -101,8 +102,7 @@ def interrupted(path, series, seed, count):
         seconds = data["seconds"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return 0, []
-    chosen = plan(seed, count)
-    if not same or len(found) >= count or sorted(found) != list(range(len(found))):
+    if not same or len(found) >= len(chosen) or sorted(found) != list(range(len(found))):
         return 0, []
     return seconds, [(*entry, *found[entry[0]]) for entry in chosen[:len(found)]]
 

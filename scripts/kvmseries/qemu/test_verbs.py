@@ -150,7 +150,6 @@ def test_a_seed_is_part_of_a_file_name(qmini, refused, nothing_runs):
     assert "--seed 'a/b'" in refused("soak", "qmini", "--seed", "a/b")
 
 
-
 def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp_path):
     result = series("bench", "qmini", "--rings", "bitmap,1024", "--vcpus", "1,4", "--working-set", "2", "--rate", "0",
                     "--bandwidth", "2.5", "--limit", "9", "--json", str(tmp_path / "x.json"))

@@ -103,9 +103,9 @@ def soak_verb(options):
     """scripts/series soak: randomised live migrations"""
     series = options.series
     migration.check(options.accel)
-    program = build.program(series, len(series.patches), migration.ARCH)
     if not re.fullmatch(r"[\w.-]+", options.seed):
         raise Usage(f"--seed '{options.seed}': letters, digits, '-', '_' and '.'")
+    program = build.program(series, len(series.patches), migration.ARCH)
     mark = "" if options.seed == "1" else f"-{options.seed}"
     target = paths.ROOT / "Documentation" / "results" / f"soak-{series.name}{mark}.json"
     wrong = soak.run(series, program, options.migrations, options.seed, target, options.accel, options.hours)
