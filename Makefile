@@ -1,5 +1,6 @@
 # The commands of this project. Each installs what it lacks, can be interrupted and repeated, and
-# keeps all that it makes under out/. KERNEL=/path uses your own tree as the base of the series.
+# keeps all that it makes under out/, but for downloads and the compiler cache (SERIES_CACHE, by default
+# ~/.cache/kvm-series). KERNEL=/path uses your own tree as the base of the series.
 
 SERIES ?= v5.10
 VCPUS ?= 1,2,4,8,16
@@ -20,7 +21,7 @@ help:
 	@echo 'make check  the checks that boot nothing (minutes)'
 	@echo 'make soak   functional selftests on debug kernels, over and over (HOURS=4); SERIES=qemu-10.0: random migrations'
 	@echo 'make deps   install what the above install when they need it'
-	@echo 'make clean  remove out/, which holds all that was made or fetched'
+	@echo 'make clean  remove out/, which holds all that was made; downloads and the compiler cache stay'
 	@echo 'Variables: SERIES=$(SERIES) VCPUS=$(VCPUS) KERNEL=/path/to/your/tree; see scripts/series -h'
 
 run:

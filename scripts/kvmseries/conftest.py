@@ -163,9 +163,10 @@ def own_world(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in list(os.environ):
-        if name.startswith("GIT_") or name in ("KERNEL", "EMAIL", "SERIES_OUT"):
+        if name.startswith("GIT_") or name in ("KERNEL", "EMAIL", "SERIES_OUT", "SERIES_CACHE"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    monkeypatch.setenv("SERIES_CACHE", str(tmp_path / "out/cache"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     # Nothing here has to survive a power cut, or needs sample hooks.

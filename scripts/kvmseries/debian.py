@@ -1,15 +1,15 @@
 """Packages of Debian: installing what is lacking, and fetching what is not for this machine.
 
-Fetching uses an apt state of its own under out/cache/apt, with the mirror that the machine's apt is
+Fetching uses an apt state of its own in the cache directory, with the mirror that the machine's apt is
 configured for, so that other suites and architectures can be had without touching the system.
 """
 
+import errno
 import hashlib
 import os
 import re
 import shutil
 import sys
-from pathlib import Path
 
 from . import paths, proc
 from .errors import Fail
@@ -97,12 +97,8 @@ def _sites():
 
 def _state(name, lines, arch):
     """Make the private apt state `name` with sources `lines`; returns its environment."""
-    state = paths.out("cache", "apt", name)
-    for part in ("lists/partial", "archives/partial"):
-        (state / part).mkdir(parents=True, exist_ok=True)
-    (state / "status").touch()
-    (state / "sources.list").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (state / "apt.conf").write_text(f"""\
+    state = paths.cache("apt", name)
+    config = f"""\
 Dir::Etc::sourcelist "{state}/sources.list";
 Dir::Etc::sourceparts "/dev/null";
 Dir::State::lists "{state}/lists";
@@ -115,7 +111,15 @@ Acquire::Languages "none";
 Acquire::Check-Valid-Until "false";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
-""", encoding="utf-8")
+"""
+    try:
+        for part in ("lists/partial", "archives/partial"):
+            (state / part).mkdir(parents=True, exist_ok=True)
+        (state / "status").touch()
+        (state / "sources.list").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (state / "apt.conf").write_text(config, encoding="utf-8")
+    except OSError as error:
+        raise paths.os_fail(error, state) from None
     return {"APT_CONFIG": str(state / "apt.conf")}
 
 
@@ -161,11 +165,16 @@ def _fetch_checked(package, version, file, sha256, kind, suites, command):
 
     kind: "deb" or "deb-src", of the sources that it is got from.
     """
-    kept = paths.out("cache", "deb", file)
-    if kept.exists():
-        if _sha256(kept) == sha256:
-            return kept
-        kept.unlink()
+    kept = paths.cache("deb", file)
+    with paths.locked("apt", say, shared=True):
+        if not kept.exists() or _sha256(kept) != sha256:
+            paths.remove(kept)
+            _fetch_to(kept, package, version, sha256, kind, suites, command)
+    return kept
+
+
+def _fetch_to(kept, package, version, sha256, kind, suites, command):
+    """Fetch what _fetch_checked() wants to the file `kept`."""
     name = f"{package} {version}"
     instead = "give your own tree with --kernel (or KERNEL=/path)"
     lines = [kind + line[len("deb"):] for suite in suites for line in _suite_lines(suite, "[trusted=yes]")]
@@ -176,24 +185,31 @@ def _fetch_checked(package, version, file, sha256, kind, suites, command):
     if status and re.search(r"404 +Not Found|does not have a Release file", text):
         raise Fail(f"{gone}: {instead}")
     if status:
+        _check_space(text)
         raise Fail(f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is not in "
                    f"the cache: connect to the network, or {instead}")
     _, known = proc.run(["apt-cache", "madison", package], "apt-cache", env=env, check=False)
     if version not in known.replace("|", " ").split():
         raise Fail(f"{gone}: {instead}")
-    with paths.whole(paths.out("cache", "deb", f"{file}.d")) as folder:
+    with paths.whole(kept.with_name(f"{kept.name}.d")) as folder:
         status, text = proc.run(["apt-get", "-q", *command], f"apt-get {command[0]}", cwd=folder, env=env,
                                 check=False)
         # `download` writes the epoch of a version as %3a.
-        files = [path for path in folder.iterdir() if path.suffix == Path(file).suffix]
+        files = [path for path in folder.iterdir() if path.suffix == kept.suffix]
         if status or not files:
+            _check_space(text)
             raise Fail(f"cannot fetch {name}: {proc.reason(text)}; repeat, or {instead}")
         if _sha256(files[0]) != sha256:
             raise Fail(f"{name} from the mirror has another checksum than the one pinned in patches/*/base: "
                        f"do not use it; {instead}")
         files[0].rename(kept)
-    paths.remove(paths.out("cache", "deb", f"{file}.d"))
-    return kept
+    paths.remove(kept.with_name(f"{kept.name}.d"))
+
+
+def _check_space(text):
+    """Raise Fail if apt-get's output `text` says that the disk of the cache directory is full."""
+    if "No space left on device" in text:
+        raise paths.os_fail(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(paths.cache_root())))
 
 
 def fetch_native(package, arch):
@@ -218,24 +234,33 @@ def fetch_of(package, suite):
 def forget(package, suite):
     """Have the next fetch_of() fetch anew."""
     arch = proc.run(["dpkg", "--print-architecture"], "dpkg").strip()
-    paths.remove(paths.out("cache", "deb", f"{package}_{suite}_{arch}"))
+    paths.remove(paths.cache("deb", f"{package}_{suite}_{arch}"))
 
 
 def _fetch_latest(package, arch, suite, kept):
-    folder = paths.out("cache", "deb", kept)
-    if folder.is_dir():
-        return next(folder.glob("*.deb"))
+    folder = paths.cache("deb", kept)
+    with paths.locked("apt", say, shared=True):
+        if not folder.is_dir():
+            _fetch_into(folder, package, arch, suite)
+    return next(folder.glob("*.deb"))
+
+
+def _fetch_into(folder, package, arch, suite):
+    """Fetch what _fetch_latest() wants into the directory `folder`."""
     keys = [key for key in ("/usr/share/keyrings/debian-archive-keyring.gpg",
                             "/usr/share/keyrings/debian-archive-keyring.pgp")
             if os.path.exists(key)]
     options = f"[signed-by={keys[0]}]" if keys else ""
     env = _state(f"{suite}-{arch}", _suite_lines(suite, options), arch)
-    proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update",
-             env=env)
-    with paths.whole(folder) as part:
-        proc.run(["apt-get", "-q", "download", package], f"fetching {package} ({suite}, {arch})",
-                 cwd=part, env=env)
-    return next(folder.glob("*.deb"))
+    try:
+        proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update",
+                 env=env)
+        with paths.whole(folder) as part:
+            proc.run(["apt-get", "-q", "download", package], f"fetching {package} ({suite}, {arch})",
+                     cwd=part, env=env)
+    except Fail as error:
+        _check_space(str(error))
+        raise
 
 
 def own_suite():

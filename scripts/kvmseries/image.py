@@ -65,19 +65,20 @@ def job(commands):
 def busybox(arch):
     """busybox-static of the guest's architecture."""
     name = f"busybox-{arch}"
-    target = paths.out("cache", name)
-    if not target.exists():
+    target = paths.cache(name)
+    with paths.locked(name, say, shared=True):
+        if target.exists():
+            return target
         deb = debian.fetch_native("busybox-static", toolchain.debian_arch(arch))
-        with paths.whole(paths.out("cache", f"{name}.d")) as part:
+        with paths.whole(paths.cache(f"{name}.d")) as part:
             proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
             # /bin before Debian's /usr merge.
             found = next((part / folder / "busybox" for folder in ("usr/bin", "bin")
                           if (part / folder / "busybox").is_file()), None)
             if not found:
                 raise Fail(f"{deb} has no busybox in it")
-            shutil.copy2(found, target.with_suffix(".new"))
-            target.with_suffix(".new").rename(target)
-        paths.remove(paths.out("cache", f"{name}.d"))
+            found.rename(target)
+        paths.remove(paths.cache(f"{name}.d"))
     return target
 
 

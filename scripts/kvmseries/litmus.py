@@ -111,13 +111,13 @@ def unpaired(found):
 
 
 def herd():
-    """A Herd: the machine's own if it is new enough, else Debian's newest, unpacked under out/cache
-    and not installed.  Raises Fail if neither can be had."""
+    """A Herd: the machine's own if it is new enough, else Debian's newest, unpacked in the cache
+    directory and not installed.  Raises Fail if neither can be had."""
     own = _runs(("herd7",)) if shutil.which("herd7") else None
     if own:
         return own
-    folder = paths.out("cache", "herd7")
-    with paths.locked(folder.name, say):
+    folder = paths.cache("herd7")
+    with paths.locked(folder.name, say, shared=True):
         if not folder.exists():
             say("fetching herd7, the memory model simulator")
             try:

@@ -1,10 +1,11 @@
 """Where things are, and how to make a directory that is there whole or not at all.
 
 Everything that the tool makes is under out/ (git-ignored; SERIES_OUT moves it):
-  cache/      downloads and the compiler cache: nothing that cannot be fetched again
   trees/      git trees, one directory for each base, with worktrees base, series, upto-N
   selftests/  test programs and guest images
   results/    results JSON;  report/  the page;  logs/  the output of long commands
+Downloads and the compiler cache are in the user's cache directory, kvm-series/ (SERIES_CACHE is
+another): all clones of a user share them, and there is nothing that cannot be fetched again.
 """
 
 import contextlib
@@ -23,7 +24,45 @@ TESTS = ROOT / "tools-testing-selftests-kvm"
 
 def out(*parts):
     """The path of `parts` under out/; the directory that holds it is made."""
-    path = Path(os.environ.get("SERIES_OUT") or ROOT / "out").absolute().joinpath(*parts)
+    return _below(Path(os.environ.get("SERIES_OUT") or ROOT / "out").absolute(), parts)
+
+
+def cache(*parts):
+    """The path of `parts` under the user's cache directory; the directory that holds it is made."""
+    return _below(cache_root(), parts)
+
+
+def cache_root():
+    """The cache directory: SERIES_CACHE, or kvm-series in XDG_CACHE_HOME or ~/.cache.  Raises Fail if the
+    environment names none."""
+    if os.environ.get("SERIES_CACHE"):
+        return Path(os.environ["SERIES_CACHE"]).absolute()
+    user = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(user):
+        return Path(user) / "kvm-series"
+    try:
+        return Path.home() / ".cache/kvm-series"
+    except RuntimeError:
+        raise Fail("this user has no home directory for the cache: set SERIES_CACHE to a directory") from None
+
+
+def check_writable(folder):
+    """Make the directory `folder` if it is not there; raise Fail unless files can be made in it.  For
+    programs that do not say so in one line."""
+    folder = Path(folder)
+    probe = folder / f".probe.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"x" * 4096)
+    except OSError as error:
+        raise os_fail(error, folder) from None
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+
+
+def _below(root, parts):
+    path = root.joinpath(*parts)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -31,15 +70,26 @@ def out(*parts):
     return path
 
 
+def _in_cache(path):
+    """Whether `path` is in the cache directory."""
+    try:
+        return Path(path).is_relative_to(cache_root())
+    except Fail:
+        return False
+
+
 def os_fail(error, path=None):
     """The Fail for an OSError: a full disk, no permission, a file in the way."""
     where = error.filename or path or "the disk"
+    cached = _in_cache(where)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Fail(f"disk full: {where}; free some space, or set SERIES_OUT to a bigger disk "
-                    "(a base tree takes 1.7 GB, a build 0.4 GB)")
+        need = "downloads and compiled objects take up to 6 GB" if cached else "a base tree takes 1.7 GB, a build 0.4 GB"
+        return Fail(f"disk full: {where}; free some space, or set {'SERIES_CACHE' if cached else 'SERIES_OUT'} to a "
+                    f"bigger disk ({need})")
+    hint = "; set SERIES_CACHE to a directory of yours" if cached else ""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return Fail(f"no permission to write {where}: {error.strerror}")
-    return Fail(f"{where}: {error.strerror}")
+        return Fail(f"no permission to write {where}: {error.strerror}{hint}")
+    return Fail(f"{where}: {error.strerror}{hint}")
 
 
 def remove(path):
@@ -83,9 +133,11 @@ def whole(path):
 
 
 @contextlib.contextmanager
-def locked(name, say=None):
-    """Hold the lock `name` (one for each thing that two runs must not make at once)."""
-    path = out("locks", name.replace("/", "_"))
+def locked(name, say=None, shared=False):
+    """Hold the lock `name` (one for each thing that two runs must not make at once).
+
+    shared: of a thing in the cache directory, which the runs of other clones must not make either."""
+    path = (cache if shared else out)("locks", name.replace("/", "_"))
     try:
         file = open(path, "w", encoding="utf-8")  # pylint: disable=consider-using-with
     except OSError as error:

@@ -175,3 +175,13 @@ def test_neither_root_nor_sudo(lacking, monkeypatch, only_tools, program):
 
 def test_a_machine_without_dpkg_installs_nothing(only_tools):
     debian.install(*debian.GROUPS)
+
+
+@pytest.mark.parametrize("fetch", [
+    lambda: debian.fetch_pinned(*PACKAGE, "0" * 64),
+    lambda: debian.fetch_of("herd", "sid")])
+def test_a_cache_that_fills_up_while_apt_fetches_is_said(program, fetch):
+    program("apt-get", NO_NETWORK.replace("Failed to fetch http://deb.example.org/: Temporary failure resolving",
+                                                   "Write error - write (28: No space left on device)"))
+    with pytest.raises(Fail, match=f"^disk full: {paths.cache_root()}; free some space, or set SERIES_CACHE"):
+        fetch()

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from kvmseries import paths
+from kvmseries import debian, paths, toolchain
 from kvmseries.conftest import below, write
 from kvmseries.errors import Fail
 
@@ -164,3 +164,94 @@ def test_a_place_where_nothing_can_be_made_is_named():
     with pytest.raises(Fail, match="no directory can be made in /proc: name another"):
         with paths.whole("/proc/tree"):
             pass
+
+
+def test_the_cache_is_the_users_and_the_environment_moves_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("SERIES_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    # A relative XDG_CACHE_HOME is to be ignored, says the specification.
+    for user, root in (("", "home/.cache"), ("relative", "home/.cache"), (str(tmp_path / "xdg"), "xdg")):
+        monkeypatch.setenv("XDG_CACHE_HOME", user)
+        assert paths.cache("deb", "x") == tmp_path / root / "kvm-series/deb/x"
+        assert (tmp_path / root / "kvm-series/deb").is_dir()
+    monkeypatch.setenv("SERIES_CACHE", str(tmp_path / "moved"))
+    assert paths.cache("x") == tmp_path / "moved/x"
+
+
+def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+    monkeypatch.delenv("SERIES_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(paths.Path, "home", no_home)
+    with pytest.raises(Fail, match="no home directory for the cache: set SERIES_CACHE"):
+        paths.cache("x")
+
+
+def _refused(folder, monkeypatch):
+    """What filling the cache directory `folder` says, in each of the ways in which it is filled."""
+    monkeypatch.setenv("SERIES_CACHE", str(folder))
+    lines = []
+    for fill in (_fill_whole, toolchain.environment, lambda: debian.fetch_of("herd", "sid")):
+        with pytest.raises(Fail) as caught:
+            fill()
+        lines.append(str(caught.value))
+    return lines
+
+
+def _fill_whole():
+    with paths.locked("x", shared=True), paths.whole(paths.cache("x")) as part:
+        (part / "a").write_bytes(b"x" * (2 << 20))
+
+
+def test_a_cache_that_is_not_writable_is_one_line(read_only, monkeypatch):
+    for line in _refused(read_only / "cache", monkeypatch) + _refused(read_only, monkeypatch):
+        assert line.startswith(f"no permission to write {read_only}"), line
+        assert line.endswith("set SERIES_CACHE to a directory of yours") and "\n" not in line
+
+
+def test_a_cache_that_is_a_file_is_one_line(tmp_path, monkeypatch):
+    write(tmp_path / "file", "1")
+    for line in _refused(tmp_path / "file", monkeypatch):
+        assert line.startswith(f"{tmp_path / 'file'}") and line.endswith("set SERIES_CACHE to a directory of yours")
+
+
+def test_a_cache_that_is_full_is_one_line_and_nothing_half_written(small_disk, monkeypatch):
+    monkeypatch.setenv("SERIES_CACHE", str(small_disk))
+    with pytest.raises(Fail, match="^disk full: .*set SERIES_CACHE to a bigger disk"):
+        _fill_whole()
+    assert below(small_disk) == ["locks", "locks/x"]
+    # Room for the lock, and for nothing else.
+    (small_disk / "rest").touch()
+    with pytest.raises(OSError), open(small_disk / "rest", "wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+    before = below(small_disk)
+    for fill in (toolchain.environment, lambda: debian.fetch_of("herd", "sid")):
+        with pytest.raises(Fail, match="^disk full: .*set SERIES_CACHE to a bigger disk"):
+            fill()
+    assert not [name for name in below(small_disk) if name not in before and "/" in name and not name.startswith(
+        ("locks/", "apt/"))]
+
+
+def _share(log, clone, seconds):
+    """What a clone does: fill the cache with what is not there."""
+    os.environ["SERIES_OUT"] = clone
+    target = paths.cache("thing")
+    with paths.locked("thing", shared=True):
+        if not target.exists():
+            with paths.whole(target) as part:
+                time.sleep(seconds)
+                (part / "a").write_text("1", encoding="utf-8")
+            _note(log, "made")
+
+
+def test_two_clones_fill_the_cache_once(tmp_path):
+    fork = multiprocessing.get_context("fork")
+    runs = [fork.Process(target=_share, args=(tmp_path / "log", str(tmp_path / name), 0.2)) for name in "ab"]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join(20)
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "made\n"
+    assert below(paths.cache("thing")) == ["a"]

@@ -51,7 +51,10 @@ def make_arguments(arch):
 def environment():
     """For ccache, which keeps the objects that base and series share, and for builds that are the
     same wherever and whenever they are made."""
-    return {"CCACHE_DIR": str(paths.out("cache", "ccache")), "CCACHE_MAXSIZE": "5G",
+    folder = paths.cache("ccache")
+    # ccache would fail each compilation, in words of its own.
+    paths.check_writable(folder)
+    return {"CCACHE_DIR": str(folder), "CCACHE_MAXSIZE": "5G",
             "CCACHE_COMPILERCHECK": "content", "CCACHE_SLOPPINESS": "time_macros",
             "KBUILD_BUILD_TIMESTAMP": "2000-01-01", "KBUILD_BUILD_USER": "series",
             "KBUILD_BUILD_HOST": "localhost", "KBUILD_BUILD_VERSION": "1",

@@ -74,13 +74,17 @@ def library():
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
     for source in sources:
         digest.update(source.read_bytes())
-    target = paths.out("cache", f"vtime-{digest.hexdigest()[:12]}.so")
-    with paths.locked("vtime", say):
+    target = paths.cache(f"vtime-{digest.hexdigest()[:12]}.so")
+    with paths.locked("vtime", say, shared=True):
         if not target.exists():
             debian.install("vtime")
             proc.need("gcc")
-            compile_library("gcc", target.with_suffix(".part"))
-            target.with_suffix(".part").rename(target)
+            part = target.with_suffix(".part")
+            try:
+                compile_library("gcc", part)
+                part.rename(target)
+            finally:
+                paths.remove(part)
     return target
 
 
@@ -124,7 +128,7 @@ class Qemu:
 
 def qemu(arch):
     """The Qemu for `arch`: the machine's own if it is new enough, else that of the distribution's
-    backports, unpacked under out/cache and not installed.  Raises Fail if neither can be had."""
+    backports, unpacked in the cache directory and not installed.  Raises Fail if neither can be had."""
     name = f"qemu-system-{toolchain.machine(arch)}"
     own = Qemu(shutil.which(name) or name)
     if _OLDEST <= own.version()[0] <= _NEWEST:
@@ -135,8 +139,8 @@ def qemu(arch):
     own = Qemu(shutil.which(name) or name)
     if _OLDEST <= own.version()[0] <= _NEWEST:
         return own
-    folder = paths.out("cache", f"backports-{package}")
-    with paths.locked(folder.name, say):
+    folder = paths.cache(f"backports-{package}")
+    with paths.locked(folder.name, say, shared=True):
         if not folder.exists():
             say(f"fetching a QEMU from {_OLDEST[0]}.{_OLDEST[1]} on, for virtual time: "
                 f"{own.version()[1] or 'there is none here'}")

@@ -24,8 +24,8 @@ exec pkg-config "$@"
 def cross(arch):
     """The directory with libraries and headers for `arch` and a program `pkg-config` that knows them;
     fetched and unpacked if it is not there.  Raises Fail if the packages cannot be had."""
-    folder = paths.out("cache", f"sysroot-{debian.own_suite()}-{toolchain.debian_arch(arch)}")
-    with paths.locked(folder.name, say):
+    folder = paths.cache(f"sysroot-{debian.own_suite()}-{toolchain.debian_arch(arch)}")
+    with paths.locked(folder.name, say, shared=True):
         if not folder.exists():
             say(f"fetching the libraries of QEMU for {arch}")
             proc.need("dpkg-deb")
