@@ -59,4 +59,5 @@ def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
                            [("dirty_log_test", 120, ["/tests/dirty_log_test", "-m", "4"])],
                            "planted", note)
     assert result.outcomes[0].status not in (0, 4, 124)
-    assert "Test Assertion Failure" in result.outcomes[0].output
+    assert "should have its dirty bit set in this iteration but it is missing" in result.outcomes[0].output, \
+        result.outcomes[0].output

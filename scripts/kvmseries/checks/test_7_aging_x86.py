@@ -70,8 +70,7 @@ def test_negative_control_an_spte_that_was_zapped_comes_back():
                                       ("x86-tdp-table-freed-without-rcu", "tdp_mmu")])
 def test_negative_control_freed_under_aging(bug, mmu):
     found = _wreck(bug, mmu, FREED_US, 20000)
-    assert re.search("WARNING: .* at kvm_mmu_delay_age|Bad page state|general protection fault|"
-                     "Kernel BUG at", found), found
+    assert re.search("WARNING: .* at kvm_mmu_delay_age|Bad page state", found), found
 
 
 def _figures(label, mmu):
