@@ -1,6 +1,7 @@
 """The functional selftests on base and series, with the same binaries, compared."""
 
 import json
+import re
 from dataclasses import asdict, dataclass
 
 import yaml
@@ -102,8 +103,11 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
 
 
 def _shape(line):
-    """A kernel report without what differs from boot to boot."""
-    return " ".join(word for word in line.split() if not any(c.isdigit() for c in word))
+    """A kernel report without what differs from boot to boot, and from base to series: numbers, addresses,
+    places in functions.  The functions themselves stay."""
+    line = re.sub(r"\((Not tainted|Tainted: [^)]*)\)", "", line)
+    return " ".join(re.sub(r"\+0x[0-9a-f]+/0x[0-9a-f]+|\b(0x)?[0-9a-f]{8,16}\b|(?<![a-z]-)\b(0x[0-9a-f]+|\d+)\b", "",
+                           line).split())
 
 
 def judge(name, by_label, known, mended=""):

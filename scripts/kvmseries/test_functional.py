@@ -141,8 +141,33 @@ def test_a_report_of_the_series_kernel_only_is_a_complaint(run, qemu):
 
 def test_a_report_that_base_gives_too_is_not_the_series(run, qemu):
     """But for numbers, which differ from boot to boot."""
-    qemu("prints() { :; }\n" + RUN_JOB + "echo \"[ 1.0] WARNING: CPU: 1 PID: $$ at x.c:3 f\"\n")
+    qemu("prints() { :; }\n" + RUN_JOB + "echo \"[ 1.0] WARNING: CPU: 1 PID: $$ at x.c:3 f+0x$$/0x30\"\n")
     assert run()[1] == []
+
+
+def test_a_report_of_another_function_is_the_series(run, qemu):
+    qemu("prints() { :; }\n" + RUN_JOB + "echo '[ 1.0] WARNING: CPU: 1 PID: 71 at kvm_f1+0x1c/0x30'\n"
+         + "case $job in *-series*) echo '[ 2.0] WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30' ;; esac\n")
+    assert run()[1] == ["series: the kernel reported: WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30"]
+
+
+@pytest.mark.parametrize("one, other, same", [
+    ("WARNING: CPU: 0 PID: 71 at stage2_age_leaf+0x1c/0x30", "WARNING: CPU: 2 PID: 9 at stage2_age_leaf+0x20/0x34", True),
+    ("WARNING: CPU: 0 PID: 71 at stage2_age_leaf+0x1c/0x30", "WARNING: CPU: 0 PID: 71 at spte_age+0x1c/0x30", False),
+    ("WARNING: CPU: 0 PID: 71 at stage2_f+0x1c/0x30", "WARNING: CPU: 0 PID: 71 at stage1_f+0x1c/0x30", False),
+    ("WARNING: CPU: 0 PID: 7 at mm/a.c:71 f+0x1/0x3", "WARNING: CPU: 0 PID: 7 at mm/a.c:7 f+0x1/0x3", True),
+    ("WARNING: CPU: 0 PID: 7 at mm/a.c:71 f+0x1/0x3", "WARNING: CPU: 0 PID: 7 at mm/b.c:71 f+0x1/0x3", False),
+    ("BUG: KASAN: use-after-free in f+0x1/0x3", "BUG: KASAN: use-after-free in g+0x1/0x3", False),
+    ("BUG: KASAN: use-after-free in f+0x1/0x3", "BUG: KASAN: out-of-bounds in f+0x1/0x3", False),
+    ("BUG kmalloc-64 (Not tainted): Poison overwritten", "BUG kmalloc-64 (Tainted: G B W): Poison overwritten", True),
+    ("BUG kmalloc-64 (Not tainted): Poison overwritten", "BUG kmalloc-128 (Not tainted): Poison overwritten", False),
+    ("list_del corruption, ffff0000c3f2a008->next is NULL", "list_del corruption, ffff0000deadbee0->next is NULL", True),
+    ("BUG: unable to handle page fault for address: ffffc90000000000",
+     "BUG: unable to handle page fault for address: 0000000000000010", True),
+    ("rcu: INFO: rcu_sched self-detected stall on CPU", "rcu: INFO: rcu_preempt self-detected stall on CPU", False),
+    ("pagealloc: memory corruption", "pagealloc: single bit error", False)])
+def test_two_reports_are_one_if_they_differ_in_numbers_alone(one, other, same):
+    assert (functional._shape(one) == functional._shape(other)) == same
 
 
 def test_verdicts_are_saved_as_the_issue_wants(tmp_path):
