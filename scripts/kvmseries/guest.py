@@ -20,11 +20,30 @@ from .progress import say
 BOOT_SILENCE = 120
 SILENCE = 60
 
-# What the kernel says when it has found a mistake of its own.
-_SPLAT = re.compile(r"(WARNING: |BUG: |INFO: (possible|task .* blocked|trying to register)|"
-                    r"Unable to handle kernel|Internal error: |[Kk]ernel BUG at|"
-                    r"Kernel panic|general protection fault|rcu: INFO: .*stall|"
-                    r"suspicious RCU usage|Bad page state|refcount_t: )")
+# What 5.10 and 7.3 say when they have found a mistake of their own. Much of it is printed without WARN or BUG,
+# and without a taint.
+_REPORTS = (
+    r"WARNING: ", r"\bBUG: ", r"[Kk]ernel BUG at", r"hyp BUG at", r"Kernel panic", r"PANIC: ",
+    # The header of an oops, "invalid opcode: 0000 [#1] SMP"; what stands before it; faults that are survived.
+    r"\[#\d+\] ", r"Internal error: ", r"Unable to handle kernel", r"general protection fault",
+    r"Corrupted page table at", r"unchecked MSR access error: ", r"Insufficient stack space",
+    r"Thread overran stack",
+    # lockdep, RCU, the watchdogs
+    r"INFO: possible", r"INFO: trying to register", r"suspicious RCU usage", r"DEBUG_LOCKS_WARN_ON",
+    r"INFO: rcu.*stall", r"INFO: task .* blocked", r"Double-freed CB",
+    # pages: mm/page_poison.c, page_alloc.c, debug.c, pgtable-generic.c
+    r"pagealloc: (memory corruption|single bit error)", r"Bad page state", r"page dumped because",
+    r": bad (pte|pmd|pud|p4d|pgd) ", r"(Bad|Unused) swap (file|offset) entry",
+    # objects and lists: mm/slub.c, lib/list_debug.c, refcount.c, debugobjects.c (not what it replaces at boot)
+    r"\bBUG \S+ \(.*\): ", r"Slab cache still has objects", r"list_(add|del) (corruption|double add)",
+    r"refcount_t: ", r"ODEBUG: (?!\d)", r"UBSAN: ",
+    # KVM: arch/x86/kvm/mmu, arch/arm64/kvm/mmu.c
+    r"pte_list_remove: .*(BUG|many->many)", r"gfn mismatch under direct page", r"(Invalid|Unexpected) SPTE change",
+    r"detect reserved bits on spte", r"Unexpected L2 read permission error", r"Unsupported FSC: ",
+)
+_SPLAT = re.compile("|".join(_REPORTS))
+# Functions that are called with (machine.Machine, folder) of each guest that is started.
+watchers = []
 _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
 _END = re.compile(r"^@@ end (\S+) rc=(\d+) seconds=([\d.]+)$", re.M)
 
@@ -95,6 +114,8 @@ def _run(kernel, initrd, machine, commands, folder, note, silence):
         (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")
     except OSError as error:
         raise paths.os_fail(error, folder) from None
+    for watcher in watchers:
+        watcher(machine, folder)
     limits = {command[0]: command[1] for command in commands}
     status = _watch(line, folder, limits, len(commands), note, silence)
     console = _text(folder / "console.log")

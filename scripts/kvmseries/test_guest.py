@@ -67,7 +67,46 @@ def test_nothing_is_no_job():
     "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
     "Internal error: Oops: 96000004 [#1] SMP", "Kernel panic - not syncing: Fatal exception",
     "rcu: INFO: rcu_sched self-detected stall on CPU", "WARNING: suspicious RCU usage",
-    "BUG: Bad page state in process a  pfn:1", "BUG: KCSAN: data-race in f / g"])
+    "BUG: Bad page state in process a  pfn:1", "BUG: KCSAN: data-race in f / g",
+    # A write to a page that is free: by pr_err() and dump_stack() alone.
+    "pagealloc: memory corruption", "pagealloc: single bit error",
+    "page dumped because: VM_BUG_ON_PAGE(page_ref_count(page) == 0)",
+    "mm/pgtable-generic.c:50: bad pmd 00e0000012c00f52.",
+    "mm/pgtable-generic.c:50: bad pmd 000000006f8f5e6c(aaaaaaaaaaaaaaaa)",
+    "get_swap_device: Bad swap file entry 3ffffffffffff", "swap_info_get: Unused swap offset entry 00000b2c",
+    "list_add corruption. next->prev should be prev (ffff800011c8d3a0), but was aaaaaaaaaaaaaaaa. "
+    "(next=ffff0000c3f2a008).",
+    "list_add double add: new=ffff0000c3f2a008, prev=ffff0000c3f2a008, next=ffff800011c8d3a0.",
+    "list_del corruption, ffff0000c3f2a008->next is LIST_POISON1 (dead000000000100)",
+    "list_del corruption. prev->next should be ffff0000c3f2a008, but was 0000000000000000",
+    "BUG kmalloc-64 (Not tainted): Poison overwritten", "BUG kvm_mmu_page_header (Tainted: G    B  W        ): "
+    "Object already free", "BUG anon_vma_chain (Not tainted): Padding overwritten. 0x(____ptrval____)-"
+    "0x(____ptrval____) @offset=4032",
+    "kmem_cache_destroy pte_list_desc: Slab cache still has objects",
+    "refcount_t: underflow; use-after-free.",
+    "ODEBUG: activate active (active state 1) object type: rcu_head hint: 0x0",
+    "ODEBUG: Out of memory. ODEBUG disabled",
+    "UBSAN: shift-out-of-bounds in arch/x86/kvm/mmu/mmu.c:2219:13",
+    "pte_list_remove: 0000000012345678 0->BUG", "pte_list_remove:  0000000012345678 1->BUG",
+    "__pte_list_remove: 0000000012345678 many->many",
+    "gfn mismatch under direct page 1000 (expected 1001, got 1002)",
+    "Invalid SPTE change: cannot replace a present leaf", "Unexpected SPTE change! Nonpresent SPTEs",
+    "get_mmio_spte: detect reserved bits on spte, addr 0xc0000000, dump hierarchy:",
+    "kvm [71]: Unexpected L2 read permission error",
+    "kvm [71]: Unsupported FSC: EC=0x24 xFSC=0x10 ESR_EL2=0x92000010",
+    "kvm [1]: nVHE hyp BUG at: arch/arm64/kvm/hyp/nvhe/../pgtable.c:512!",
+    "invalid opcode: 0000 [#1] PREEMPT SMP NOPTI", "stack segment: 0000 [#2] SMP NOPTI",
+    "traps: PANIC: double fault, error_code: 0x0", "stage2_fault_st: Corrupted page table at address 7f12a0000000",
+    "general protection fault, probably for non-canonical address 0xaaaaaaaaaaaaaaaa: 0000 [#1] SMP NOPTI",
+    "unchecked MSR access error: WRMSR to 0xc0010117 (tried to write 0x0) at rIP: 0xffffffff8105a0c4 (f+0x24/0x30)",
+    "Insufficient stack space to handle exception!", "Thread overran stack, or stack corrupted",
+    "INFO: trying to register non-static key.", "INFO: task kworker/0:1:12 blocked for more than 120 seconds.",
+    "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+    "rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 1-... } 6309 jiffies s: 57 root: 0x2/.",
+    "DEBUG_LOCKS_WARN_ON(depth <= 0)", "[ BUG: Invalid wait context ]", "WARNING: bad unlock balance detected!",
+    "Double-freed CB 0000000012345678->f+0x0/0x10()!!!   slab kmalloc-64 start 0000000012345678 pointer offset 0",
+    "watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [vcpu:71]",
+    "BUG: workqueue leaked lock or atomic: kworker/0:1/0x00000001/12", "BUG: scheduling while atomic: a/71/0x2"])
 def test_a_kernels_report_is_seen_and_loses_its_time(line):
     console = f"[    1.000000] fine\n[   12.345678] {line}\n[   13.000000][  T42] {line}\n"
     assert guest.splats(console) == [line]
@@ -76,7 +115,11 @@ def test_a_kernels_report_is_seen_and_loses_its_time(line):
 def test_ordinary_lines_are_no_reports():
     assert not guest.splats("[    0.1] Linux version 5.10.262\n[    0.2] rcu: Hierarchical RCU\n"
                             "[    0.3] Booting Linux on physical CPU 0\n"
-                            "[    0.4] kvm [1]: Hyp mode initialized successfully\n")
+                            "[    0.4] kvm [1]: Hyp mode initialized successfully\n"
+                            "[    0.5] ODEBUG: 16 of 16 active objects replaced\n"
+                            "[    0.6] DMA: preallocated 512 KiB GFP_KERNEL pool for atomic allocations\n"
+                            "[    0.7] list_add_test: 1..1\n"
+                            "[    0.8] Adding 102396k swap on /dev/zram0.  Priority:-2 extents:1 across:102396k SS\n")
 
 
 @pytest.fixture
