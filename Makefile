@@ -7,17 +7,20 @@ VCPUS ?= 1,2,4,8,16
 OUT = $(or $(SERIES_OUT),out)
 RESULTS = $(OUT)/results/$(SERIES)-arm64-dirty_log_perf_test.json
 PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
+# With the time of each check, and the same for machines.
+RUN = $(PYTEST) -p kvmseries.testrun --junit-xml=$(OUT)/tests.xml -s -v
 # Quick ones first.
 CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/kvmseries/qemu \
 	scripts/vtime/selftest scripts/kvmseries/checks
 
 export KERNEL
 
-.PHONY: help run test check soak deps clean
+.PHONY: help run test test-all check soak deps clean
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
-	@echo 'make test   every check: unit tests, patches, steps build, functional selftests, races, migrations (about 70 minutes)'
+	@echo 'make test   unit tests, patches, builds, functional selftests, races, planted bugs (at most 40 minutes)'
+	@echo 'make test-all  every check (hours): every step, all planted bugs, the clock, migrations; repeat it and it goes on'
 	@echo 'make check  the checks that boot nothing (minutes)'
 	@echo 'make soak   functional selftests on debug kernels, over and over (HOURS=4); SERIES=qemu-10.0: random migrations'
 	@echo 'make deps   install what the above install when they need it'
@@ -30,7 +33,11 @@ run:
 
 test:
 	@scripts/bootstrap
-	@$(PYTEST) -s -v $(CHECKS)
+	@$(RUN) -m 'not slow' $(CHECKS)
+
+test-all:
+	@scripts/bootstrap
+	@$(RUN:tests.xml=tests-all.xml) --go-on $(CHECKS)
 
 check:
 	@scripts/bootstrap

@@ -38,6 +38,7 @@ def test_base_and_series_build_without_new_warnings(name, arch):
 
 
 @pytest.mark.build
+@pytest.mark.slow
 @pytest.mark.parametrize("name,arch", CASES)
 def test_every_step_builds(name, arch):
     series = catalog.load(name)
@@ -46,6 +47,7 @@ def test_every_step_builds(name, arch):
 
 
 @pytest.mark.build
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QEMU)
 def test_qemu_builds_without_warnings_of_what_is_changed(name):
     assert not qemu_check.touched_warnings(catalog.load(name), "arm64")

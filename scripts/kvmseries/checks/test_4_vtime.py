@@ -145,9 +145,24 @@ def test_every_self_test_is_run():
 @pytest.mark.boot
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 def test_a_loop_takes_what_arithmetic_says(measure, loop):
+    _check_loop(measure, [(loop, cpus, _costs()) for cpus in (2, 8) if cpus in _cpus(loop)])
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_a_loop_takes_what_arithmetic_says_of_all_cpus_and_other_costs(measure, loop):
+    _check_loop(measure, [(loop, cpus, costs) for costs in (_costs(), OTHER) for cpus in _cpus(loop)])
+
+
+def _cpus(loop):
+    """Numbers of CPUs that a loop is run on."""
     # Who polls runs in step with the others, instruction by instruction: slow.
-    counts = (1, 2, 4) if loop.test == "spinlock_poll" else (1, 2, 4, 8)
-    rows = [(loop, cpus, costs) for costs in (_costs(), OTHER) for cpus in counts]
+    return (1, 2, 4) if loop.test == "spinlock_poll" else (1, 2, 4, 8)
+
+
+def _check_loop(measure, rows):
+    """Each of `rows`, (loop, CPUs, costs), takes what arithmetic says, which is narrow."""
     for row in rows:
         low, high = _bounds(*row)
         assert high <= NARROW * low, row
@@ -156,6 +171,7 @@ def test_a_loop_takes_what_arithmetic_says(measure, loop):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.parametrize("cpus", (16, 64))
 def test_many_cpus_take_what_arithmetic_says(measure, cpus):
     rows = [(loop, cpus, _costs())
@@ -174,6 +190,7 @@ SHOWN = (("insn", Loop("independent", 300, 1000), 2), ("exception", Loop("except
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_every_parameter_shows(measure):
     """Doubled, it gives what arithmetic says of the double, and not what it says of the model."""
     assert {row[0] for row in SHOWN} == set(_costs())
@@ -184,6 +201,7 @@ def test_negative_control_every_parameter_shows(measure):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_the_slice_does_not_matter(measure):
     """What CPUs can see of each other happens in order, however long they run between."""
     slices = (100, guests.SLICE, 2000, 20000)
@@ -198,6 +216,7 @@ def test_the_slice_does_not_matter(measure):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_the_load_of_the_host_does_not_matter(measure):
     rows = [(LOOPS[test], cpus, _costs())
             for test in ("independent", *CONTENDED) for cpus in (2, 4)]
@@ -260,6 +279,7 @@ def _series(kernels):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_a_benchmark_repeats_whatever_the_load_of_the_host(kernels, series):
     again = _bench(kernels["series"], "series-again", (1, 16))
     with _loaded():
@@ -272,6 +292,7 @@ def test_a_benchmark_repeats_whatever_the_load_of_the_host(kernels, series):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ("base", "series"))
 def test_two_vms_at_once_take_as_long_as_one(kernels, name):
     # Each has two CPUs, and RCU does not wait, or one may wait until the other has done: for a kernel thread of a
@@ -313,6 +334,7 @@ def _dirty_times(text):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_a_planted_shared_atomic_shows(kernels, series):
     """One more line that all CPUs write: each fault waits for one more move of it, or, where N vCPUs
     have less to do than N moves take, for N."""
@@ -385,6 +407,7 @@ X86_64, SLICES = (2, 8, 8, 8), (guests.SLICE, round(0.8 * guests.SLICE))
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_a_benchmark_repeats_on_x86_64():
     """By the tool's own rule, with its own scheduling: with all threads real-time ones 8 vCPUs populate
     their memory in 0.60 or in 0.89 ms."""

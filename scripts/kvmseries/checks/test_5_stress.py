@@ -2,7 +2,7 @@
 
 patches/debug/v5.10-delays.patch goes below all that is planted here, and counts tables.  The normal
 configuration, because this is bounded; with lockdep and KASAN, and longer:
-`SERIES_STRESS=600 SERIES_STRESS_CONFIG=debug make test CHECKS=scripts/kvmseries/checks/test_5_stress.py`
+`SERIES_STRESS=600 SERIES_STRESS_CONFIG=debug make test-all CHECKS=scripts/kvmseries/checks/test_5_stress.py`
 """
 
 import os
@@ -64,6 +64,7 @@ def test_vms_in_a_row_leave_no_table(delayed):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_a_leaked_reference_to_a_table_is_counted():
     outcome, _ = guests.stress(guests.planted("delays", "table-refcount"), "stress-table-refcount",
                                _tables((*LINE, "-o", "rally,punch", "-t", "30")), 30)
@@ -82,6 +83,7 @@ def test_negative_control_what_stays_in_the_tlb_is_seen():
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_a_table_freed_at_once_is_noticed():
     """On a CPU that has no hardware access flag: who sets it walks into a table that others replace
     by a block meanwhile."""

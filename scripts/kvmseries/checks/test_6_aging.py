@@ -5,7 +5,7 @@ there (patches/debug/v5.10-delays.patch).
 
 A walk that ages counts once, however many leaves of it raced.  Bounded, and so with the normal
 configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two CPUs:
-`SERIES_AGES=1000 make test CHECKS=scripts/kvmseries/checks/test_6_aging.py`
+`SERIES_AGES=1000 make test-all CHECKS=scripts/kvmseries/checks/test_6_aging.py`
 """
 
 import functools
@@ -138,6 +138,7 @@ def _wreck(bug, command, delay_us):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_what_is_unmapped_comes_back():
     found = _wreck("age-without-cmpxchg", (*ALL, "-t", "60"), DELAY_US)
     assert re.search(r": (stale|lost|wrong): |is not in the dirty log|"
@@ -145,6 +146,7 @@ def test_negative_control_what_is_unmapped_comes_back():
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.parametrize("bug, command", [
     ("pgt-freed-without-rcu", _killing(10, 20)),
     ("age-table-freed-without-rcu", (*ALL, "-t", "45")),

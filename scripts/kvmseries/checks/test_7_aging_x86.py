@@ -3,7 +3,7 @@ it up, and that nothing is lost where it races, by stage2_fault_stress_test on a
 waits for its SPTE to change (patches/debug/v5.10-x86-delays.patch).
 
 Bounded, and so with the normal configuration and without lock counts, which take kernels of their own:
-`SERIES_AGES=200 make test CHECKS=scripts/kvmseries/checks/test_7_aging_x86.py` has 200 of each race on the
+`SERIES_AGES=200 make test-all CHECKS=scripts/kvmseries/checks/test_7_aging_x86.py` has 200 of each race on the
 debug configuration, and counts locks.
 """
 
@@ -66,6 +66,7 @@ def test_negative_control_an_spte_that_was_zapped_comes_back():
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.parametrize("bug, mmu", [("x86-rmap-no-lock-bit", "shadow"),
                                       ("x86-tdp-table-freed-without-rcu", "tdp_mmu")])
 def test_negative_control_freed_under_aging(bug, mmu):
@@ -80,7 +81,7 @@ def _figures(label, mmu):
 
 
 @pytest.mark.boot
-@pytest.mark.parametrize("mmu", ("tdp_mmu", "shadow"))
+@pytest.mark.parametrize("mmu", ("tdp_mmu", pytest.param("shadow", marks=pytest.mark.slow)))
 def test_faults_do_not_slow_aging_down(mmu):
     found = _figures("series", mmu)
     assert found["touched.after"] > 0 and not found["false_idle.after"]
@@ -88,12 +89,14 @@ def test_faults_do_not_slow_aging_down(mmu):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_faults_slow_aging_down_on_base():
     found = _figures("base", "tdp_mmu")
     assert found["pass_median.running"] > 2 * found["pass_median.idle"]
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.skipif(not LONG, reason="kernels of its own, see above")
 @pytest.mark.parametrize("mmu", MMUS)
 def test_aging_takes_no_lock(mmu):

@@ -1,7 +1,7 @@
 """change_pte that takes effect: pages that KSM merges and vCPUs only read take no fault, and nothing is
 lost where pages are replaced, by change_pte_test.
 
-Bounded: `SERIES_CHANGES=1000 make test CHECKS=scripts/kvmseries/checks/test_8_change_pte.py` has 1000
+Bounded: `SERIES_CHANGES=1000 make test-all CHECKS=scripts/kvmseries/checks/test_8_change_pte.py` has 1000
 changes of each kind on the debug configuration.
 """
 
@@ -68,8 +68,8 @@ def test_negative_control_what_is_merged_is_unmapped_on_base():
     # and the test with it: then they do not get on, or it crashes.
     (["change-pte-skips-clear"], ["-b", "4M", "-d", "migrate"]),
     # A block is mapped when a page of it changes, and that is ignored.
-    (["keep-block-on-split", "change-pte-ignores-error"],
-     ["-s", "anonymous_thp", "-b", "4M", "-o", "write,fork,collapse"]),
+    pytest.param(["keep-block-on-split", "change-pte-ignores-error"],
+                 ["-s", "anonymous_thp", "-b", "4M", "-o", "write,fork,collapse"], marks=pytest.mark.slow),
 ])
 def test_negative_control_an_old_page_is_noticed(bugs, args):
     outcome, _ = _run(guests.planted(*bugs), bugs[-1], 60, "-i", "0", *args)

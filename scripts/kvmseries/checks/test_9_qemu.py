@@ -44,6 +44,7 @@ def _outcomes():
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ring", "log", "fast", "paced"])
 def test_a_migration_completes_and_loses_no_page(outcomes, name):
     values = migration.found(outcomes[name])
@@ -53,6 +54,7 @@ def test_a_migration_completes_and_loses_no_page(outcomes, name):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ring", "log"])
 def test_the_throttle_is_computed_in_few_steps(outcomes, name):
     # By trial it takes seven and more. The bar is two on a host that is idle.
@@ -60,10 +62,12 @@ def test_the_throttle_is_computed_in_few_steps(outcomes, name):
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_pages_that_differ_are_counted(outcomes):
     assert migration.found(outcomes["spoiled"])["pages_lost"] == 3, outcomes["spoiled"].output
 
 
 @pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_a_slot_that_is_not_synced_loses_pages(outcomes):
     assert migration.found(outcomes["planted"])["pages_lost"] > 0, outcomes["planted"].output
