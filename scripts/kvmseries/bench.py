@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from . import (benchargs, build, catalog, guest, image, kconfig, machine as machines, parse, paths,
+from . import (benchargs, build, catalog, guest, ids, image, kconfig, machine as machines, parse, paths,
                progress, results, selftests, toolchain, trees, vtime)
 from .errors import Fail, Usage
 
@@ -328,3 +328,22 @@ def host(job, versions):
     if virtual:
         found["vtime"] = {**vtime.description(job.arch), "slice_ns": job.slice_ns}
     return found
+
+
+def made_of(job):
+    """The ids of all that `job` measures, for results.save().  Its trees are made."""
+    trees_of = {point.label: trees.worktree(point.series, point.count, _tree(job, point)) for point in job.points}
+    suites = {point.series.name: trees.worktree(point.series, len(point.series.patches), _tree(job, point))
+              for point in job.points}
+    virtual = job.clock == "virtual"
+    emulator = vtime.qemu(job.arch).program if virtual else machines.binary(job.arch)
+    return {
+        "kernels": {label: ids.source(tree.path, job.arch) for label, tree in trees_of.items()},
+        "tests": {name: ids.tests(tree.path) for name, tree in suites.items()},
+        "configs": {kconfig.name(config): ids.config(job.arch, config, job.series.kernel)
+                    for config in dict.fromkeys(entry.config for entry in rounds(job))},
+        "models": {name: ids.model(job.arch, name) for name in job.models} if virtual else {},
+        "guest": ids.guest(),
+        "instrument": ids.instrument() if virtual else None,
+        "qemu": ids.program(emulator),
+    }

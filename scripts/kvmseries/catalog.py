@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -24,6 +24,8 @@ class Version:
     suite: str      # "bullseye-security": where to look for it
     sha256: str     # of the .deb, or of `file`
     file: str = ""  # the tarball, of a source package
+    # What is built of it (arch, "tests", "suite") to the id of that, see ids.py; may be empty.
+    ids: dict = field(default_factory=dict)
 
     @property
     def key(self):

@@ -5,7 +5,7 @@ import platform
 import re
 import shlex
 
-from . import bench, parse, proc, progress, results, selftests, toolchain
+from . import bench, ids, parse, proc, progress, results, selftests, toolchain, trees
 from .errors import Fail, Usage
 
 
@@ -58,6 +58,12 @@ def _once(job, folder, counting, count, line):
     if status:
         raise Fail(f"{job.test} failed here (status {status}): {proc.reason(output)}")
     return output.replace("\r", "")
+
+
+def made_of(job, name):
+    """The ids for results.save(): which source the kernel that runs is of cannot be known."""
+    tree = trees.worktree(job.series, len(job.series.patches), job.kernel)
+    return {"kernels": {name: None}, "tests": {job.series.name: ids.tests(tree.path)}, "guest": ids.guest()}
 
 
 def host(versions):

@@ -1,4 +1,4 @@
-"""Results files: `{"schema": 2, "host": {...}, "runs": [...]}`.
+"""Results files: `{"schema": 3, "host": {...}, "made": {...}, "runs": [...]}`.
 
 A run is one metric of one test on one kernel with its samples; Documentation/results.md describes
 every key and metric.  load() checks all of it, so that whoever reads results afterwards need not.
@@ -8,12 +8,14 @@ import json
 import math
 import os
 import platform
+import shlex
 import subprocess
 from pathlib import Path
 
+from . import paths
 from .errors import Fail
 
-SCHEMA = 2
+SCHEMA = 3
 
 # Key of a run -> types that it may have.
 KEYS = {
@@ -35,6 +37,17 @@ KEYS = {
     "samples": list,      # numbers, in the order they were taken
 }
 CLOCKS = ("wall", "virtual")
+# What `made` says: of what, how often, and how to make it again.
+MADE = {
+    "ids": dict,          # see ID_KINDS; empty in files of schema 1 and 2: of an unknown state
+    "rounds": int,        # samples of each figure of the nominal model
+    "command": str,       # without anybody's paths
+    "seconds": int,       # that it took
+}
+# Ids (ids.py) by what they are of: one, or one for each kernel label, series, configuration, variant of the
+# model.  None is an id that could not be known.
+ID_KINDS = {"kernels": dict, "tests": dict, "configs": dict, "models": dict, "guest": str, "instrument": str,
+            "qemu": str}
 
 
 def check_run(run, where):
@@ -73,23 +86,84 @@ def load(path):
         raise Fail(f"{path} is not a results file: it is not JSON") from None
     if not isinstance(data, dict) or "runs" not in data:
         raise Fail(f"{path} is not a results file: it has no runs")
-    if data.get("schema") == 1 and isinstance(data["runs"], list):
-        _from_schema_1(data)
-    if data.get("schema") != SCHEMA:
-        raise Fail(f"{path} has schema {data.get('schema')!r}, this tool reads {SCHEMA}")
+    old = data.get("schema")
+    if old not in (1, 2, SCHEMA):
+        raise Fail(f"{path} has schema {old!r}, this tool reads 1 to {SCHEMA}")
     if not isinstance(data.get("host"), dict) or not isinstance(data["runs"], list):
         raise Fail(f"{path} is not a results file: 'host' or 'runs' is of the wrong type")
+    if old == 1:
+        _from_schema_1(data)
     for number, run in enumerate(data["runs"]):
         check_run(run, f"{path}: run {number}")
+    if old < SCHEMA:
+        _from_schema_2(data)
+    check_made(data.get("made"), path)
     return data
 
 
 def _from_schema_1(data):
     """Schema 1 knew no virtual clock."""
-    data["schema"] = SCHEMA
     for run in data["runs"]:
         if isinstance(run, dict):
             run.setdefault("model", "")
+
+
+def _from_schema_2(data):
+    """Schema 2 said nothing of what it was made of."""
+    data["schema"] = SCHEMA
+    line = data["host"].get("command")
+    data["made"] = {"ids": {}, "rounds": rounds(data["runs"]), "seconds": 0,
+                    "command": line if isinstance(line, str) else ""}
+
+
+def check_made(made, where):
+    """Raise Fail unless `made` (a dict) has exactly the keys of MADE, and ids of the kinds of ID_KINDS."""
+    if not isinstance(made, dict) or set(made) != set(MADE):
+        raise Fail(f"{where} is not a results file of schema {SCHEMA}: 'made' needs {', '.join(MADE)}")
+    for key, kind in MADE.items():
+        if not isinstance(made[key], kind) or isinstance(made[key], bool):
+            raise Fail(f"{where}: '{key}' of 'made' is {made[key]!r}")
+    for key, value in made["ids"].items():
+        if key not in ID_KINDS or not isinstance(value, (ID_KINDS[key], type(None))):
+            raise Fail(f"{where}: 'ids' has {key!r}: {value!r}")
+        for one in value.values() if isinstance(value, dict) else ():
+            if not isinstance(one, (str, type(None))):
+                raise Fail(f"{where}: 'ids' has {one!r} in {key!r}")
+
+
+def rounds(runs):
+    """The number of rounds that `runs` have: the least number of samples of a time of the nominal model (of a
+    count where there are no times)."""
+    counts = {unit: [len(run["samples"]) for run in runs if run["unit"] == unit
+                     and run["model"] in ("", "nominal")] for unit in ("s", "1")}
+    return min(counts["s"] or counts["1"] or [0])
+
+
+# Options whose value is a path.
+_PATHS = ("--json", "--kernel", "--picture")
+
+
+def command(words):
+    """The command line of the tool that `words` are the arguments of, without anybody's paths: a file of this
+    repository by its path from the top, another one by its name, a user's own tree as TREE."""
+    line, option = ["scripts/series"], None
+    for word in words:
+        name, equals, value = word.partition("=")
+        if option in _PATHS:
+            line.append(_place(option, word))
+        elif name in _PATHS and equals:
+            line.append(f"{name}={_place(name, value)}")
+        else:
+            line.append(word)
+        option = word
+    return shlex.join(line)
+
+
+def _place(option, path):
+    if option == "--kernel":
+        return "TREE"
+    found = Path(path).absolute()
+    return str(found.relative_to(paths.ROOT)) if found.is_relative_to(paths.ROOT) else found.name
 
 
 def _text(data):
@@ -99,11 +173,16 @@ def _text(data):
     return f"{head[:-2]},\n \"runs\": [\n{runs}\n ]\n}}\n"
 
 
-def save(path, host, runs):
-    """Write a results file atomically: a reader sees the old file or the new one."""
-    data = {"schema": SCHEMA, "host": host, "runs": runs}
+def save(path, host, runs, made):
+    """Write a results file atomically: a reader sees the old file or the new one.
+
+    made: a dict with the keys of MADE, but for `rounds`, which follow from the runs.
+    """
     for number, run in enumerate(runs):
         check_run(run, f"run {number}")
+    made = {**made, "rounds": rounds(runs)}
+    check_made(made, path)
+    data = {"schema": SCHEMA, "host": host, "made": made, "runs": runs}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")

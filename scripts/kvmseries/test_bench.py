@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kvmseries import bench, catalog, parse, results, vtime
+from kvmseries import bench, catalog, ids, parse, results, vtime
 from kvmseries.conftest import QEMU, RUN_JOB
 from kvmseries.errors import Fail, Usage
 from kvmseries.test_parse import OUTPUT, lock
@@ -229,6 +229,19 @@ def test_bench_measures_times_and_counts_on_their_own_kernels(measured):
     assert "emulated" in done.out
 
 
+def test_results_say_what_they_are_of(measured, kernel, tmp_path):
+    """The ids of what was applied, and a command without a path of the user's."""
+    data, _ = measured()
+    made, tree = data["made"], next((tmp_path / "out/trees").glob("*/series"))
+    assert made["ids"]["kernels"] == {"base": ids.source(kernel, "arm64"), "series": ids.source(tree, "arm64")}
+    assert made["ids"]["tests"] == {"mini": ids.tests(tree)}
+    assert set(made["ids"]["configs"]) == {"lockstat", "normal"}
+    assert made["ids"]["guest"] == ids.guest() and made["ids"]["qemu"] == ids.program("qemu-system-aarch64")
+    assert not made["ids"]["models"] and made["ids"]["instrument"] is None
+    assert made["rounds"] == 2
+    assert str(tmp_path) not in json.dumps(made)
+
+
 def test_rounds_take_turns(measured, tmp_path):
     _, done = measured("--no-counts")
     titles = re.findall(rf"{TEST} on (\w+) \(times, round (\d)\) ", done.err)
@@ -346,6 +359,8 @@ def test_emulated_kernels_are_timed_in_virtual_time_by_default(virtual, tmp_path
     assert _samples(data, metric="dirty_memory_time", iteration=1, kernel="base") == [1.21] * 3
     assert data["host"]["vtime"]["slice_ns"] == 500
     assert data["host"]["vtime"]["parameters"]["line"]["source"]
+    assert data["made"]["ids"]["models"] == {"nominal": ids.model("arm64")}
+    assert data["made"]["ids"]["instrument"] == ids.instrument()
     line = (tmp_path / "out/runs/bench-mini-arm64-base-normal/qemu.sh").read_text(encoding="utf-8")
     assert line.startswith("env LD_PRELOAD=libc.so.6 ")
     assert (tmp_path / "out/runs/bench-mini-arm64-base-normal/marks").read_text(encoding="utf-8") \

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from kvmseries import results
+from kvmseries import paths, results
 from kvmseries.conftest import below
 from kvmseries.errors import Fail
 
@@ -11,6 +11,8 @@ RUN = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "tcg", "cl
        "model": "", "cpu": "max", "config": "normal", "params": [], "test": "dirty_log_perf_test",
        "args": "-i 2", "vcpus": 2, "iteration": 1, "metric": "dirty_memory_time", "unit": "s",
        "samples": [0.5, 1]}
+MADE = {"ids": {"kernels": {"base": "0123456789abcdef", "series": None}, "guest": "0" * 16, "qemu": None},
+        "command": "scripts/series bench v5.10", "seconds": 7}
 
 
 def without(key):
@@ -24,8 +26,8 @@ def store(path, data):
 
 def test_what_is_saved_is_loaded(tmp_path):
     path = tmp_path / "new/results.json"
-    results.save(path, {"cpu": "x"}, [RUN, {**RUN, "iteration": None}])
-    assert results.load(path) == {"schema": 2, "host": {"cpu": "x"},
+    results.save(path, {"cpu": "x"}, [RUN, {**RUN, "iteration": None}], MADE)
+    assert results.load(path) == {"schema": 3, "host": {"cpu": "x"}, "made": {**MADE, "rounds": 2},
                                   "runs": [RUN, {**RUN, "iteration": None}]}
     assert below(tmp_path / "new") == ["results.json"]
 
@@ -35,8 +37,8 @@ def test_every_run_is_a_line(tmp_path):
     before, after = tmp_path / "a.json", tmp_path / "b.json"
     runs = [{**RUN, "iteration": number, "params": ["a\nb"]} for number in (1, 2, 3)]
     host = {"cpu": "x", "tools": {"gcc": None}, "runs": [1]}
-    results.save(before, host, runs)
-    results.save(after, host, [runs[0], {**runs[1], "samples": [7]}, runs[2]])
+    results.save(before, host, runs, MADE)
+    results.save(after, host, [runs[0], {**runs[1], "samples": [7, 8]}, runs[2]], MADE)
     old, new = (path.read_text(encoding="utf-8").splitlines() for path in (before, after))
     assert [json.loads(line.rstrip(",")) for line in old if "dirty_log_perf_test" in line] == runs
     assert sum(one != other for one, other in zip(old, new, strict=True)) == 1
@@ -45,13 +47,48 @@ def test_every_run_is_a_line(tmp_path):
 
 
 def test_results_without_runs_are_loaded(tmp_path):
-    results.save(tmp_path / "x.json", {}, [])
-    assert results.load(tmp_path / "x.json") == {"schema": 2, "host": {}, "runs": []}
+    results.save(tmp_path / "x.json", {}, [], MADE)
+    assert results.load(tmp_path / "x.json") == {"schema": 3, "host": {}, "made": {**MADE, "rounds": 0}, "runs": []}
 
 
 def test_schema_1_knew_no_virtual_clock(tmp_path):
     path = store(tmp_path / "x.json", {"schema": 1, "host": {}, "runs": [without("model")]})
-    assert results.load(path) == {"schema": 2, "host": {}, "runs": [RUN]}
+    assert results.load(path) == {"schema": 3, "host": {}, "runs": [RUN], "made": {
+        "ids": {}, "rounds": 2, "seconds": 0, "command": ""}}
+
+
+def test_schema_2_knew_not_what_it_was_made_of(tmp_path):
+    path = store(tmp_path / "x.json", {"schema": 2, "host": {"command": "scripts/series bench"}, "runs": [RUN]})
+    assert results.load(path)["made"] == {"ids": {}, "rounds": 2, "seconds": 0, "command": "scripts/series bench"}
+
+
+def test_rounds_are_those_of_the_nominal_model_s_times():
+    virtual = {**RUN, "clock": "virtual", "model": "nominal", "samples": [1, 2, 3]}
+    assert results.rounds([virtual, {**virtual, "model": "line*2", "samples": [1]},
+                           {**virtual, "unit": "1", "samples": [1]}]) == 3
+    assert results.rounds([virtual, {**virtual, "samples": [1]}]) == 1
+    assert results.rounds([{**RUN, "unit": "1", "samples": [1, 2]}]) == 2
+
+
+@pytest.mark.parametrize("words, line", [
+    (["bench", "v5.10", "--json", "/home/tess/x.json"], "scripts/series bench v5.10 --json x.json"),
+    (["bench", "--json=/home/tess/x.json", "--vcpus=1,2"], "scripts/series bench --json=x.json --vcpus=1,2"),
+    (["bench", "--json", str(paths.ROOT / "Documentation/x.json")], "scripts/series bench --json Documentation/x.json"),
+    (["bench", "--kernel", "/home/tess/linux", "--case", "stall"], "scripts/series bench --kernel TREE --case stall"),
+    (["bench", "--test-args=-b 2M"], "scripts/series bench '--test-args=-b 2M'")])
+def test_a_command_has_nobody_s_paths(words, line):
+    assert results.command(words) == line
+
+
+@pytest.mark.parametrize("change, reason", [
+    ({"rounds": "3"}, "'rounds' of 'made' is '3'"), ({"ids": None}, "'ids' of 'made' is None"),
+    ({"ids": {"odd": "1"}}, "'ids' has 'odd': '1'"), ({"ids": {"kernels": "1"}}, "'ids' has 'kernels': '1'"),
+    ({"ids": {"kernels": {"base": 1}}}, "'ids' has 1 in 'kernels'"), ({"more": 1}, "'made' needs ids, rounds")])
+def test_a_file_that_does_not_say_what_it_is_made_of_is_refused(tmp_path, change, reason):
+    path = store(tmp_path / "x.json", {"schema": 3, "host": {}, "runs": [RUN],
+                                       "made": {**MADE, "rounds": 2, **change}})
+    with pytest.raises(Fail, match=reason):
+        results.load(path)
 
 
 def test_the_checked_example_is_right():
@@ -94,7 +131,8 @@ def test_a_run_that_is_no_object_is_refused(run):
     ("", "not JSON"), ("vCPUs  base  series", "not JSON"), ('{"schema": 1,', "not JSON"),
     ("[" * 100000, "not JSON"), ("[]", "it has no runs"), ("3", "it has no runs"),
     ({"schema": 1, "host": {}}, "it has no runs"),
-    ({"schema": 3, "host": {}, "runs": []}, "has schema 3, this tool reads 2"),
+    ({"schema": 4, "host": {}, "runs": []}, "has schema 4, this tool reads 1 to 3"),
+    ({"schema": 3, "host": {}, "runs": []}, "'made' needs ids, rounds, command, seconds"),
     ({"host": {}, "runs": []}, "has schema None"),
     ({"schema": 2, "host": [], "runs": []}, "'host' or 'runs' is of the wrong type"),
     ({"schema": 2, "host": {}, "runs": {}}, "'host' or 'runs' is of the wrong type"),
@@ -137,34 +175,34 @@ def test_a_file_without_permission_is_named(tmp_path):
 
 def test_a_bad_run_is_not_saved_and_the_old_file_stays(tmp_path):
     path = tmp_path / "kept/results.json"
-    results.save(path, {}, [RUN])
+    results.save(path, {}, [RUN], MADE)
     old = path.read_bytes()
     with pytest.raises(Fail, match="run 0 has no 'unit'"):
-        results.save(path, {}, [without("unit")])
+        results.save(path, {}, [without("unit")], MADE)
     assert path.read_bytes() == old
     assert below(tmp_path / "kept") == ["results.json"]
 
 
 def test_a_save_that_breaks_off_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "kept/results.json"
-    results.save(path, {}, [RUN])
+    results.save(path, {}, [RUN], MADE)
     old = path.read_bytes()
 
     def broken(*_):
         raise KeyboardInterrupt
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(KeyboardInterrupt):
-        results.save(path, {"new": 1}, [RUN, RUN])
+        results.save(path, {"new": 1}, [RUN, RUN], MADE)
     assert path.read_bytes() == old
     assert below(tmp_path / "kept") == ["results.json"]
 
 
 def test_a_full_disk_leaves_no_half_file(small_disk):
     path = small_disk / "results.json"
-    results.save(path, {}, [RUN])
+    results.save(path, {}, [RUN], MADE)
     old = path.read_bytes()
     with pytest.raises(OSError, match="No space left"):
-        results.save(path, {"much": "x" * (2 << 20)}, [RUN])
+        results.save(path, {"much": "x" * (2 << 20)}, [RUN], MADE)
     assert path.read_bytes() == old
     assert below(small_disk) == ["results.json"]
 

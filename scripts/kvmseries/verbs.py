@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -198,6 +199,7 @@ def bench_verb(options):
     target = Path(options.json) if options.json else paths.out("results", "-".join(
         [series.name, options.arch, options.case or options.test]) + ".json")
     _check_writable(target)
+    begin = time.monotonic()
     if options.here is not None:
         if options.param or options.config or options.no_counts or options.no_times:
             raise Usage("--here runs on the kernel that is booted: no --param, --config, "
@@ -205,15 +207,15 @@ def bench_verb(options):
         label = options.here or here.label()
         bench.points(series, label)
         runs, versions = here.run(job, label)
-        machine = here.host(versions)
+        machine, found = here.host(versions), here.made_of(job, label)
     else:
         machines.check(machines.Machine(options.arch, job.cpu, options.accel, clock=clock,
                                         model=models[0]))
         runs, versions = bench.run(job)
-        machine = bench.host(job, versions)
-    machine["command"] = shlex.join(["scripts/series", *sys.argv[1:], *(
-        ["--kernel", options.kernel] if options.kernel and "--kernel" not in sys.argv else [])])
-    results.save(target, machine, runs)
+        machine, found = bench.host(job, versions), bench.made_of(job)
+    results.save(target, machine, runs, {
+        "ids": found, "seconds": round(time.monotonic() - begin), "command": results.command(
+            [*sys.argv[1:], *(["--kernel", options.kernel] if options.kernel and "--kernel" not in sys.argv else [])])})
     report.print_table([results.load(target)], _stdout())
     if clock == "virtual" and job.samples < 2:
         say("one round: whether virtual time repeats was not checked")
@@ -270,7 +272,7 @@ def soak_verb(options):
 def report_verb(options):
     """scripts/series report"""
     loaded = [results.load(path) for path in options.files]
-    commands = [data["host"]["command"] for data in loaded if data["host"].get("command")]
+    commands = [data["made"]["command"] for data in loaded if data["made"]["command"]]
     if options.markdown:
         print(report.markdown_table(loaded), end="")
     elif options.ascii:

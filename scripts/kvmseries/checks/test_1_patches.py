@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kvmseries import catalog, check
+from kvmseries import catalog, check, ids, trees
 from kvmseries.qemu import check as qemu_check
 
 # The user's own tree as the base, as in `make test KERNEL=/path`.
@@ -52,3 +52,13 @@ def test_export_gives_the_same_files_back(patched):
 
 def test_debug_patches_apply(patched):
     check.debug_patches(patched, own_base(patched))
+
+
+@pytest.mark.skipif(bool(KERNEL), reason="the ids are those of the pinned base")
+def test_ids_need_no_tree(series):
+    """What is said of results by patches/ alone is what a tree says that the patches are applied to."""
+    whats = (*series.arches, *(() if series.project == "qemu" else (ids.TESTS, ids.SUITE)))
+    for label, count in (("base", 0), ("series", len(series.patches))):
+        tree = trees.worktree(series, count)
+        assert {what: ids.today(label, series.name, what) for what in whats} == {
+            what: ids.source(tree.path, what, series.project) for what in whats}

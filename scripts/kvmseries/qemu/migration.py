@@ -7,11 +7,11 @@ one QEMU compares with the other in the same boot.
 
 import itertools
 import platform
-import shlex
 import shutil
 from dataclasses import dataclass, replace
 
-from .. import build as kernels, catalog, guest, machine as machines, paths, proc, progress, results, toolchain
+from .. import (build as kernels, catalog, guest, ids, machine as machines, paths, proc, progress, results, toolchain,
+                trees)
 from ..errors import Fail, Usage
 from ..progress import say
 from . import build, driver, rootfs
@@ -216,11 +216,17 @@ def collect(table, job, label, setting, values):
 
 def host(job, versions):
     """Description of this machine for the results of `job`."""
-    info = results.host_info([machines.binary(ARCH), f"{toolchain.prefix(ARCH)}gcc"], versions)
-    info["series"] = {point.label: point.series.patches_id(point.count) for point in job.points}
-    return info
+    return results.host_info([machines.binary(ARCH), f"{toolchain.prefix(ARCH)}gcc"], versions)
 
 
-def command(arguments_):
-    """The tool's command line, for the results."""
-    return shlex.join(["scripts/series", *arguments_])
+def made_of(job):
+    """The ids of all that `job` measures, for results.save(): of QEMU's sources and, emulated, of L1."""
+    found = {"kernels": {point.label: ids.source(trees.worktree(point.series, point.count, job.tree).path, ARCH,
+                                                 point.series.project) for point in job.points},
+             "tests": {name: ids.files(driver.FOLDER / name) for name in ("driver", "guest")}}
+    if job.accel != "kvm":
+        host_series = catalog.load(KERNEL)
+        found["kernels"]["L1"] = ids.source(trees.worktree(host_series, 0).path, ARCH)
+        found["configs"] = {"normal": ids.config(ARCH, (), host_series.kernel)}
+        found["qemu"] = ids.program(machines.binary(ARCH))
+    return found

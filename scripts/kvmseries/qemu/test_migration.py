@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from kvmseries import guest, results
+from kvmseries import guest, ids, results, trees
 from kvmseries.errors import Fail, Usage
 from kvmseries.qemu import driver, migration, migration_table, soak
 from kvmseries.qemu.test_driver import PRINTED
@@ -78,6 +78,19 @@ def test_lost_pages_are_a_complaint(runner):
     assert len(wrong) == 8 and "series, bitmap, 1 vCPUs, 2048 KiB: 7 pages differ" in wrong[0]
     lost = {run["kernel"]: run["samples"] for run in runs if run["metric"] == "pages_lost"}
     assert lost == {"base": [0], "series": [7]}
+
+
+def test_results_say_what_they_are_of(qmini, qemu_mirror, program):
+    """On a machine with KVM: of QEMU's sources and the tools alone.  The fake tree is one of each count."""
+    points = (SimpleNamespace(label="base", count=0, series=qmini),
+              SimpleNamespace(label="series", count=len(qmini.patches), series=qmini))
+    job_ = migration.Job(qmini, points, (), 1, accel="kvm")
+    found = migration.made_of(job_)
+    assert len(set(found["kernels"].values())) == 2 and set(found["kernels"]) == {"base", "series"}
+    tree = trees.worktree(qmini, len(qmini.patches)).path
+    assert found["kernels"]["series"] == ids.source(tree, "arm64", "qemu")
+    assert found["tests"] == {"driver": ids.files(driver.FOLDER / "driver"), "guest": ids.files(driver.FOLDER / "guest")}
+    results.check_made({"ids": found, "rounds": 1, "command": "", "seconds": 1}, "here")
 
 
 def test_a_hang_is_a_failure():

@@ -5,6 +5,7 @@ VERBS maps a verb to its function; SAME are those that need no other.  A verb in
 
 import re
 import sys
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -84,11 +85,12 @@ def bench_verb(options):
             bandwidth=round(options.bandwidth * 1e6), downtime=options.downtime, limit=options.limit),
         options.samples or 2, options.accel, tree=options.kernel)
     target = Path(options.json) if options.json else paths.out("results", f"{series.name}-arm64-migration.json")
+    begin = time.monotonic()
 
     def save(runs, versions):
         info = migration.host(job, versions)
-        info["command"] = migration.command(sys.argv[1:])
-        results.save(target, info, runs)
+        results.save(target, info, runs, {"ids": migration.made_of(job), "command": results.command(sys.argv[1:]),
+                                          "seconds": round(time.monotonic() - begin)})
 
     runs, _, wrong = migration.run(job, save)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)

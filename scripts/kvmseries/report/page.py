@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from ..results import KEYS
-from . import aging, layout, merging, migrating, own, plots, scaling, style
+from . import aging, layout, merging, migrating, own, plots, scaling, state, style
 from . import summary as s
 from .markup import Html, element, flat, write_atomically
 
@@ -333,6 +333,7 @@ def page_html(results, commands):
          for summary, lines in glance if lines],
         [_group_html(number, summary, hosts > 1) for number, summary in enumerate(summaries, 1)]
         or element("p", "There are no runs in these results.", class_="empty"),
+        *[element("p", line, class_="note") for line in state.notes(results)],
         element("h2", "Reproduce"),
         element("pre", element("code", "\n".join(commands))) if commands
         else element("p", "The commands were not recorded.", class_="empty"),

@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from . import aging, layout, own, scaling
+from . import aging, layout, own, scaling, state
 from . import summary as s
 
 WIDTH = 75      # of an ASCII table: it survives being quoted in mail
@@ -114,6 +114,8 @@ def print_table(results, console):
                 console.print(Text(clean(note), style="yellow" if loud else "dim"))
         if not any(sheets):
             console.print(Text(clean("No lock counts or times of the main table in these runs.")))
+    for line in state.notes(results):
+        console.print(Text(clean(line), style="yellow"))
 
 
 def _markdown(text):
@@ -143,6 +145,7 @@ def markdown_table(results):
                                    *_further_sheets(summary)]):
             parts.append(_markdown_sheet(sheet))
             parts += [_markdown(note) for note in sheet.notes]
+    parts += [_markdown(line) for line in state.notes(results)]
     return "\n\n".join(parts or [NOTHING]) + "\n"
 
 
@@ -227,4 +230,6 @@ def ascii_table(results):
             for table in _fit(columns, [column.head for column in sheet.columns]):
                 lines += _draw(table, blocks)
         lines.append("")
+    for line in state.notes(results):
+        lines += textwrap.wrap(_ascii(line), WIDTH)
     return "\n".join(lines or [NOTHING, ""]).rstrip("\n") + "\n"

@@ -1,0 +1,53 @@
+"""Of which state of the sources results are: lines that say which kernels are old, or not known."""
+
+from .. import ids
+
+
+def notes(results):
+    """Lines about `results` (what load() returns, a list): none where all is as patches/ are today."""
+    lines = []
+    for data in results:
+        lines += _of(data)
+    return list(dict.fromkeys(lines))
+
+
+def _of(data):
+    found = {}
+    for run in data["runs"]:
+        found.setdefault((run["series"], run["arch"]), {})[run["kernel"]] = None
+    lines = []
+    for (series, arch), labels in found.items():
+        states = {label: of_label(data, label, series, arch) for label in labels}
+        for state, text in (("old", "old: patches/ make another source today"),
+                            ("unknown", "of an unknown state of the source")):
+            names = [label for label in labels if states[label] == state]
+            if names:
+                lines.append(f"{series} {arch}: {', '.join(names)}: {text}.")
+        changed = changes(data, series, arch)
+        if changed:
+            lines.append(f"{series} {arch}: measured with another state of: {', '.join(changed)}.")
+    return lines
+
+
+def of_label(data, label, series, arch):
+    """ "new", "old" or "unknown": whether the kernel `label` in a results file is what patches/ are today."""
+    there = data.get("made", {}).get("ids", {}).get("kernels", {}).get(label)
+    today = ids.today(label, series, arch)
+    return "unknown" if not there or not today else "new" if there == today else "old"
+
+
+def changes(data, series, arch):
+    """What else of what `data` was measured with is another one today, as words; what has no id is not in it."""
+    found, words = data.get("made", {}).get("ids", {}), []
+    if series.startswith("qemu"):
+        return words
+    for name, there in (found.get("tests") or {}).items():
+        if there and ids.today("series", name, ids.TESTS) not in (None, there):
+            words.append(f"{name}'s tests")
+    if found.get("guest") not in (None, ids.guest()):
+        words.append("the guest")
+    if found.get("instrument") not in (None, ids.instrument()):
+        words.append("the virtual clock")
+    if any(there != ids.model(arch, name) for name, there in (found.get("models") or {}).items()):
+        words.append("its model")
+    return words

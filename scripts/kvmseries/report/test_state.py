@@ -1,0 +1,56 @@
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from kvmseries import ids, report
+from kvmseries.report import state
+from kvmseries.report.conftest import make_file, make_run
+
+NOW = {"base": "b" * 16, "series": "5" * 16, "upto:a": None}
+
+
+@pytest.fixture(autouse=True)
+def today(monkeypatch):
+    """Today's ids are NOW's; the tests' is 7..., the guest's 8..., the clock's 9..., the model's a..."""
+    monkeypatch.setattr(ids, "today", lambda label, series, what: "7" * 16 if what == "tests" else NOW[label])
+    monkeypatch.setattr(ids, "guest", lambda: "8" * 16)
+    monkeypatch.setattr(ids, "instrument", lambda: "9" * 16)
+    monkeypatch.setattr(ids, "model", lambda arch, name: "a" * 16)
+
+
+def results(kernels, **others):
+    return {**make_file(*(make_run(kernel=name) for name in kernels)),
+            "made": {"ids": {"kernels": kernels, **others}, "rounds": 3, "seconds": 1, "command": ""}}
+
+
+def test_results_of_today_s_patches_need_no_note():
+    assert state.notes([results({"base": NOW["base"], "series": NOW["series"]}, tests={"v5.10": "7" * 16},
+                                guest="8" * 16, instrument="9" * 16, models={"nominal": "a" * 16})]) == []
+
+
+def test_an_old_label_and_one_that_is_not_known_are_named():
+    found = state.notes([results({"base": NOW["base"], "series": "0" * 16, "upto:a": "1" * 16})])
+    assert found == ["v5.10 arm64: series: old: patches/ make another source today.",
+                     "v5.10 arm64: upto:a: of an unknown state of the source."]
+
+
+def test_what_else_has_changed_is_named():
+    found = state.notes([results({"base": NOW["base"]}, tests={"v5.10": "0"}, guest="0", instrument="0",
+                                 models={"line*2": "0"})])
+    assert found == ["v5.10 arm64: measured with another state of: v5.10's tests, the guest, the virtual clock, "
+                     "its model."]
+
+
+def test_files_without_ids_are_of_an_unknown_state():
+    old = make_file(make_run(kernel="base"), make_run(kernel="series"))
+    assert state.notes([old, old]) == ["v5.10 arm64: base, series: of an unknown state of the source."]
+
+
+def test_every_kind_of_report_says_it(tmp_path):
+    old = [results({"series": "0" * 16})]
+    console = Console(file=StringIO(), width=120)
+    report.print_table(old, console)
+    page = report.write_page(old, tmp_path, []).read_text(encoding="utf-8")
+    for text in (console.file.getvalue(), report.markdown_table(old), report.ascii_table(old), page):
+        assert "series: old: patches/ make another source today" in text
