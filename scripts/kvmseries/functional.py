@@ -32,13 +32,22 @@ class Verdict:
     complaint: str       # why this is not as it must be, or ""
 
 
+def _data():
+    return yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
+
+
+def _name(program, run):
+    """The name of a run of tests.yaml: the program and its arguments."""
+    return "_".join([program, *str(run.get("args") or "").split()])
+
+
 def plan(series, arch, programs):
     """Commands for image.job() and known failures from tests.yaml.
 
     Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
     those that fail on base alone).
     """
-    data = yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
+    data = _data()
     entries = (data.get(series.name) or {}).get(arch) or {}
     for test in entries:
         if test not in programs:
@@ -50,7 +59,7 @@ def plan(series, arch, programs):
         entry = entries.get(program) or {}
         for run in entry.get("runs") or [{}]:
             words = str(run.get("args") or "").split()
-            name = "_".join([program, *words])
+            name = _name(program, run)
             command = [f"/tests/{program}", *words]
             if run.get("clock"):
                 command = ["sh", "-c", _UNTIL, "until", str(TRIES), *command]
@@ -62,10 +71,11 @@ def plan(series, arch, programs):
     return commands, known, mended
 
 
-def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None):
+def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, reference=None):
     """Run the tests on all `points` (bench.Point); returns (verdicts, complaints, host).
 
     complaints: lines about what is not as it must be, also of the kernels' own reports.
+    reference: verdicts of the default configuration, which the series must not do less than here.
     """
     config = kconfig.name(configs)
     keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
@@ -90,9 +100,13 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
         splats[point.label] = result.splats
         versions[f"{point.label} {arch} {config}"] = result.version
     verdicts = [judge(name, {label: by_name[name] for label, by_name in found.items()},
-                      known.get(name, ""), mended.get(name, "")) for name, _, _ in commands]
+                      known.get(name, ""), mended.get(name, ""),
+                      # The reasons are the emulator's.
+                      expires=accel == "tcg") for name, _, _ in commands]
     complaints = [f"{verdict.name}: {verdict.complaint}" for verdict in verdicts
                   if verdict.complaint]
+    if reference is not None:
+        complaints += held(verdicts, reference, excused(series, arch, (cpu, *params, *configs)))
     base_splats = {_shape(line) for line in splats.get("base", [])}
     for label, lines in splats.items():
         for line in lines:
@@ -110,9 +124,10 @@ def _shape(line):
                            line).split())
 
 
-def judge(name, by_label, known, mended=""):
+def judge(name, by_label, known, mended="", expires=True):
     """The Verdict on one test: a kernel must do at least what base does, what fails must be known to,
-    and what fails on base alone (`mended`, a reason) must not on the others."""
+    what is known to (`known`, a reason) must fail if that `expires`, and what fails on base alone (`mended`,
+    a reason) must not on the others."""
     base = by_label.get("base")
     complaint = ""
     for label, result in by_label.items():
@@ -123,7 +138,37 @@ def judge(name, by_label, known, mended=""):
         elif (result in ("fail", "timeout") and not known and not complaint
               and not (mended and label == "base")):
             complaint = f"{result} on {label}, and tests.yaml does not say why"
+        elif result == "pass" and known and expires and not complaint:
+            complaint = f"pass on {label}, but tests.yaml says that it fails: {known}"
     return Verdict(name, by_label, known or mended, complaint)
+
+
+def excused(series, arch, where):
+    """{name: reason} of the runs that tests.yaml lets do less than by default (`unless`) on one of `where`:
+    CPUs, kernel parameters, overlays of the configuration."""
+    entries = (_data().get(series.name) or {}).get(arch) or {}
+    found = {}
+    for program, entry in entries.items():
+        for run in entry.get("runs") or []:
+            reasons = [reason for place, reason in (run.get("unless") or {}).items() if place in where]
+            if reasons:
+                found[_name(program, run)] = " ".join(reasons[0].split())
+    return found
+
+
+def held(verdicts, reference, excuses, label="series"):
+    """Complaints where `label` does less in `verdicts` than in `reference`, which are another configuration's,
+    and `excuses`, {name: reason}, do not say why; or say it of what does as much."""
+    before = {verdict.name: verdict.results.get(label) for verdict in reference}
+    lines = []
+    for verdict in verdicts:
+        result, reason = verdict.results.get(label), excuses.get(verdict.name)
+        if before.get(verdict.name) == "pass" and result != "pass" and not reason:
+            lines.append(f"{verdict.name}: {result} on {label}, but pass in the default configuration, and tests.yaml "
+                         "does not say why")
+        elif result == "pass" and reason:
+            lines.append(f"{verdict.name}: pass on {label}, but tests.yaml says that it does not here: {reason}")
+    return lines
 
 
 def table(verdicts, labels, title="functional selftests"):

@@ -73,9 +73,10 @@ KNOWN = "a reason"
 
 
 @pytest.mark.parametrize("base, series, known, complaint", [
-    ("pass", "pass", "", ""), ("pass", "pass", KNOWN, ""), ("skip", "skip", "", ""),
-    ("skip", "pass", "", ""), ("fail", "pass", KNOWN, ""), ("fail", "fail", KNOWN, ""),
+    ("pass", "pass", "", ""), ("skip", "skip", "", ""), ("skip", "pass", "", ""), ("fail", "fail", KNOWN, ""),
     ("timeout", "fail", KNOWN, ""), ("fail", "skip", KNOWN, ""),
+    ("pass", "pass", KNOWN, "pass on base, but tests.yaml says that it fails: a reason"),
+    ("fail", "pass", KNOWN, "pass on series, but tests.yaml says that it fails: a reason"),
     ("pass", "fail", "", "fail on series, but pass on base"),
     ("pass", "fail", KNOWN, "fail on series, but pass on base"),
     ("pass", "timeout", KNOWN, "timeout on series, but pass on base"),
@@ -90,6 +91,11 @@ def test_a_series_must_do_what_base_does(base, series, known, complaint):
     assert verdict == functional.Verdict("x", {"base": base, "series": series}, known, complaint)
 
 
+def test_a_failure_of_the_emulator_may_pass_on_hardware():
+    assert not functional.judge("x", {"base": "pass", "series": "pass"}, KNOWN, expires=False).complaint
+    assert functional.judge("x", {"base": "pass", "series": "fail"}, KNOWN, expires=False).complaint
+
+
 @pytest.mark.parametrize("base, series, bad", [
     ("pass", "pass", False), ("fail", "pass", False), ("timeout", "pass", False), ("fail", "fail", True),
     ("pass", "fail", True), ("fail", "timeout", True)])
@@ -99,16 +105,43 @@ def test_what_is_mended_may_fail_on_base_and_not_on_the_series(base, series, bad
 
 
 @pytest.mark.parametrize("result, known, bad", [("pass", "", False), ("fail", KNOWN, False),
-                                                ("fail", "", True), ("timeout", "", True)])
+                                                ("fail", "", True), ("timeout", "", True), ("pass", KNOWN, True)])
 def test_without_base_a_failure_must_be_known(result, known, bad):
     assert bool(functional.judge("x", {"series": result}, known).complaint) == bad
+
+
+def _verdicts(**results):
+    return [functional.Verdict(name, {"series": result}, "", "") for name, result in results.items()]
+
+
+@pytest.mark.parametrize("before, now, reason, complaint", [
+    ("pass", "pass", "", ""), ("skip", "skip", "", ""), ("skip", "pass", "", ""), ("fail", "fail", "", ""),
+    ("pass", "skip", "no such mode", ""), ("pass", "fail", "no such mode", ""),
+    ("pass", "skip", "", "a: skip on series, but pass in the default configuration, and tests.yaml does not say why"),
+    ("pass", "fail", "", "a: fail on series, but pass in the default configuration, and tests.yaml does not say why"),
+    ("pass", "timeout", "", "a: timeout on series, but pass in the default configuration, and tests.yaml does not "
+                            "say why"),
+    ("pass", "pass", "no such mode", "a: pass on series, but tests.yaml says that it does not here: no such mode")])
+def test_another_configuration_does_what_the_default_one_does(before, now, reason, complaint):
+    lines = functional.held(_verdicts(a=now, b="pass"), _verdicts(a=before, b="pass"), {"a": reason} if reason else {})
+    assert lines == ([complaint] if complaint else [])
+
+
+def test_what_does_less_elsewhere_is_listed_with_its_place(mini, tests):
+    write(paths.TESTS / "tests.yaml", TESTS.replace('fails: "TCG has\\n  no such thing"',
+                                                    "unless: {old-cpu: no  SVE, x=1: none}"))
+    assert functional.excused(mini, "arm64", ("old-cpu",)) == {"alpha_test_-m_2": "no SVE"}
+    assert functional.excused(mini, "arm64", ("max", "x=1")) == {"alpha_test_-m_2": "none"}
+    assert functional.excused(mini, "arm64", ("max", "x=0")) == functional.excused(mini, "x86_64", ("old-cpu",)) == {}
+    commands, known, mended = functional.plan(mini, "arm64", ["alpha_test"])
+    assert len(commands) == 2 and not known and not mended
 
 
 @pytest.fixture
 def run(mini, tests, built, program):
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
-    return lambda: functional.run(mini, "arm64", [Point("base", 0, mini),
-                                                   Point("series", 3, mini)])
+    return lambda labels=("base", "series"), **more: functional.run(
+        mini, "arm64", [Point(label, 3 * (label == "series"), mini) for label in labels], **more)
 
 
 def test_all_tests_run_on_all_kernels(run, qemu):
@@ -122,7 +155,17 @@ def test_all_tests_run_on_all_kernels(run, qemu):
     assert host["kernels"]["base arm64 normal"] == "5.10.262-fake"
 
 
-ON_SERIES = "case $job in *-series*) {} ;; esac\n"
+def test_a_series_alone_is_held_to_the_default_configuration(run, qemu):
+    """Without booting base."""
+    qemu("prints() { case $1$2 in *alpha_test-m) return 1 ;; *beta*) return 4 ;; esac; }\n" + RUN_JOB)
+    reference = _verdicts(**{"aarch64/beta_test": "pass", "alpha_test": "pass", "alpha_test_-m_2": "fail"})
+    assert run(["series"])[1] == []
+    assert run(["series"], reference=reference)[1] == [
+        "aarch64/beta_test: skip on series, but pass in the default configuration, and tests.yaml does not say why"]
+
+
+# What tests.yaml says that it fails does.
+AS_KNOWN = "prints() { case $1$2 in *alpha_test-m) return 1 ;; esac; }\n"
 
 
 def test_a_test_that_fails_on_the_series_only_is_a_complaint(run, qemu):
@@ -133,7 +176,7 @@ def test_a_test_that_fails_on_the_series_only_is_a_complaint(run, qemu):
 
 
 def test_a_report_of_the_series_kernel_only_is_a_complaint(run, qemu):
-    qemu("prints() { :; }\n" + RUN_JOB
+    qemu(AS_KNOWN + RUN_JOB
          + "echo '[ 1.0] BUG: KCSAN: data-race in both / sides'\n"
          + "case $job in *-series*) echo '[ 2.0] WARNING: suspicious RCU usage' ;; esac\n")
     assert run()[1] == ["series: the kernel reported: WARNING: suspicious RCU usage"]
@@ -141,12 +184,12 @@ def test_a_report_of_the_series_kernel_only_is_a_complaint(run, qemu):
 
 def test_a_report_that_base_gives_too_is_not_the_series(run, qemu):
     """But for numbers, which differ from boot to boot."""
-    qemu("prints() { :; }\n" + RUN_JOB + "echo \"[ 1.0] WARNING: CPU: 1 PID: $$ at x.c:3 f+0x$$/0x30\"\n")
+    qemu(AS_KNOWN + RUN_JOB + "echo \"[ 1.0] WARNING: CPU: 1 PID: $$ at x.c:3 f+0x$$/0x30\"\n")
     assert run()[1] == []
 
 
 def test_a_report_of_another_function_is_the_series(run, qemu):
-    qemu("prints() { :; }\n" + RUN_JOB + "echo '[ 1.0] WARNING: CPU: 1 PID: 71 at kvm_f1+0x1c/0x30'\n"
+    qemu(AS_KNOWN + RUN_JOB + "echo '[ 1.0] WARNING: CPU: 1 PID: 71 at kvm_f1+0x1c/0x30'\n"
          + "case $job in *-series*) echo '[ 2.0] WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30' ;; esac\n")
     assert run()[1] == ["series: the kernel reported: WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30"]
 
