@@ -140,12 +140,12 @@ def _suite_lines(suite, options):
 
 
 def fetch_pinned(package, version, suite, sha256):
-    """The path of a .deb of any suite, fetched if it is not in the cache.
+    """The path of a .deb of any suite, or of the first that has it, fetched if it is not in the cache.
 
     Its sha256 is the pin; it says more than the signature of the suite, whose key the machine
     may not have.  Raises Fail when it cannot be had: no network, or gone from the mirrors.
     """
-    return _fetch_checked(package, version, f"{package}_{version}.deb", sha256, "deb", [suite],
+    return _fetch_checked(package, version, f"{package}_{version}.deb", sha256, "deb", suite.split(),
                           ["download", f"{package}={version}"])
 
 
@@ -200,7 +200,7 @@ def _fetch_to(kept, package, version, sha256, kind, suites, command):
             _check_space(text)
             raise Fail(f"cannot fetch {name}: {proc.reason(text)}; repeat, or {instead}")
         if _sha256(files[0]) != sha256:
-            raise Fail(f"{name} from the mirror has another checksum than the one pinned in patches/*/base: "
+            raise Fail(f"{name} from the mirror has another checksum than the one pinned here: "
                        f"do not use it; {instead}")
         files[0].rename(kept)
     paths.remove(kept.with_name(f"{kept.name}.d"))
@@ -229,12 +229,6 @@ def fetch_of(package, suite):
     suite has today, fetched if it is not in the cache."""
     arch = proc.run(["dpkg", "--print-architecture"], "dpkg").strip()
     return _fetch_latest(package, arch, suite, f"{package}_{suite}_{arch}")
-
-
-def forget(package, suite):
-    """Have the next fetch_of() fetch anew."""
-    arch = proc.run(["dpkg", "--print-architecture"], "dpkg").strip()
-    paths.remove(paths.cache("deb", f"{package}_{suite}_{arch}"))
 
 
 def _fetch_latest(package, arch, suite, kept):

@@ -4,6 +4,7 @@ A test carries its verdict (`Result: Never` or `Sometimes`).  X+no-Y.litmus is t
 that lacks Y: the same condition, and it can be met.
 """
 
+import hashlib
 import re
 import shutil
 from dataclasses import dataclass
@@ -15,8 +16,11 @@ from .errors import Fail
 from .progress import say
 
 FOLDERS = tuple(paths.ROOT / room / "litmus" for room in ("arch-arm64-kvm", "arch-x86-kvm-mmu", "virt-kvm"))
-# The packages of herd7, and the suite that has them.
-_PACKAGES, _SUITE = ("herdtools7", "libc6", "libgmp10"), "sid"
+# herd7 and its libraries for amd64: package, version, sha256 of the .deb; and Debian's suites that have had them.
+_PACKAGES = (("herdtools7", "7.58-2", "97a6e2bfbc2c516cd9816e8c87c3acc412953479a3351b308d139e0af9550672"),
+             ("libc6", "2.43-7", "5c71715c51103beb4fbba9fe9f8dff604af6610dfa71c70bff342f54a7860803"),
+             ("libgmp10", "2:6.3.0+dfsg-5+b2", "032743c787f0e1e644e4dcfbdb38f01be8cb150cb9633f8be5e79aba6938f349"))
+_SUITES = "forky sid"
 # What linux 7.3's memory model asks for; older ones get on with it.
 _OLDEST = (7, 58)
 # CPU seconds for one test.
@@ -111,12 +115,14 @@ def unpaired(found):
 
 
 def herd():
-    """A Herd: the machine's own if it is new enough, else Debian's newest, unpacked in the cache
-    directory and not installed.  Raises Fail if neither can be had."""
+    """A Herd: the machine's own if it is new enough, else _PACKAGES, unpacked in the cache directory
+    and not installed.  Raises Fail if neither can be had."""
     own = _runs(("herd7",)) if shutil.which("herd7") else None
     if own:
         return own
-    folder = paths.cache("herd7")
+    need = f"the litmus tests need herd7 {_OLDEST[0]}.{_OLDEST[1]} or newer"
+    pins = hashlib.sha256(repr(_PACKAGES).encode()).hexdigest()[:8]
+    folder = paths.cache(f"herd7-{_PACKAGES[0][1]}-{pins}")
     with paths.locked(folder.name, say, shared=True):
         if not folder.exists():
             say("fetching herd7, the memory model simulator")
@@ -124,20 +130,17 @@ def herd():
                 _unpack(folder)
             except Fail as error:
                 # What apt's users do about it is said there for kernels.
-                reason = re.split(r"[:;,] give your own", str(error))[0]
-                raise Fail(f"the litmus tests need herd7 {_OLDEST[0]}.{_OLDEST[1]} or newer, and none "
-                           f"can be had: {reason}; install herdtools7") from None
+                reason = re.split(r"[:;,] (?:or )?give your own", str(error))[0]
+                raise Fail(f"{need}, and none can be had: {reason}; install herdtools7, or put the .debs that "
+                           f"litmus.py names, from an archive of Debian's old ones, into {paths.cache('deb')} as "
+                           "PACKAGE_VERSION.deb") from None
         # Its own C library, too: the machine's may be older than what it was built with.
         loader = next(iter(sorted(folder.glob("lib/*/ld-linux*"))), folder)
         found = _runs((str(loader), "--library-path", str(loader.parent), str(folder / "bin/herd7"),
                        "-set-libdir", str(folder / "herd")))
         if not found:
-            # The next fetch may get another.
             paths.remove(folder)
-            for package in _PACKAGES:
-                debian.forget(package, _SUITE)
-            raise Fail(f"the litmus tests need herd7 {_OLDEST[0]}.{_OLDEST[1]} or newer, and that of "
-                       f"Debian {_SUITE} is older or does not run here: install herdtools7")
+            raise Fail(f"{need}, and Debian's for amd64 does not run here: install herdtools7")
     return found
 
 
@@ -158,9 +161,9 @@ def _unpack(folder):
     with paths.whole(folder) as part:
         everything = part / "all"
         everything.mkdir()
-        for package in _PACKAGES:
-            proc.run(["dpkg-deb", "-x", str(debian.fetch_of(package, _SUITE)), str(everything)],
-                     "dpkg-deb")
+        for package, version, sha256 in _PACKAGES:
+            deb = debian.fetch_pinned(package, version, _SUITES, sha256)
+            proc.run(["dpkg-deb", "-x", str(deb), str(everything)], "dpkg-deb")
         # A tenth of it.
         (part / "bin").mkdir()
         for old, new in (("bin/herd7", "bin/herd7"), ("share/herdtools7/herd", "herd"),

@@ -1,6 +1,10 @@
 """herd7 is a script, and so is what fetches it; the tests are small texts."""
 
+import hashlib
+import os
+import re
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -190,11 +194,10 @@ def sid(program, tmp_path, monkeypatch):
         subprocess.run(["tar", "-cf", str(tmp_path / "x.deb"), "-C", str(tmp_path / "pkg"), "usr"],
                        check=True)
 
-        def fetch(package, suite):
-            fetched.append((package, suite))
-            write(paths.out(f"cache/deb/{package}_{suite}_riscv64/x.deb"), "")
+        def fetch(package, version, suites, sha256):
+            fetched.append((package, version, suites, sha256))
             return tmp_path / "x.deb"
-        monkeypatch.setattr(debian, "fetch_of", fetch)
+        monkeypatch.setattr(debian, "fetch_pinned", fetch)
         return fetched
     return have
 
@@ -208,37 +211,49 @@ def test_the_machines_own_herd7_is_taken_if_it_is_new_enough(sid, herd7, version
 
 
 @pytest.mark.parametrize("own", ["7.57", "6.99", "?", None])
-def test_debians_newest_stands_in_for_an_old_herd7_and_is_kept(sid, herd7, own):
+def test_debians_stands_in_for_an_old_herd7_and_is_kept(sid, herd7, own):
     fetched = sid("7.58")
     if own:
         herd7(version=own)
-    folder = paths.out("cache/herd7")
+    pins = hashlib.sha256(repr(litmus._PACKAGES).encode()).hexdigest()[:8]
+    folder = paths.cache(f"herd7-{litmus._PACKAGES[0][1]}-{pins}")
     for _ in range(2):
         found = litmus.herd()
         assert found.version == "7.58"
         library = f"{folder}/lib/some-triplet"
         assert found.line == (f"{library}/ld-linux-riscv64.so.1", "--library-path", library,
                               f"{folder}/bin/herd7", "-set-libdir", f"{folder}/herd")
-    assert fetched == [("herdtools7", "sid"), ("libc6", "sid"), ("libgmp10", "sid")]
+    assert [package[0] for package in fetched] == ["herdtools7", "libc6", "libgmp10"]
+    # What it is is not left to the mirror: each has a version and a checksum.
+    assert all(re.match(r"\d", version) and re.fullmatch("[0-9a-f]{64}", sha256) for _, version, _, sha256 in fetched)
     # The other programs of the package are ten times as big.
     assert "bin/herd7" in below(folder) and "bin/litmus7" not in "\n".join(below(folder))
 
 
-def test_a_herd7_that_does_not_run_is_fetched_anew_the_next_time(sid):
+def test_a_herd7_that_does_not_run_here_is_not_kept(sid):
     sid("7.1")
-    with pytest.raises(Fail, match="need herd7 7.58 or newer, and that of Debian sid is older or does "
-                                   "not run here: install herdtools7"):
+    with pytest.raises(Fail, match="^the litmus tests need herd7 7.58 or newer, and Debian's for amd64 does not run "
+                                   "here: install herdtools7$"):
         litmus.herd()
     assert not [name for name in below(paths.cache_root()) if "herd" in name and "locks/" not in name]
     sid("7.58")
     assert litmus.herd().version == "7.58"
 
 
+def test_other_packages_are_unpacked_anew(sid, monkeypatch):
+    fetched = sid("7.58")
+    litmus.herd()
+    monkeypatch.setattr(litmus, "_PACKAGES", (*litmus._PACKAGES[:2], ("libgmp10", "3", "0" * 64)))
+    litmus.herd()
+    assert len(fetched) == 6
+
+
 def test_a_herd7_that_cannot_be_had_is_one_line_and_leaves_nothing(program):
     program("dpkg-deb", DPKG_DEB)
     program("dpkg", "echo riscv64\n")
     with pytest.raises(Fail, match="^the litmus tests need herd7 7.58 or newer, and none can be had: "
-                                   ".*Temporary failure resolving.*; install herdtools7$"):
+                                   ".*Temporary failure resolving.*; install herdtools7, or put the .debs .*deb as "
+                                   "PACKAGE_VERSION.deb$"):
         litmus.herd()
     assert not [name for name in below(paths.cache_root()) if "herd" in name and "locks/" not in name]
 
@@ -248,8 +263,18 @@ def test_a_machine_without_apt_is_not_told_about_kernels(only_tools, program):
     program("dpkg", "echo riscv64\n")
     with pytest.raises(Fail) as error:
         litmus.herd()
-    assert str(error.value) == ("the litmus tests need herd7 7.58 or newer, and none can be had: this "
-                                "machine has no apt to fetch sources with; install herdtools7")
+    assert str(error.value).startswith("the litmus tests need herd7 7.58 or newer, and none can be had: this machine "
+                                       "has no apt to fetch sources with; install herdtools7, or put the .debs ")
+
+
+@pytest.mark.parametrize("ci, passes, word", [("true", False, "error"), ("", True, "skipped")])
+def test_a_check_without_herd7_fails_in_ci_and_is_skipped_elsewhere(only_tools, tmp_path, ci, passes, word):
+    run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-c", paths.ROOT / "pytest.ini", "-k", "age-hw-af]",
+                          paths.ROOT / "scripts/kvmseries/checks/test_0_litmus.py"],
+                         stdout=subprocess.PIPE, text=True, check=False,
+                         env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts"), "CI": ci})
+    assert (run.returncode == 0) == passes, run.stdout
+    assert f"1 {word}" in run.stdout and "the litmus tests need herd7" in run.stdout, run.stdout
 
 
 # scripts/series litmus
