@@ -22,7 +22,7 @@ help:
 	@echo 'make test   unit tests, patches, builds, functional selftests, races, planted bugs (at most 40 minutes)'
 	@echo 'make test-all  every check (hours): every step, all planted bugs, the clock, migrations; repeat it and it goes on'
 	@echo 'make check  the checks that boot nothing (minutes)'
-	@echo 'make soak   functional selftests on debug kernels, over and over (HOURS=4); SERIES=qemu-10.0: random migrations'
+	@echo 'make soak   selftests and stress on all configurations, resumable (HOURS=4 in all); SERIES=qemu-10.0: random migrations'
 	@echo 'make deps   install what the above install when they need it'
 	@echo 'make clean  remove out/, which holds all that was made; downloads and the compiler cache stay'
 	@echo 'Variables: SERIES=$(SERIES) VCPUS=$(VCPUS) KERNEL=/path/to/your/tree; see scripts/series -h'

@@ -145,9 +145,18 @@ def _add_measuring(verbs):
     _kernel(parser)
     _machine(parser)
     parser = _verb(verbs, "soak", soak_verb,
-                   "functional selftests on debug kernels, over and over; results to "
-                   "Documentation/results/")
-    parser.add_argument("--hours", type=float, default=4, help="stop after (default: 4)")
+                   "hours of selftests and stress on all configurations of soak.yaml, in parts of minutes that "
+                   "add up in one file; of QEMU, random live migrations")
+    parser.add_argument("--hours", type=float, default=4,
+                        help="until there are so many in the file (default: 4); of QEMU, stop after")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--json", metavar="FILE", help="to add to (default: out/results/soak-<series>.json)")
+    where.add_argument("--commit-results", action="store_true", help="add to the one in Documentation/results/")
+    kernels = parser.add_argument_group("series of linux")
+    kernels.add_argument("--for", type=_positive("--for"), dest="minutes", metavar="MINUTES",
+                         help="stop this run after so many, at the end of a part")
+    kernels.add_argument("--only", action="append", default=[], metavar="CONFIGURATION",
+                         help="of soak.yaml; may be repeated")
     migrations = parser.add_argument_group("randomised live migrations of QEMU")
     migrations.add_argument("--migrations", type=_positive("--migrations"), default=200, metavar="N",
                             help="how many (default: 200)")

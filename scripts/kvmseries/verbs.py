@@ -11,7 +11,7 @@ from rich.table import Table
 
 from . import (bench, build, calibrate, catalog, check, compare, debian, export, functional, guest,
                here, image, kconfig, litmus, machine as machines, paths, progress, report, results,
-               selftests, soak, toolchain, trees, vtime)
+               selftests, soak, soakfile, toolchain, trees, vtime)
 from .errors import Fail, Usage
 from .progress import say
 
@@ -261,8 +261,10 @@ def soak_verb(options):
     """scripts/series soak"""
     if not options.hours > 0:
         raise Usage(f"--hours {options.hours}: give a number above 0")
-    path = soak.run(options.series, options.hours)
-    say(f"results in {path}")
+    target = soakfile.target(options, options.series.name)
+    done = soak.run(options.series, target, options.hours, options.minutes, options.only, options.accel)
+    soak.verdict(done, target)
+    say(f"{sum(part['seconds'] for part in done) / 3600:.2f} hours in {len(done)} parts; results in {target}")
 
 
 def report_verb(options):

@@ -13,6 +13,8 @@ from . import driver, migration
 # How often each is drawn.
 SCENARIOS = {"plain": 5, "cancel": 3, "kill": 2, "stop": 2, "stop-cancel": 2, "cut": 3, "postcopy": 2,
              "postcopy-run": 3}
+# What must be the same of the host where a run goes on, of results.host_info().
+HOST = ("machine", "cpu", "cpus", "memory", "os", "kernel")
 # Migrations in one boot of L1: what a boot that dies takes with it.
 BATCH = 10
 
@@ -94,16 +96,22 @@ def run(series, program, count, seed, path, accel="tcg", hours=None):
 
 def interrupted(path, series, seed, chosen):
     """(seconds that it took, rows as of batch()) of the run that `path` holds, if it is one of the same patches
-    and seed that did not come to the end of `chosen`, its plan(); else (0, [])."""
+    and seed that did not come to the end of `chosen`, its plan(); else (0, []).  Raises Fail if it ran on
+    another host: its head can name one."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         same = (data["patches"], data["seed"]) == (series.patches_id(len(series.patches)), seed)
         found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
-        seconds = data["seconds"]
+        seconds, ran_on = data["seconds"], {key: data["host"][key] for key in HOST}
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return 0, []
     if not same or len(found) >= len(chosen) or sorted(found) != list(range(len(found))):
         return 0, []
+    host = results.host_info()
+    for key, value in ran_on.items():
+        if value != host[key]:
+            raise Fail(f"{path} is an unfinished run on another host ({key}: {value}, here {host[key]}): "
+                       "name another file with --json, or finish it there")
     return seconds, [(*entry, *found[entry[0]]) for entry in chosen[:len(found)]]
 
 

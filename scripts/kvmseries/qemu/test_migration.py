@@ -1,5 +1,6 @@
 """Tests of the bench of live migrations: what is run, in which order, and the tables."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -196,3 +197,20 @@ def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
         calm.asked.clear()
         soak.run(other, None, 20, change[1], path)
         assert len(asked()) == 20
+
+
+@pytest.mark.parametrize("key, value", [("cpu", "Another CPU"), ("cpus", 99), ("os", "Another OS")])
+def test_soak_does_not_go_on_what_another_host_has_begun(monkeypatch, tmp_path, key, value):
+    calm = FakeRunner({"series": None})
+    calm.text["series"] = PRINTED
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    path = tmp_path / "soak.json"
+    soak.run(series, None, 10, "1", path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["host"][key] = value
+    path.write_text(json.dumps(data), encoding="utf-8")
+    before, calm.asked = path.read_text(encoding="utf-8"), []
+    with pytest.raises(Fail, match=f"is an unfinished run on another host .{key}: {value}, here "):
+        soak.run(series, None, 20, "1", path)
+    assert not calm.asked and path.read_text(encoding="utf-8") == before

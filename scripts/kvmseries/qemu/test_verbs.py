@@ -3,10 +3,11 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
-from kvmseries import catalog, check as checks, paths
+from kvmseries import catalog, check as checks, paths, results
 from kvmseries.conftest import edit, git, write
 from kvmseries.errors import Fail
 from kvmseries.qemu import build, check, functional, migration, soak
@@ -20,6 +21,8 @@ from kvmseries.functional import judge
     (("build", "qmini", "--config", "debug"), "qmini is for QEMU: --config is for kernels"),
     (("test", "qmini", "--param", "x=1"), "--param is for kernels"),
     (("test", "qmini", "--cpu", "cortex-a72"), "--cpu is for kernels"),
+    (("soak", "qmini", "--only", "x86-default"), "--only is for kernels"),
+    (("soak", "qmini", "--for", "5"), "--for is for kernels"),
     (("build", "qmini", "--arch", "riscv"), "unknown arch 'riscv': qmini is built for arm64, x86_64"),
     (("build", "qmini", "--upto", "9"), "--upto 9 is beyond the end"),
     (("test", "qmini", "--kernels", "other"), "unknown kernel 'other'"),
@@ -143,9 +146,23 @@ def _nothing_runs(monkeypatch):
 def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
     result = series("soak", "qmini", "--migrations", "7", "--seed", "x", "--hours", "1")
     assert result.status == 0, result.err
-    where = paths.ROOT / "Documentation/results/soak-qmini-x.json"
-    assert nothing_runs == [("check", "tcg"), ("program", (2, "arm64")),
-                            ("soak", ("the program", 7, "x", where, "tcg", 1.0))]
+    assert nothing_runs == [("check", "tcg"), ("program", (2, "arm64")), (
+        "soak", ("the program", 7, "x", paths.out("results/soak-qmini-x.json"), "tcg", 1.0))]
+
+
+@pytest.mark.parametrize("words, where", [(("--commit-results",), paths.ROOT / "Documentation/results/soak-qmini.json"),
+                                          (("--json", "my/file.json"), Path("my/file.json"))])
+def test_soak_writes_to_the_file_that_is_asked_for(qmini, series, nothing_runs, words, where):
+    assert series("soak", "qmini", *words).status == 0
+    assert nothing_runs[-1][1][3] == where
+
+
+def test_a_run_of_another_host_is_refused_before_any_work(qmini, refused, nothing_runs):
+    host = {**results.host_info(), "cpu": "Another CPU"}
+    write(paths.out("results/soak-qmini.json"), json.dumps(
+        {"patches": qmini.patches_id(2), "seed": "1", "seconds": 1, "host": host, "migrations": []}))
+    assert "is an unfinished run on another host (cpu: Another CPU, here " in refused("soak", "qmini")
+    assert nothing_runs == [("check", "tcg")]
 
 
 def test_a_seed_is_part_of_a_file_name(qmini, refused, nothing_runs):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from .. import bench, functional as judging, paths, results
+from .. import bench, functional as judging, paths, results, soakfile
 from ..errors import Fail, Usage
 from ..progress import say
 from ..verbs import check_series
@@ -27,9 +27,10 @@ def function(options):
         raise Usage(f"{options.series.name} is for QEMU: '{options.verb}' is for kernels "
                     f"(for QEMU: {', '.join((*SAME, *VERBS))})")
     # What these options mean is a kernel's.
-    for name, default in (("config", []), ("param", []), ("cpu", "max")):
+    for name, default in (("config", []), ("param", []), ("cpu", "max"), ("only", []), ("minutes", None)):
         if getattr(options, name, default) not in (default, None):
-            raise Usage(f"{options.series.name} is for QEMU: --{name} is for kernels")
+            option = {"minutes": "for"}.get(name, name)
+            raise Usage(f"{options.series.name} is for QEMU: --{option} is for kernels")
     return VERBS[options.verb]
 
 
@@ -107,9 +108,11 @@ def soak_verb(options):
     migration.check(options.accel)
     if not re.fullmatch(r"[\w.-]+", options.seed):
         raise Usage(f"--seed '{options.seed}': letters, digits, '-', '_' and '.'")
-    program = build.program(series, len(series.patches), migration.ARCH)
     mark = "" if options.seed == "1" else f"-{options.seed}"
-    target = paths.ROOT / "Documentation" / "results" / f"soak-{series.name}{mark}.json"
+    target = soakfile.target(options, f"{series.name}{mark}")
+    # Before minutes of building.
+    soak.interrupted(target, series, options.seed, soak.plan(options.seed, options.migrations))
+    program = build.program(series, len(series.patches), migration.ARCH)
     wrong = soak.run(series, program, options.migrations, options.seed, target, options.accel, options.hours)
     if wrong:
         raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (see {target})")
