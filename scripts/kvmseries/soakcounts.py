@@ -9,6 +9,8 @@ _LINES = (
     (r"^Walks that age: (?P<key>\w+) (\d+)$", ("walks_that_age",)),
     (r"^Verified with the vCPUs stopped: (\d+) times, (\d+) words, (\d+) writes in the dirty log of (\d+) harvests",
      ("stops", "words_verified", "writes_verified_in_log", "harvests")),
+    (r"^Verified by vCPUs: (\d+) words executed, (\d+) writes to the read-only memslot",
+     ("words_executed", "writes_to_readonly")),
     (r"^Storm: [\d.]+ s, (\d+) accesses by vCPUs, (\d+) pages verified by the host",
      ("accesses", "pages_verified")),
     (r"^[\d.]+ s, (\d+) accesses by vCPUs, (\d+) exits", ("accesses", "exits")),
@@ -44,7 +46,7 @@ def counts(text):
             key = match.groupdict().get("key")
             for name, value in zip(names, match.groups()[1 if key else 0:]):
                 add(f"{name}.{key}" if key else name, value)
-    vms = len(re.findall(r"^Dirty log: ", text, re.M))
+    vms = len(re.findall(r"^Dirty log: \S+$", text, re.M))
     if vms:
         add("vms", vms)
     return found
