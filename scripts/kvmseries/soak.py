@@ -96,7 +96,7 @@ class Soak:
             initrd = image.base(one.arch, tests)
             tree = trees.planted(self.series, debug) if debug else self.tree
             kernel = build.in_tree(tree, one.arch, one.config, note)
-        commands, known = self._commands(one.arch, name, selftests.programs(tests))
+        commands, known = self._commands(one, name, selftests.programs(tests))
         part = {"when": _now(), "arch": one.arch, "configuration": one.name, "part": name,
                 "source": self.source[one.arch], "tests": self.tests, "cpu": one.cpu, "accel": self.accel,
                 "config": config, "params": list(one.params), "kernel": kernel.release, "log": "",
@@ -117,10 +117,12 @@ class Soak:
             part["log"] = _keep(paths.out("runs", folder), part)
         return part
 
-    def _commands(self, arch, name, programs):
+    def _commands(self, one, name, programs):
         """(commands for guest.run(), reasons of failures that are known by name) of a part."""
         if name == FUNCTIONAL:
-            return functional.plan(self.series, arch, programs)[:2]
+            commands, known, _ = functional.plan(self.series, one.arch, programs)
+            where = (one.cpu, *one.params, *one.config)
+            return commands, {**known, **functional.excused(self.series, one.arch, where)}
         found = []
         for entry in self.plan.parts[name]:
             program, *words = entry["args"].split()
@@ -129,7 +131,7 @@ class Soak:
                 script, *more = entry["script"].split()
                 text = (image.GUEST / script).read_text(encoding="utf-8")
                 command = ["sh", "-c", text, script, *more, *command]
-            if entry.get("arch", arch) == arch:
+            if entry.get("arch", one.arch) == one.arch:
                 found.append((f"{len(found) + 1}-{program}", 3 * entry["seconds"] + _GRACE, command))
         return found, {}
 
