@@ -202,6 +202,13 @@ def _aging_figures(text, iteration):
         for name, whole, fraction in re.findall(rf", (median|p99|max) {_TIME}", match[3]):
             found.append(Measure(f"pass_{name}.{match[1]}", iteration, _seconds(whole, fraction), "s"))
         return found
+    match = re.match(r"found young by a pass, vCPUs (idle|running): (\d+\.\d) of \d+ pages$", text)
+    if match:
+        return [Measure(f"young.{match[1]}", iteration, float(match[2]), "1")]
+    match = re.match(r"dirty log: (\d+) harvests, (\d+) pages$", text)
+    if match:
+        return [Measure(name, iteration, int(value), "1") for name, value in
+                zip(("harvests", "harvested"), match.groups())]
     match = re.match(r"found after aging, vCPUs (idle|running): (\d+) young, (\d+) idle, "
                      r"(\d+) not tracked, (\d+) swapped out$", text)
     if match:

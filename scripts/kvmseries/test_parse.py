@@ -416,6 +416,16 @@ def aged(output=AGING):
     return figures(parse("access_tracking_stress_test", output))
 
 
+def test_young_pages_of_passes_and_the_log_are_read():
+    output = AGING.replace("Iteration 3 found after aging, vCPUs running: 0 young, 16 idle, 0 not tracked, "
+                           "0 swapped out",
+                           "Iteration 3 found young by a pass, vCPUs running: 12.5 of 16 pages\n"
+                           "Iteration 3 dirty log: 7 harvests, 41 pages")
+    found = aged(output)
+    assert (found["young.running", 3], found["harvests", 3], found["harvested", 3]) == (12.5, 7, 41)
+    assert ("idle.running", 3) not in found
+
+
 def test_aging_passes_and_times_are_read():
     found = aged()
     assert {key: value for key, value in found.items() if key[1] == 3} == {

@@ -14,10 +14,11 @@ from . import summary as s
 TEST = "access_tracking_stress_test"
 IDLE, RUNNING = "pass_median.idle", "pass_median.running"
 P99, MAX = "pass_p99.running", "pass_max.running"
+YOUNG = "young.idle", "young.running"
 FALSE, TOUCHED = "false_idle.after", "touched.after"
 # What vCPUs do meanwhile, with -p and without: (their time, phase of the counters, word for it).
 KINDS = (("fault_memory_time", "fault", "faulting"), ("access_memory_time", "access", "running"))
-METRICS = (IDLE, RUNNING, P99, MAX, FALSE, TOUCHED, *(time for time, _, _ in KINDS))
+METRICS = (IDLE, RUNNING, P99, MAX, *YOUNG, FALSE, TOUCHED, *(time for time, _, _ in KINDS))
 NOTE = "the last, as with -S the first activates the pages in the host"
 
 
@@ -183,7 +184,8 @@ def sheet(summary):
     blocks = []
     for vcpus in _vcpus(summary):
         rows = [(kernel, [layout.value_cell(value(kernel, vcpus), text)
-                          for _, text, value, _ in columns] + [_false_idle(aged, kernel, vcpus)])
+                          for _, text, value, _ in columns]
+                 + [_young(aged, kernel, vcpus), _false_idle(aged, kernel, vcpus)])
                 for kernel in kernels]
         if all(cell == layout.Cell() for _, cells in rows for cell in cells):
             continue
@@ -191,12 +193,22 @@ def sheet(summary):
             rows.append((s.short(summary.compared) + layout.RATIO, [
                 layout.value_cell(s.ratio(value(summary.compared, vcpus), value(s.BASE, vcpus)),
                                   layout.ratio_text) if compares else layout.Cell()
-                for _, _, value, compares in columns] + [layout.Cell()]))
+                for _, _, value, compares in columns] + [layout.Cell()] * 2))
         blocks.append((vcpus, rows))
     heads = [column for column, *_ in columns]
+    heads.append(layout.Column("pages found young", "beside idle and running vCPUs",
+                               "young pages: idle, running"))
     heads.append(layout.Column("after a flush", "false idle of touched pages",
                                "false idle, flushed"))
     return layout.Sheet(heads if blocks else [], blocks, notes=_notes(summary, number, time))
+
+
+def _young(aged, kernel, vcpus):
+    """So that a pass over pages that nobody touches shows."""
+    found = [last(aged, kernel, vcpus, metric) for metric in YOUNG]
+    if not all(found):
+        return layout.Cell()
+    return layout.Cell(", ".join(layout.count_text(value.median) for value in found))
 
 
 def _false_idle(aged, kernel, vcpus):

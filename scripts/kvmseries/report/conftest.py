@@ -150,10 +150,11 @@ def aging_runs(kernel, alone=False, args=AGING, vcpus=(1, 4, 16), time="fault", 
             figures |= {"pass_median.idle": (idle, "s"), "pass_median.running": (busy, "s"),
                         "pass_p99.running": (busy * 1.1, "s"),
                         "pass_max.running": (busy * 1.2, "s"),
+                        "young.idle": (16 * count, "1"), "young.running": (15.4 * count, "1"),
                         "false_idle.after": (0, "1"), "touched.after": (11 * count, "1")}
         for metric, (value, unit) in figures.items():
             for iteration in (1, 2, 3, None):
-                if iteration is None and not metric.startswith(("pass", "false", "touched")):
+                if iteration is None and not metric.startswith(("pass", "young", "false", "touched")):
                     continue
                 # A figure that is not of the last iteration would show.
                 factor = (1e-6 if unit == "s" else 1) * (1 if iteration == 3 else 7)

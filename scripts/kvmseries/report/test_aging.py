@@ -58,13 +58,21 @@ def test_every_figure_is_of_the_last_iteration(both):
         "p99 (us)": "3,300.0", "max (us)": "3,600.0", "faulting by idle": "25.0",
         "vCPU time, aging (us)": "6,800.0", "vCPU time, no aging (us)": "6,700.0",
         "aging by none": "1.01", "insns per fault, aging": "2,700",
-        "insns per fault, no aging": "2,650", "false idle, flushed": "0 of 176"}
+        "insns per fault, no aging": "2,650", "young pages: idle, running": "256, 246",
+        "false idle, flushed": "0 of 176"}
     assert rows[16, "series"]["faulting by idle"] == "1.04"
     assert rows[16, "series/base"]["pass beside faulting vCPUs (us)"] == "0.043"
     assert rows[16, "series/base"]["vCPU time, aging (us)"] == "0.12"
     # Of ratios there is no further ratio.
-    for column in ("faulting by idle", "aging by none", "false idle, flushed"):
+    for column in ("faulting by idle", "aging by none", "young pages: idle, running", "false idle, flushed"):
         assert rows[16, "series/base"][column] == layout.MISSING
+
+
+def test_a_pass_over_pages_that_nobody_touches_shows(both):
+    for run in both[0]["runs"]:
+        if run["metric"].startswith("young"):
+            run["samples"] = [0, 0]
+    assert texts(aging.sheet(only(both)))[16, "base"]["young pages: idle, running"] == "0, 0"
 
 
 def test_the_whole_test_does_not_stand_in_for_the_last_iteration(both):
@@ -223,12 +231,12 @@ def test_ascii_and_markdown(both):
     text.encode("ascii")
     assert "?" not in text
     assert all(len(line) <= 75 for line in text.splitlines())
-    for words in ("25.0 |", "3,600.0 |", "2,650 |", "0 of 176 |", "| series/base |"):
+    for words in ("25.0 |", "3,600.0 |", "2,650 |", "256, 246 |", "0 of 176 |", "| series/base |"):
         assert words in text, words
     rows = [line for line in report.markdown_table(both).splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + 3 * 3 and {line.count("|") for line in rows} == {14}
+    assert len(rows) == 2 + 3 * 3 and {line.count("|") for line in rows} == {15}
     assert "| 16 | base | 120.0 | 3,000.0 | 3,300.0 | 3,600.0 | 25.0 | 6,800.0 | 6,700.0 | 1.01 " \
-        "| 2,700 | 2,650 | 0 of 176 |" in rows
+        "| 2,700 | 2,650 | 256, 246 | 0 of 176 |" in rows
 
 
 def test_png(both, tmp_path):
