@@ -10,7 +10,7 @@ PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
 # With the time of each check, and the same for machines.
 RUN = $(PYTEST) -p kvmseries.testrun --junit-xml=$(OUT)/tests.xml -s -v
 # Quick ones first.
-CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/kvmseries/qemu \
+CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/kvmseries/figures scripts/kvmseries/qemu \
 	scripts/vtime/selftest scripts/kvmseries/checks
 
 export KERNEL

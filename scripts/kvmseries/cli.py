@@ -9,7 +9,7 @@ from . import catalog, git, kconfig, paths
 from .errors import Fail, Usage
 from .qemu import verbs as qemu_verbs
 from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, calibrate_verb,
-                    check_verb, compare_verb, deps_verb, export_verb, list_verb, litmus_verb,
+                    check_verb, compare_verb, deps_verb, export_verb, figures_verb, list_verb, litmus_verb,
                     report_verb, soak_verb, test_verb)
 
 
@@ -175,6 +175,15 @@ def _add_measuring(verbs):
                    "the spread; exits with 1 if anything is worse", series=False)
     parser.add_argument("before", metavar="A", help="results file of bench")
     parser.add_argument("after", metavar="B", help="results file of bench")
+
+
+    parser = _verb(verbs, "figures", figures_verb, "the figures that README, cover letters and documents quote, "
+                   "by the results that they follow from; exits with 1 if one is wrong", series=False)
+    parser.add_argument("--write", action="store_true", help="put the results' figures into the texts, and say which "
+                        "sentences somebody must read")
+    parser.add_argument("--measure", action="store_true", help="which commands measure again what is old or was "
+                        "measured too seldom, in which order, and how long they take")
+    parser.add_argument("--strict", action="store_true", help="what is old or was measured too seldom is wrong")
 
 
 def _arch(parser):

@@ -13,6 +13,7 @@ from . import (bench, build, calibrate, catalog, check, compare, debian, export,
                here, image, kconfig, litmus, machine as machines, paths, progress, report, results,
                selftests, soak, soakfile, toolchain, trees, vtime)
 from .errors import Fail, Usage
+from .figures import compute, judge
 from .progress import say
 
 
@@ -290,6 +291,31 @@ def compare_verb(options):
     _print(compare.view(comparison))
     print(compare.verdict(comparison))
     return comparison.status
+
+
+def figures_verb(options):
+    """scripts/series figures"""
+    data = judge.load()
+    files = compute.Files(data["results"])
+    judged = [judge.judge(data, files, where, strict=options.strict) for where in data["texts"]]
+    if options.write:
+        for one in judged:
+            judge.write(one)
+        _print_lines(judge.reading(judged))
+        judged = [judge.judge(data, files, where, strict=options.strict) for where in data["texts"]]
+    problems = [line for one in judged for line in one.problems + judge.unsaid(data, files, one)]
+    if options.measure:
+        _print_lines(judge.plan(data, files, judged))
+    elif not options.write:
+        _print(judge.table(judged))
+    if problems:
+        _print_lines(problems)
+        raise Fail(f"{len(problems)} of the figures' texts are not right, the first: {problems[0]}")
+
+
+def _print_lines(lines):
+    for line in lines:
+        print(line)
 
 
 def _check_writable(target):

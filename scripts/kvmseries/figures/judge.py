@@ -1,0 +1,318 @@
+"""What is wrong with the figures of texts: they differ, are not listed, stand on too little; what got worse and is
+not said; and what would measure again what is old."""
+
+import re
+import statistics
+import textwrap
+from dataclasses import dataclass, field
+
+import yaml
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from .. import compare, paths
+from ..errors import Fail
+from ..report import migrating, summary as s
+from . import compute, text as texts
+
+FILE = paths.ROOT / "Documentation" / "figures.yaml"
+# The generated paragraph of a text that quotes what is old, or measured too seldom, begins so.
+NOTICE = "Generated: of "
+# By how much a metric may be worse than base without being mentioned.
+WORSE = 1.1
+_HIGHER = ("completed", "guest_speed", "passes", "pages_merged")
+_TOP = {"results", "texts", "worse", "pictures"}
+_TEXT = {"entries", "tables", "notice", "slower", "width"}
+_RESULT = {"file", "command", "minutes"}
+_WORSE = {"metric", "of", "says", "why"}
+
+
+@dataclass
+class Row:
+    """A figure in a text: where, what stands there, what the results say (None if they say nothing), and why it
+    is not to be quoted as it is (of compute.shortcomings())."""
+
+    where: str
+    place: object
+    wanted: str
+    names: tuple = ()        # short names of its results
+    reasons: frozenset = frozenset()
+
+
+@dataclass
+class Judged:
+    """All of a text: rows; problems, one line each; the text as it should be."""
+
+    where: str
+    rows: list = field(default_factory=list)
+    problems: list = field(default_factory=list)
+    better: str = ""
+
+
+def load(path=None):
+    """The entries of figures.yaml: {"results", "texts", "worse", "pictures"}.  Raises Fail with one line."""
+    path = path or FILE
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Fail(f"cannot read {path}: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict) or not {"results", "texts"} <= set(data) <= _TOP:
+        raise Fail(f"{path} needs results and texts, and takes {', '.join(sorted(_TOP))}")
+    for kind, known in (("results", _RESULT), ("texts", _TEXT)):
+        for name, entry in data[kind].items():
+            if not isinstance(entry, dict) or not set(entry) <= known:
+                raise Fail(f"{path}: {kind}: {name} takes {', '.join(sorted(known))}")
+    for entry in data.setdefault("worse", []):
+        if not {"metric", "of"} < set(entry) <= _WORSE:
+            raise Fail(f"{path}: worse: {entry} takes {', '.join(sorted(_WORSE))}")
+    data.setdefault("pictures", [])
+    return data
+
+
+def judge(data, files, where, root=None, strict=False):
+    """The Judged of the text `where`.  strict: what is old or measured too seldom is a problem."""
+    entry = data["texts"][where]
+    found = Judged(where)
+    try:
+        text = found.better = ((root or paths.ROOT) / where).read_text(encoding="utf-8")
+    except OSError as error:
+        found.problems.append(f"cannot read {where}: {error.strerror}")
+        return found
+    places = []
+    for one in entry["entries"]:
+        try:
+            places += texts.places(text, [one], where)
+        except Fail as error:
+            found.problems.append(str(error))
+    for place in places:
+        _row(files, found, place)
+    if entry.get("tables"):
+        found.problems += texts.unlisted(text, entry["entries"], places, where)
+    changes = [(row.place, row.wanted) for row in found.rows if row.wanted not in (None, row.place.there)]
+    wanted = notice(files, found.rows, entry.get("width")) if "notice" in entry else ""
+    found.better = with_notice(texts.replace(text, changes), wanted, entry.get("notice"), where)
+    if "notice" in entry and with_notice(text, wanted, entry["notice"], where) != text:
+        found.problems.append(f"{where}: what it says of its results' state is not true: it should have "
+                              f"'{' '.join(wanted.split())}'" if wanted else f"{where}: '{NOTICE}...' is out of date")
+    if strict:
+        found.problems += _weak(files, found.rows, where)
+    return found
+
+
+def _row(files, found, place):
+    try:
+        number = compute.compute(files, place.figure)
+        wanted = compute.text(number, place.figure.get("form", "x.0"))
+    except Fail as error:
+        found.problems.append(f"{found.where}: '{place.there}' of '{place.what}': {error}")
+        found.rows.append(Row(found.where, place, None))
+        return
+    found.rows.append(Row(found.where, place, wanted, tuple(dict.fromkeys(name for name, _ in number.runs)),
+                          frozenset(compute.shortcomings(files, number))))
+    if wanted != place.there:
+        found.problems.append(f"{found.where}: '{place.what}' says {place.there}, the results say {wanted}")
+
+
+def weaknesses(files, rows):
+    """{short name: set of reasons} of the results that `rows` quote and that are not to be quoted as they are.
+    A label's state and a time's rounds are those of what is quoted, not of all of a file."""
+    found = {}
+    for row in rows:
+        for name in row.names:
+            found.setdefault(name, set()).update(row.reasons)
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
+def notice(files, rows, width=None):
+    """The paragraph that a text must have about the results that it quotes; "" if there is nothing to say."""
+    weak = weaknesses(files, rows)
+    if not weak:
+        return ""
+    all_ = {name for row in rows for name in row.names}
+    words = []
+    for reason, text in (("unknown", "an unknown state of the source"), ("old", "an older state of the source")):
+        count = sum(reason in reasons for reasons in weak.values())
+        if count:
+            words.append(f"{count} are of {text}")
+    count = sum("rounds" in reasons for reasons in weak.values())
+    if count:
+        words.append(f"{count} have fewer than {compute.ROUNDS} rounds")
+    text = (f"{NOTICE}the {len(all_)} results files that are quoted here, {' and '.join(words)} "
+            f"(`scripts/series figures --measure`).")
+    return "\n".join(textwrap.wrap(text, width)) if width else text
+
+
+def with_notice(text, wanted, after, where):
+    """`text` with the paragraph `wanted` in the place of the one that it has, or after the paragraph that has
+    the words `after`; without one if `wanted` is ""."""
+    there = re.search(rf"^{re.escape(NOTICE)}.*?\n(?=\n|\Z)\n?", text, re.M | re.S)
+    if there:
+        return text[:there.start()] + (f"{wanted}\n\n" if wanted else "") + text[there.end():]
+    if not wanted:
+        return text
+    found = re.search(texts.words(after), text)
+    if not found:
+        raise Fail(f"{where}: '{after}', behind which a notice is to stand, is not there")
+    end = text.find("\n\n", found.start())
+    end = len(text) if end < 0 else end + 2
+    return text[:end] + f"{wanted}\n\n" + text[end:]
+
+
+def _weak(files, rows, where):
+    said = {"unknown": "is of an unknown state of the source", "old": "is of an older state of the source",
+            "rounds": f"has fewer than {compute.ROUNDS} rounds"}
+    return [f"{where}: {files.entries[name]['file']} {' and '.join(said[reason] for reason in sorted(reasons))}"
+            for name, reasons in weaknesses(files, rows).items()]
+
+
+def lower_is_better(run):
+    """Whether less of a run's metric is better; None where that cannot be said, or is by chance."""
+    metric = run["metric"].partition(".")[0]
+    if s.clock_name(run["accel"], run["clock"]) == s.EMULATED and "contentions" in metric:
+        return None
+    if metric in _HIGHER:
+        return False
+    if metric in (*compare.LOWER_IS_BETTER, *migrating.METRICS, "downtime") or run["unit"] == "s":
+        return True
+    return None
+
+
+def worse(files, name):
+    """{metric without its phase: (ratio to base, vCPUs)}, the greatest, of what the series does worse than base by
+    more than WORSE in the results `name`."""
+    runs, found = {}, {}
+    for run in files.data(name)["runs"]:
+        if run["model"] in ("", "nominal") and run["kernel"] in (s.BASE, s.SERIES):
+            key = tuple(str(run[key]) for key in compare.KEY if key != "kernel")
+            runs.setdefault(key, {})[run["kernel"]] = run
+    medians = {}
+    for key, pair in runs.items():
+        if len(pair) == 2:
+            medians[key] = tuple(statistics.median(pair[kernel]["samples"]) for kernel in (s.BASE, s.SERIES))
+    for key, (base, series) in medians.items():
+        run = runs[key][s.BASE]
+        better = lower_is_better(run)
+        if better is None or min(base, series) < 0 or _traded(runs, medians, key):
+            continue
+        before, after = (base, series) if better else (series, base)
+        # A count may differ by one for each CPU of the machine.
+        if after <= WORSE * before or (run["unit"] == "1" and after - before <= run["vcpus"] + 1):
+            continue
+        ratio = after / before if before else float("inf")
+        metric = run["metric"]
+        found[metric] = max(found.get(metric, (0, 0)), (ratio, run["vcpus"]))
+    return found
+
+
+def _traded(runs, medians, key):
+    """Whether the metric of `key` is the cheaper operation that took a dearer one's place."""
+    metric, _, phase = runs[key][s.BASE]["metric"].partition(".")
+    if metric not in compare.INSTEAD:
+        return False
+    number = [name for name in compare.KEY if name != "kernel"].index("metric")
+    other = key[:number] + (".".join(filter(None, (compare.INSTEAD[metric], phase))),) + key[number + 1:]
+    if other not in medians:
+        return False
+    return medians[key][1] - medians[key][0] <= 1.05 * (medians[other][0] - medians[other][1]) + runs[key][
+        s.BASE]["vcpus"] + 1
+
+
+def slower_section(text, begin):
+    """The paragraph of a text that begins with `begin`, its blanks single; None if there is none."""
+    found = re.search(rf"^{re.escape(begin)}.*?(?=\n\s*\n|\Z)", text, re.M | re.S)
+    return " ".join(found[0].split()) if found else None
+
+
+def unsaid(data, files, judged, root=None):
+    """Lines about what got worse in the results that a text quotes and its section of that does not say."""
+    begin = data["texts"][judged.where].get("slower")
+    if not begin:
+        return []
+    text, sections = ((root or paths.ROOT) / judged.where).read_text(encoding="utf-8"), []
+    for words in begin if isinstance(begin, list) else [begin]:
+        sections.append(slower_section(text, words))
+        if sections[-1] is None:
+            return [f"{judged.where}: no paragraph begins with '{words}'"]
+    section, wrong = " ".join(sections), []
+    for name in sorted({name for row in judged.rows for name in row.names}):
+        for metric, (ratio, vcpus) in worse(files, name).items():
+            entries = [entry for entry in data["worse"] if re.fullmatch(entry["metric"], metric)
+                       and (entry["of"] == "all" or name in entry["of"])]
+            said = [entry for entry in entries if "why" in entry or entry["says"] in section]
+            if not said:
+                wrong.append(f"{judged.where}: what gets slower does not say that {metric} is {ratio:.2f} times base's with "
+                             f"{vcpus} vCPUs ({files.entries[name]['file']})"
+                             + (f": it should have '{entries[0]['says']}'" if entries else ""))
+    return wrong
+
+
+def to_measure(data, files, judged):
+    """[(short name, reasons, command, minutes)] of the results that are not to be quoted as they are, in the order of
+    figures.yaml."""
+    rows = [row for one in judged for row in one.rows]
+    weak = weaknesses(files, rows)
+    found = []
+    for name, entry in data["results"].items():
+        reasons = sorted(weak.get(name, ()))
+        changed = compute.changed_instrument(files, name) if name in {n for row in rows for n in row.names} else []
+        if reasons or changed:
+            made = files.data(name)["made"]
+            command = entry.get("command") or made["command"] or "(no command is known)"
+            minutes = round(made["seconds"] / 60) or entry.get("minutes", 0)
+            found.append((name, reasons + changed, f"{command} --json Documentation/results/{entry['file']}", minutes))
+    return found
+
+
+def plan(data, files, judged):
+    """Lines of --measure."""
+    found = to_measure(data, files, judged)
+    if not found:
+        return ["Nothing is old, and all was measured in enough rounds."]
+    lines, total = [], 0
+    for name, reasons, command, minutes in found:
+        total += minutes
+        lines += [f"# {data['results'][name]['file']}: {', '.join(reasons)}; {minutes or '?'} min", command]
+    pictures = [f"scripts/series report --quiet {entry}" for entry in data["pictures"]]
+    return [*lines, *pictures, "scripts/series figures --write", f"# {total} minutes in all"]
+
+
+def write(judged):
+    """Write a text as it should be, whole or not at all."""
+    path = paths.ROOT / judged.where
+    if not judged.better or judged.better == path.read_text(encoding="utf-8"):
+        return
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(judged.better, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise paths.os_fail(error, path) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def reading(judged):
+    """Lines: sentences in which a figure has changed, which somebody must read; how many cells of tables have."""
+    lines = []
+    for one in judged:
+        changed = [row for row in one.rows if row.wanted not in (None, row.place.there)]
+        words = [row for row in changed if "{" in row.place.what]
+        if changed:
+            lines.append(f"{one.where}: {len(changed) - len(words)} cells of tables and {len(words)} figures of "
+                         "sentences are new")
+        lines += [f"{one.where}: read '{row.place.what}': {row.place.there} -> {row.wanted}" for row in words]
+    return lines
+
+
+def table(judged):
+    """All figures, to print with rich."""
+    view = Table("text", "where", "there", "results", "of", "state", box=box.SIMPLE_HEAD, pad_edge=False)
+    for one in judged:
+        for row in one.rows:
+            wrong = row.wanted != row.place.there
+            view.add_row(*map(Text, (one.where, row.place.what[:60], row.place.there,
+                                     "?" if row.wanted is None else row.wanted if wrong else "same",
+                                     " ".join(row.names), " ".join(sorted(row.reasons)))),
+                         style="bold" if wrong else "")
+    return view
