@@ -165,7 +165,11 @@ def test_a_backport_that_cannot_be_had_leaves_nothing(program):
 
 SYMBOLS = {"n_tty_write": "ffff01", "n_tty_write_room": "ffff02", "__guest_exit": "ffff03",
            "kvm_mmu_page_fault": "ffff04", "__guest_enter": "ffff05",
-           "kvm_handle_guest_abort": "ffff06"}
+           "kvm_handle_guest_abort": "ffff06", "stage2_map_walker.isra.0": "ffff20",
+           "kvm_pgtable_walk": "ffff30", "kvm_vm_ioctl": "ffff40", "_kvm_pgtable_walk": "ffff50",
+           "kvm_set_invalid_pte": "ffff50", "kvm_init": "ffff58", "__kvm_nvhe_stage2_map": "ffff60"}
+TABLES = [["tables_from", "ffff20"], ["tables_to", "ffff40"], ["tables_from", "ffff50"],
+          ["tables_to", "ffff58"]]
 
 
 @pytest.fixture
@@ -187,7 +191,21 @@ def marks(tmp_path):
     ("arm64", ["n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"]),
     ("x86_64", ["n_tty_write", "kvm_mmu_page_fault"])])
 def test_marks_are_the_addresses_of_what_the_counters_need(marks, arch, names):
-    assert sorted(marks(arch)) == sorted([name, SYMBOLS[name]] for name in names)
+    found = [words for words in marks(arch) if not words[0].startswith("tables_")]
+    assert sorted(found) == sorted([name, SYMBOLS[name]] for name in names)
+
+
+def test_marks_have_the_code_that_writes_stage_2_page_tables(marks):
+    """By whole functions, those that follow each other as one; not the hypervisor's copies."""
+    assert [words for words in marks("arm64") if words[0].startswith("tables_")] == TABLES
+    assert not [words for words in marks("x86_64") if words[0].startswith("tables_")]
+
+
+def test_a_kernel_without_code_that_writes_page_tables_is_refused(marks, monkeypatch, tmp_path):
+    monkeypatch.setitem(vtime._TABLES, "arm64", "stage3_")
+    with pytest.raises(Fail, match="^linux 7.3.4-base has no function that writes page tables: add its"):
+        marks("arm64")
+    assert not (tmp_path / "marks").exists()
 
 
 @pytest.mark.parametrize("arch, name", [(arch, name) for arch in ARCHES

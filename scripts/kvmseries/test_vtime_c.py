@@ -15,7 +15,7 @@ HEAD = '#include <stdio.h>\n#include <stdlib.h>\n#include "vtime.h"\n'
 KINDS = HEAD + """
 #define N(kind) [kind] = #kind
 static const char *const names[] = { N(PLAIN), N(EXCEPTION), N(LOAD_EXCLUSIVE), N(ATOMIC),
-	N(RELEASE), N(TLBI_LOCAL), N(TLBI_BROADCAST), N(DSB), N(DSB_OTHER), N(DC), N(WFE), N(SEVL),
+	N(RELEASE), N(STORE), N(TLBI_LOCAL), N(TLBI_BROADCAST), N(DSB), N(DSB_OTHER), N(DC), N(WFE), N(SEVL),
 	N(SEV), N(CLOCK), N(PAUSE), N(ENTER_GUEST) };
 
 int main(void)
@@ -251,6 +251,8 @@ ARM64 = {
                "swpalb w0, w1, [x2]"],
     "RELEASE": ["stlr x0, [x1]", "stlr w0, [x1]", "stlrb w0, [x1]", "stlur x0, [x1, #8]",
                 "stlurh w0, [x1, #-2]"],
+    "STORE": ["str x0, [x1]", "str xzr, [x1, #8]", "str x0, [x1, x2]", "str x0, [x1, w2, uxtw #3]",
+              "stur x0, [x1, #1]", "str x0, [x1], #8", "str x0, [x1, #8]!"],
     "TLBI_BROADCAST": [f"tlbi {name}" for name in (
         "vae1is, x0", "vmalle1is", "vmalle1os", "vmalls12e1is", "vmalls12e1os", "alle1is",
         "alle2is", "aside1is, x0", "vae2is, x0", "vale1is, x0", "vaae1os, x0", "ipas2e1is, x0",
@@ -270,8 +272,9 @@ ARM64 = {
               "mrs x1, cntpctss_el0", "msr icc_sgi1r_el1, x0", "msr icc_asgi1r_el1, x0",
               "msr icc_sgi0r_el1, x30"],
     "PLAIN": ["ldapr x0, [x1]", "ldaprb w0, [x1]", "ldapur x0, [x1, #8]", "ldar x0, [x1]",
-              "ldarh w0, [x1]", "ldr x0, [x1]", "str x0, [x1]", "ldp x0, x1, [x2]",
-              "stp x0, x1, [x2]", "ldr x0, [x1, x2]", "stur x0, [x1, #1]",
+              "ldarh w0, [x1]", "ldr x0, [x1]", "str x0, [sp, #8]", "str w0, [x1]", "sttr x0, [x1]",
+              "str x0, [sp, #-16]!", "str d0, [x1]", "ldr x0, [x1], #8", "ldp x0, x1, [x2]",
+              "stp x0, x1, [x2]", "ldr x0, [x1, x2]", "stur w0, [x1, #1]", "prfm pldl1keep, [x0, x1]",
               "prfm pstl1strm, [x0]", "ldr q0, [x1, x2]", "ssbb", "pssbb", "dmb ish", "isb",
               "clrex", "nop", "wfi", "yield", "hvc #0", "svc #0",
               "dc zva, x0", "at s1e1r, x0", "at s12e1w, x0", "mrs x0, cntfrq_el0",
@@ -324,6 +327,38 @@ def test_an_instruction_that_is_cut_off_is_plain(harness):
         assert decode([f"{len(code.split())} {code}"]) == ["PLAIN"]
 
 
+# Which code writes page tables
+
+
+TABLES = HEAD + """
+int main(int argc, char **argv)
+{
+	unsigned long long address;
+
+	if (!tables_open(argv[1] ? argv[1] : "/dev/stdin"))
+		return 0;
+	puts("read");
+	for (address = 0; address < 10; address++)
+		printf("%d ", tables_code(address));
+	puts("");
+}
+"""
+
+
+def test_code_that_writes_page_tables_is_what_the_marks_say(harness):
+    run = harness(TABLES, "tables.c")
+    assert run(["n_tty_write 3", "tables_from 1", "tables_to 3", "x 4", "tables_from 8", "tables_to 9"]) \
+        == ["read", "0 1 1 0 0 0 0 0 1 0 "]
+    assert run(["n_tty_write 3"]) == ["read", "0 0 0 0 0 0 0 0 0 0 "]
+
+
+@pytest.mark.parametrize("marks", [
+    ["tables_from 3", "tables_to 3"], ["tables_from 3", "tables_to 2"],
+    [f"tables_{end} {at * 4 + (end == 'to'):x}" for at in range(1, 66) for end in ("from", "to")]])
+def test_ranges_of_code_that_cannot_be_are_refused(harness, marks):
+    assert harness(TABLES, "tables.c")(marks) == []
+
+
 # What does one thing at a time
 
 
@@ -370,7 +405,7 @@ def test_random_reservations_are_those_of_the_model(harness):
 # Cache lines
 
 
-SHARED, EXCLUSIVE, POSTED = range(3)
+SHARED, EXCLUSIVE, POSTED, STORED = range(4)
 ATOMIC, LINE = 5, 47
 
 
@@ -394,7 +429,8 @@ class _Line:
         self.holders = self.holders | {cpu} if kind == SHARED else {cpu}
         self.version += kind != SHARED
         wait = end - now
-        cost = {SHARED: wait, EXCLUSIVE: wait if moves else ATOMIC, POSTED: 0}[kind]
+        cost = {SHARED: wait, EXCLUSIVE: wait if moves else ATOMIC, POSTED: 0,
+                STORED: wait}[kind]
         return cost, moves, -1 if kind == SHARED else end, late
 
 
@@ -430,6 +466,9 @@ def _lines(access, asked):
     # A release waits for nothing, but who comes next does.
     ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100), (0, 0, EXCLUSIVE, 110)],
      [ATOMIC, 0, 2 * LINE - 10]),
+    # A store to a page table waits for a line that moves, and for nothing else.
+    ([(0, 0, STORED, 0), (0, 8, STORED, 100), (1, 0, STORED, 200), (1, 0, EXCLUSIVE, 300),
+      (0, 0, STORED, 400), (1, 64, STORED, 500)], [0, 0, LINE, ATOMIC, LINE, 0]),
     # Out of turn: it takes nothing from who came later.
     ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 900), (2, 0, EXCLUSIVE, 100)], [ATOMIC, LINE, LINE])])
 def test_an_access_costs_what_moving_its_line_takes(harness, asked, costs):
@@ -439,9 +478,10 @@ def test_an_access_costs_what_moving_its_line_takes(harness, asked, costs):
 @pytest.mark.parametrize("asked, foreign", [
     ([(0, 0, EXCLUSIVE, 0), (0, 0, EXCLUSIVE, 100)], 0),
     ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 100)], 1),
-    # Load-exclusives and releases move the line, but are no atomics.
+    # Load-exclusives, releases and stores move the line, but are no atomics.
     ([(0, 0, EXCLUSIVE, 0), (1, 0, SHARED, 100)], 0),
     ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100)], 0),
+    ([(0, 0, EXCLUSIVE, 0), (1, 0, STORED, 100)], 0),
     # LDXR, STXR: two moves, one atomic.
     ([(0, 0, EXCLUSIVE, 0), (1, 0, SHARED, 100), (1, 0, EXCLUSIVE, 200)], 1),
     # The last writer's own, which others hold, too.
@@ -457,7 +497,7 @@ def test_random_accesses_are_those_of_the_model(harness):
     rng = random.Random(5)
     for width in (1, 40, 400):
         _lines(access, [(rng.choice([0, 1, 2, 63, 64, 127]), rng.randrange(3 * 64),
-                         rng.choice([SHARED, EXCLUSIVE, EXCLUSIVE, POSTED]),
+                         rng.choice([SHARED, EXCLUSIVE, EXCLUSIVE, POSTED, STORED]),
                          at * 20 + rng.randrange(width)) for at in range(600)])
 
 

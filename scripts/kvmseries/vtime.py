@@ -35,6 +35,8 @@ _OLDEST = (9, 2)
 _NEWEST = (10, 99)
 _NAMES = {"arm64": ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"),
           "x86_64": ("n_tty_write", "kvm_mmu_page_fault")}
+# The code that writes stage-2 page tables: functions, by the start of their names.
+_TABLES = {"arm64": r"_{0,2}kvm_pgtable_|stage2_|kvm_(set|clear|publish)_\w*pte"}
 _FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
 
 
@@ -172,14 +174,36 @@ def marks(kernel, target):
                   if (folder / "System.map").exists()), None)
     if not table:
         raise Fail(f"{kernel.image} has no System.map beside it: build it with `scripts/series build`")
-    symbols = [line.split() for line in table.read_text(encoding="utf-8").splitlines()]
+    symbols = [line.split()[:3] for line in table.read_text(encoding="utf-8").splitlines()]
     found = {name: address for address, _, name in symbols if name in _NAMES[kernel.arch]}
     lacking = [name for name in _NAMES[kernel.arch] if name not in found]
     if lacking:
         raise Fail(f"linux {kernel.release} has no {lacking[0]}(), by which scripts/vtime counts: add "
                    "its new name to vtime._NAMES and phases.c, or use --clock wall")
-    target.write_text("".join(f"{name} {address}\n" for name, address in found.items()),
-                      encoding="utf-8")
+    lines = list(found.items())
+    if kernel.arch in _TABLES:
+        ranges = _functions(symbols, _TABLES[kernel.arch])
+        if not ranges:
+            raise Fail(f"linux {kernel.release} has no function that writes page tables: add its new "
+                       "name to vtime._TABLES, or use --clock wall")
+        lines += [mark for low, high in ranges
+                  for mark in (("tables_from", f"{low:x}"), ("tables_to", f"{high:x}"))]
+    target.write_text("".join(f"{name} {address}\n" for name, address in lines), encoding="utf-8")
+
+
+def _functions(symbols, names):
+    """Ranges of addresses, first and behind the last, of functions whose names begin with `names`, a
+    pattern; a function ends where the next symbol is.  symbols: words of System.map."""
+    found = []
+    table = sorted((int(address, 16), kind, name) for address, kind, name in symbols)
+    ends = {low[0]: high[0] for low, high in zip(table, table[1:]) if high[0] > low[0]}
+    for low, kind, name in table:
+        if kind in "tT" and low in ends and re.match(names, name):
+            if found and found[-1][1] >= low:
+                found[-1] = (found[-1][0], ends[low])
+            else:
+                found.append((low, ends[low]))
+    return found
 
 
 def prefix(arch):

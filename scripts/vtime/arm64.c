@@ -47,6 +47,17 @@ static enum kind exclusive_kind(uint32_t op)
 	return load ? LOAD_EXCLUSIVE : ATOMIC;
 }
 
+/* STR and STUR of an X register, not relative to SP. */
+static bool is_store(uint32_t op)
+{
+	if ((op >> 5 & 31) == 31)
+		return false;
+	if ((op & 0xffc00000) == 0xf9000000 || (op & 0xffe00c00) == 0xf8200800)
+		return true;			/* offset: immediate, register */
+	/* unscaled, post-indexed, pre-indexed; 2 is STTR, as for user space */
+	return (op & 0xffe00000) == 0xf8000000 && (op >> 10 & 3) != 2;
+}
+
 enum kind arm64_kind(const uint8_t *code, size_t size)
 {
 	uint32_t op;
@@ -85,5 +96,5 @@ enum kind arm64_kind(const uint8_t *code, size_t size)
 	case 0xd518cba0: case 0xd518cbc0: case 0xd518cbe0:
 		return CLOCK;
 	}
-	return PLAIN;
+	return is_store(op) ? STORE : PLAIN;
 }

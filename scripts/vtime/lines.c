@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Cache lines, as far as atomics, exclusives and releases see them: who holds each, and until when
- * it is busy.  A line that moves does one move at a time, so CPUs that want the same line queue.
- * Caches are of unlimited size, plain accesses do not count, and the distance between two CPUs is
- * always the same.  All of it runs with the lock held.
+ * Cache lines, as far as atomics, exclusives, releases and stores to page tables see them: who holds
+ * each, and until when it is busy.  A line that moves does one move at a time, so CPUs that want the
+ * same line queue.  Caches are of unlimited size, other plain accesses do not count, and the distance
+ * between two CPUs is always the same.  All of it runs with the lock held.
  */
 #include <stdlib.h>
 
@@ -104,14 +104,15 @@ static void check_order(struct line *line, int cpu, int64_t now)
 /*
  * `cpu` accesses physical `address` at `now`: returns what it takes beyond the instruction, in ps.
  * SHARED is a load-exclusive, EXCLUSIVE a read-modify-write or store-exclusive, POSTED a store that
- * the CPU does not wait for.
+ * the CPU does not wait for.  STORED is a store to a page table: the CPU has read the entry before, and
+ * has waited for the line then; on a line that it has, it takes no time.
  */
 int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now)
 {
 	uint64_t number = (address >> LINE_SHIFT) + 1;
 	struct line *line = find(number);
 	bool fresh = line->owner < 0;
-	int64_t cost = costs.atomic;
+	int64_t cost = kind == STORED ? 0 : costs.atomic;
 	int64_t end = now;
 
 	check_order(line, cpu, now);

@@ -84,7 +84,8 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vad
 	tick(cpu, REST(data));
 	cpus[cpu].clock += line_access(cpu, qemu_plugin_hwaddr_phys_addr(address),
 				       kind == LOAD_EXCLUSIVE ? SHARED :
-				       kind == RELEASE ? POSTED : EXCLUSIVE, cpus[cpu].clock);
+				       kind == RELEASE ? POSTED :
+				       kind == STORE ? STORED : EXCLUSIVE, cpus[cpu].clock);
 	unlock();
 }
 
@@ -127,6 +128,7 @@ static void instrument(struct qemu_plugin_insn *insn, enum kind kind, int64_t re
 	case LOAD_EXCLUSIVE:
 	case ATOMIC:
 	case RELEASE:
+	case STORE:
 		call(insn, on_visible, kind, rest);
 		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS,
 						 kind == LOAD_EXCLUSIVE ? QEMU_PLUGIN_MEM_R
@@ -182,6 +184,13 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint8_t code[16];
 		enum kind kind = kind_of(code, qemu_plugin_insn_data(insn, code, sizeof(code)));
+		bool tables = tables_code(qemu_plugin_insn_vaddr(insn));
+
+		/* A plain store counts where page tables are written, and a release as one there. */
+		if (kind == STORE && !tables)
+			kind = PLAIN;
+		if (kind == RELEASE && tables)
+			kind = STORE;
 
 		/* One by one: a block may be left in the middle, and its rest is a block again. */
 		add(insn, offsetof(struct score, insns), 1);
@@ -279,6 +288,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		fputs("vtime: must be preloaded, too: LD_PRELOAD=.../vtime.so\n", stderr);
 		return -1;
 	}
+	if (marks && !tables_open(marks))
+		return -1;
 	if (counters && !phases_open(counters, marks, info->target_name))
 		return -1;
 	if (kind_of == x86_64_kind && !libc_trap_tsc()) {

@@ -10,6 +10,7 @@
  *	calendar.c	what does one thing at a time
  *	costs.c		the parameters of the model, and the interconnect that TLBI uses
  *	arm64.c x86_64.c	what an instruction is to the model
+ *	tables.c	the code that writes page tables
  *	phases.c	counters, by phase of the test that runs in the guest
  *
  * All times are picoseconds of virtual time in 64 bits; 2^63 ps are 106 days.
@@ -100,7 +101,7 @@ struct calendar {
 int64_t calendar_reserve(struct calendar *calendar, int64_t now, int64_t length);
 
 /* lines.c; called with the lock held */
-enum access { SHARED, EXCLUSIVE, POSTED };
+enum access { SHARED, EXCLUSIVE, POSTED, STORED };
 int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now);
 uint64_t line_version(uint64_t line);
 
@@ -110,12 +111,18 @@ int64_t dvm_sync(int64_t now);
 
 /* arm64.c, x86_64.c */
 enum kind {
-	PLAIN, EXCEPTION, LOAD_EXCLUSIVE, ATOMIC, RELEASE, TLBI_LOCAL, TLBI_BROADCAST,
+	PLAIN, EXCEPTION, LOAD_EXCLUSIVE, ATOMIC, RELEASE,
+	STORE,		/* a plain one of 8 bytes, not to the stack */
+	TLBI_LOCAL, TLBI_BROADCAST,
 	DSB,		/* one that waits for broadcast TLBIs */
 	DSB_OTHER, DC, WFE, SEVL, SEV, CLOCK, PAUSE, ENTER_GUEST
 };
 enum kind arm64_kind(const uint8_t *code, size_t size);
 enum kind x86_64_kind(const uint8_t *code, size_t size);
+
+/* tables.c */
+bool tables_open(const char *marks);
+bool tables_code(uint64_t address);
 
 /* phases.c */
 bool phases_open(const char *file, const char *marks, const char *target);

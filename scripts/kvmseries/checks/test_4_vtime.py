@@ -53,10 +53,10 @@ LOOPS = {loop.test: loop for loop in (
     Loop("tlbi", 300, 1000), Loop("tlbi_local", 300, 1000), Loop("atomic", 300, 1000),
     Loop("atomic_shared", 300, 1000), Loop("ring", 100, 1000), Loop("ipi", 200, 1000),
     Loop("sleep", 20, 20000), Loop("exception", 300, 1000), Loop("dc", 300, 1000),
-    Loop("wfe", 100, 1000))}
+    Loop("wfe", 100, 1000), Loop("store", 300, 1000), Loop("store_shared", 300, 1000))}
 # How far apart the bounds may be: a wide one lets anything pass.
 NARROW = 1.25
-CONTENDED = ("spinlock", "ticket", "readers", "tlbi", "atomic_shared", "ring", "ipi")
+CONTENDED = ("spinlock", "ticket", "readers", "tlbi", "atomic_shared", "store_shared", "ring", "ipi")
 # ns: other relations between the costs than the model's.
 OTHER = {"insn": 1, "exception": 150, "atomic": 20, "line": 120, "tlbi": 50, "dvm_sync": 1500,
          "dvm_busy": 600, "dsb": 40, "dc": 30, "wfe": 800}
@@ -82,7 +82,8 @@ def _complaint(loop, cpus, costs, measured):
 
 @pytest.fixture(scope="module", name="measure")
 def _measure():
-    """A function: (loop, cpus, costs in ns, slice in ns) to the ns that the loop took."""
+    """A function: (loop, cpus, costs in ns, slice in ns, marked) to the ns that the loop took.  marked: the
+    code of the test store counts as writing page tables."""
     toolchain.install("arm64")
     folder = paths.out("selftests", "vtime")
     with paths.locked("vtime-selftest"):
@@ -90,15 +91,21 @@ def _measure():
         proc.run(["make", "-f", str(PROGRAM / "Makefile"), f"O={folder}/"],
                  "building scripts/vtime/selftest")
     program, library = vtime.prefix("arm64"), vtime.library()
+    symbols = proc.run([f"{toolchain.prefix('arm64')}nm", str(folder / "selftest.elf")], "nm")
+    address = {words[2]: words[0] for words in map(str.split, symbols.splitlines())}
+    marks = folder / "marks"
+    marks.write_text(f"tables_from {address['loop_store']}\ntables_to {address['loop_store_end']}\n",
+                     encoding="utf-8")
 
-    def measure(loop, cpus, costs, slice_ns=guests.SLICE):
+    def measure(loop, cpus, costs, slice_ns=guests.SLICE, marked=True):
         options = ",".join(f"{name}={round(ns * 1000)}" for name, ns in costs.items())
         words = (expected.NUMBERS[loop.test], cpus, loop.iterations, loop.length, loop.gap)
         line = ["timeout", "120", *program, "-M", "virt,gic-version=3", "-cpu", vtime.CPUS["arm64"],
                 "-smp", str(cpus), "-m", "256", "-nodefaults", "-display", "none",
                 "-serial", "stdio", "-accel", "tcg,thread=multi",
                 "-kernel", str(folder / "selftest.elf"),
-                "-plugin", f"{library},{options},slice={slice_ns * 1000}"]
+                "-plugin", f"{library},{options},slice={slice_ns * 1000}"
+                + f",marks={marks}" * marked]
         for number, word in enumerate(words):
             line += ["-device", f"loader,addr={0x41000000 + 8 * number},data={word},data-len=8"]
         text = proc.run(line, f"{loop} on {cpus} CPUs")
@@ -198,6 +205,14 @@ def test_negative_control_every_parameter_shows(measure):
     for row, measured in zip(rows, _all(measure, rows)):
         assert not _complaint(*row, measured)
         assert _complaint(row[0], row[1], _costs(), measured)
+
+
+@pytest.mark.boot
+def test_negative_control_stores_cost_where_page_tables_are_written_only(measure):
+    shared, own = LOOPS["store_shared"], LOOPS["store"]
+    plain = measure(shared, 4, _costs(), marked=False)
+    assert _complaint(shared, 4, _costs(), plain)
+    assert not _complaint(own, 4, _costs(), plain)
 
 
 @pytest.mark.boot

@@ -37,6 +37,8 @@
 #define TEST_EXCEPTION 14
 #define TEST_DC 15
 #define TEST_WFE 16
+#define TEST_STORE 17
+#define TEST_STORE_SHARED 18
 
 #define INDEPENDENT_LOOP 3
 #define SPINLOCK_LOOP 9
@@ -61,6 +63,7 @@
 #define EXCEPTION_LOOP 5
 #define DC_LOOP 4
 #define WFE_LOOP 4
+#define STORE_LOOP 4
 
 /* imbalance: CPU 0 runs this many times the iterations of the others */
 #define IMBALANCE_FACTOR 10

@@ -22,7 +22,7 @@ DEFAULTS = {"insn": 1, "exception": 0, "atomic": 0, "line": 0, "tlbi": 0, "dvm_s
             "dvm_busy": 0, "dsb": 0, "dc": 0, "tick": 16, "wfe_limit": 1000}
 # By how much a measured time may lie outside of the bounds.
 UNCONTENDED, CONTENDED = 0.02, 0.05
-_LINES = {"spinlock", "spinlock_poll", "ticket", "readers", "atomic_shared"}
+_LINES = {"spinlock", "spinlock_poll", "ticket", "readers", "atomic_shared", "store_shared"}
 _CONTENDED = _LINES | {"ring", "tlbi"}
 
 
@@ -131,6 +131,22 @@ def atomic_shared(run: Run) -> Bounds:
     line = run.cost["line"]
     alone = run.insns(run.count("LOOP") + run.work) + line
     # the CPUs take turns: each asks for the line again only after all others asked for it
+    low = run.iterations * max(alone, run.cpus * line)
+    return low, low + run.cpus * line
+
+
+def store(run: Run) -> Bounds:
+    """A store to a page table, on a line of one's own: its instruction."""
+    return _each(run)
+
+
+def store_shared(run: Run) -> Bounds:
+    """One line for all: each store moves it, as an RMW does."""
+    run = run._replace(test="store")
+    if run.cpus == 1:
+        return store(run)
+    line = run.cost["line"]
+    alone = run.insns(run.count("LOOP") + run.work) + line
     low = run.iterations * max(alone, run.cpus * line)
     return low, low + run.cpus * line
 
@@ -256,4 +272,5 @@ def wfe(run: Run) -> Bounds:
 _TESTS: dict[str, Callable[[Run], Bounds]] = {
     function.__name__: function for function in (
         independent, spinlock, spinlock_poll, ticket, readers, tlbi, tlbi_local, atomic,
-        atomic_shared, ring, sleep, ipi, imbalance, exception, dc, wfe)}
+        atomic_shared, ring, sleep, ipi, imbalance, exception, dc, wfe, store,
+        store_shared)}

@@ -133,6 +133,16 @@ function loop_atomic
 1:	ret
 	executes ATOMIC_LOOP, 0b, 1b, 1
 
+/* a: a word; private or shared is the caller's choice. Ends before loop_store_end. */
+function loop_store
+0:	work	x1
+	str	x10, [x3]
+	next
+1:	ret
+	.global loop_store_end
+loop_store_end:
+	executes STORE_LOOP, 0b, 1b, 1
+
 /*
  * a: this CPU's mailbox, b: the next CPU's. In round k (1, 2, ...) the token is there when the
  * mailbox holds k; the next one gets k + extra (1 on the last CPU: its next begins another round).

@@ -17,7 +17,7 @@ typedef void loop(uint64_t iterations, uint64_t length, uint64_t gap, void *a, v
 
 loop loop_independent, loop_spinlock, loop_spinlock_poll, loop_ticket, loop_readers, loop_tlbi,
      loop_tlbi_local, loop_atomic, loop_ring, loop_sleep, loop_ipi, loop_exception, loop_dc,
-     loop_wfe;
+     loop_wfe, loop_store;
 extern char vectors_eret[];
 
 static const struct {
@@ -40,6 +40,8 @@ static const struct {
 	[TEST_EXCEPTION] = { "exception", loop_exception },
 	[TEST_DC] = { "dc", loop_dc },
 	[TEST_WFE] = { "wfe", loop_wfe },
+	[TEST_STORE] = { "store", loop_store },
+	[TEST_STORE_SHARED] = { "store_shared", loop_store },
 };
 
 /* Plain loads and stores only: meeting must not move a line that a test uses. */
@@ -79,6 +81,7 @@ static void run(uint64_t test, unsigned int index)
 	case TEST_ATOMIC:
 	case TEST_DC:
 	case TEST_WFE:
+	case TEST_STORE:
 		a = &own[index];
 		break;
 	case TEST_SLEEP:		/* rounded up: never less than asked for */

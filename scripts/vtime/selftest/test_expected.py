@@ -21,7 +21,8 @@ def test_every_test_of_the_program_has_an_expectation():
 
 
 @pytest.mark.parametrize("name, alone, shared", [
-    ("tlbi", 1000 + 6 + 100 + 800, 400), ("atomic_shared", 1000 + 4 + 50, 50)])
+    ("tlbi", 1000 + 6 + 100 + 800, 400), ("atomic_shared", 1000 + 4 + 50, 50),
+    ("store_shared", 1000 + 4 + 50, 50)])
 def test_saturation(name, alone, shared):
     """One CPU's own time until the shared part of all is longer; then that."""
     for cpus in (2, 4, 16, 64):
