@@ -147,6 +147,13 @@ def test_negative_control_what_is_unmapped_comes_back():
 
 @pytest.mark.boot
 @pytest.mark.slow
+def test_negative_control_write_protection_that_gives_up():
+    found = _wreck("wrprotect-gives-up", (*LINE, "-o", "log", "-b", "8M", "-t", "60"), DELAY_US)
+    assert "is not in the dirty log" in found, found
+
+
+@pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.parametrize("bug, command", [
     ("pgt-freed-without-rcu", _killing(10, 20)),
     ("age-table-freed-without-rcu", (*ALL, "-t", "45")),
