@@ -332,8 +332,8 @@ def virtual(series, built, program, qemu, patches, kernel, tmp_path, monkeypatch
     qemu("")
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     monkeypatch.setattr(vtime, "library", lambda: "libc.so.6")
-    built.kernel.image.with_name("System.map").write_text("ff80 T other\n" + SYMBOLS,
-                                                          encoding="utf-8")
+    built.kernel.image.with_name("System.map").write_text(
+        f"ff80 T other\n{SYMBOLS}ff90 t stage2_map_walker\nffa0 T other\n", encoding="utf-8")
     (tmp_path / "output").write_text(OUTPUT, encoding="utf-8")
 
     def run(*options, health=None, prints=":"):
@@ -365,7 +365,8 @@ def test_emulated_kernels_are_timed_in_virtual_time_by_default(virtual, tmp_path
     assert line.startswith("env LD_PRELOAD=libc.so.6 ")
     assert (tmp_path / "out/runs/bench-mini-arm64-base-normal/marks").read_text(encoding="utf-8") \
         == "".join(f"{name} {address}\n" for address, _, name in map(str.split,
-                                                                     SYMBOLS.splitlines()))
+                                                                     SYMBOLS.splitlines())) \
+        + "tables_from ff90\ntables_to ffa0\n"
 
 
 def test_counters_of_the_instrument_come_from_the_kernels_that_are_timed(virtual):
