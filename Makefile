@@ -33,11 +33,11 @@ run:
 
 test:
 	@scripts/bootstrap
-	@$(RUN) -m 'not slow' $(CHECKS)
+	@$(RUN) --ahead -m 'not slow' $(CHECKS)
 
 test-all:
 	@scripts/bootstrap
-	@$(RUN:tests.xml=tests-all.xml) --go-on $(CHECKS)
+	@$(RUN:tests.xml=tests-all.xml) --ahead --go-on $(CHECKS)
 
 check:
 	@scripts/bootstrap

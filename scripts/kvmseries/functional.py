@@ -71,12 +71,22 @@ def plan(series, arch, programs):
     return commands, known, mended
 
 
-def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, reference=None):
-    """Run the tests on all `points` (bench.Point); returns (verdicts, complaints, host).
+@dataclass
+class Observed:
+    """What the tests did on some kernels."""
 
-    complaints: lines about what is not as it must be, also of the kernels' own reports.
-    reference: verdicts of the default configuration, which the series must not do less than here.
-    """
+    commands: list       # as from plan()
+    known: dict
+    mended: dict
+    results: dict        # label of the kernel -> {test: "pass", "skip", "fail", "timeout"}
+    splats: dict         # label -> lines that the kernel reported
+    versions: dict
+
+
+def observe(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, only=None):
+    """Run the tests on all `points` (bench.Point); returns what they did, Observed.
+
+    only: programs to run, None: all."""
     config = kconfig.name(configs)
     keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
     steps = progress.Steps([("prepare", f"kernels and selftests for {arch} ({config})", 240)]
@@ -88,6 +98,7 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
         kernels = [build.kernel(series, point.count, arch, configs, kernel, note)
                    for point in points]
     commands, known, mended = plan(series, arch, selftests.programs(tests))
+    commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
     # Huge pages for the tests that want some; a test that finds none is skipped.
     machine = machines.Machine(arch, cpu, accel, 4, 3072, ("series.hugepages=64", *params))
     found, splats, versions = {}, {}, {}
@@ -99,10 +110,26 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
                               for outcome in result.outcomes}
         splats[point.label] = result.splats
         versions[f"{point.label} {arch} {config}"] = result.version
-    verdicts = [judge(name, {label: by_name[name] for label, by_name in found.items()},
-                      known.get(name, ""), mended.get(name, ""),
+    return Observed(commands, known, mended, found, splats, versions)
+
+
+def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, reference=None,
+        recorded=None, only=None):
+    """Run the tests on all `points` (bench.Point); returns (verdicts, complaints, host).
+
+    complaints: lines about what is not as it must be, also of the kernels' own reports.
+    reference: verdicts of the default configuration, which the series must not do less than here.
+    recorded: (results, splats) of base, as in Observed, where base is not among `points`.
+    only: as for observe().
+    """
+    seen = observe(series, arch, points, cpu, accel, configs, params, kernel, only)
+    found, splats = seen.results, seen.splats
+    if recorded:
+        found, splats = {"base": recorded[0], **found}, {"base": recorded[1], **splats}
+    verdicts = [judge(name, {label: by_name[name] for label, by_name in found.items() if name in by_name},
+                      seen.known.get(name, ""), seen.mended.get(name, ""),
                       # The reasons are the emulator's.
-                      expires=accel == "tcg") for name, _, _ in commands]
+                      expires=accel == "tcg") for name, _, _ in seen.commands]
     complaints = [f"{verdict.name}: {verdict.complaint}" for verdict in verdicts
                   if verdict.complaint]
     if reference is not None:
@@ -112,7 +139,7 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
         for line in lines:
             if label != "base" and _shape(line) not in base_splats:
                 complaints.append(f"{label}: the kernel reported: {line}")
-    host = results.host_info([machines.binary(arch), f"{toolchain.prefix(arch)}gcc"], versions)
+    host = results.host_info([machines.binary(arch), f"{toolchain.prefix(arch)}gcc"], seen.versions)
     return verdicts, complaints, host
 
 

@@ -83,9 +83,12 @@ def test_what_has_passed_for_other_inputs_is_run_again(run):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"inputs": 1}', '{"inputs": "x", "checks": []}'])
-def test_a_record_that_was_cut_short_costs_time_alone(run, text):
+def test_a_record_that_was_cut_short_costs_time_alone(text):
     write(paths.out("passed.json"), text)
-    assert run("--go-on")[1] == ["boots", "slow", "breaks", "end", "quick"]
+    passed = testrun.Passed()
+    assert passed.read() == {}
+    passed.add("x", 1)
+    assert list(passed.read()) == ["x"]
 
 
 def test_make_test_leaves_out_what_is_slow(run):
@@ -113,3 +116,32 @@ def test_inputs_are_what_checks_read(tmp_path):
         write(tmp_path / name, "y")
         assert (testrun.sources(tmp_path) != before) == counts, name
         before = testrun.sources(tmp_path)
+
+
+# A stand-in for the module that builds: it says when it begins, and when it is told to end.
+BUILDER = """\
+import os, pathlib, signal, time
+def note(text):
+    with open(os.environ["NOTES"], "a") as file:
+        file.write(text + "\\n")
+def ended(*_):
+    note("ended")
+    raise SystemExit
+signal.signal(signal.SIGTERM, ended)
+note("builds")
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("options, builds", [(["--ahead"], True), ([], False), (["--ahead", "-k", "quick"], False)])
+def test_kernels_are_built_meanwhile_if_a_check_wants_them_and_no_longer(run, tmp_path, options, builds):
+    write(tmp_path / "checks/test_0_made_up.py", CHECKS.replace(
+        'def test_quick(): note("quick")',
+        'def test_quick():\n    import time\n    time.sleep(3)'))
+    write(tmp_path / "bin/python", f"#!/bin/sh\nexec {sys.executable} {tmp_path}/builder.py\n")
+    (tmp_path / "bin/python").chmod(0o755)
+    write(tmp_path / "builder.py", BUILDER)
+    write(tmp_path / "checks/conftest.py", f"import sys\nsys.executable = {str(tmp_path / 'bin/python')!r}\n")
+    _, ran = run(*options)
+    assert [word for word in ran if word in ("builds", "ended")] == (["builds", "ended"] if builds else [])

@@ -59,6 +59,35 @@ def test_the_base_is_made_from_the_cache_without_network(mini, mirror, program):
     assert trees.base(mini).version == "5.10.262"
 
 
+def test_another_clone_takes_the_base_from_the_cache(mini, mirror, program, tmp_path, monkeypatch):
+    first = trees.base(mini)
+    before = snapshot(first.path / ".git/objects")
+    # Neither fetched nor unpacked again.
+    program("apt-get", NO_NETWORK)
+    program("dpkg-deb", "exit 1\n")
+    paths.remove(paths.cache("deb"))
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "other"))
+    second = trees.base(mini)
+    assert second.path != first.path and second.version == first.version
+    assert git(second.path, "rev-parse", "base", "HEAD") == git(first.path, "rev-parse", "base", "HEAD")
+    assert below(second.path / "firmware") == ["blob.o"] and not git(second.path, "status", "--porcelain")
+    assert not git(second.path, "remote") and trees.worktree(mini, 2).path.is_dir()
+    # The other clone can go, and the cache, too.
+    assert snapshot(first.path / ".git/objects") == before
+    paths.remove(first.path)
+    paths.remove(paths.cache_root())
+    git(second.path, "fsck")
+
+
+def test_a_base_that_cannot_be_kept_leaves_nothing(mini, mirror, monkeypatch):
+    def fail(*_):
+        raise Fail("disk full")
+    monkeypatch.setattr(trees, "_keep", fail)
+    with pytest.raises(Fail, match="disk full"):
+        trees.base(mini)
+    assert not [name for name in below(paths.out("trees")) if "base" in name]
+
+
 def test_build_directories_do_not_make_a_tree_dirty(mini, mirror):
     tree = trees.worktree(mini, 3)
     for path in (tree.path, trees.base(mini).path):

@@ -3,20 +3,25 @@ and which have passed, so that `make test-all` goes on where it was interrupted.
 
 A check that builds or boots and has passed is in passed.json below out/.  With --go-on it is not run again for
 the same inputs: sources, tools, environment, see inputs().  The others take minutes together and always run.
+
+With --ahead the kernels that all checks need are built while those run that keep one CPU busy: this file as a program.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from . import paths, progress, toolchain
+from . import build, catalog, paths, progress, toolchain
 from .errors import Fail
 
 # What checks read, below the project's root; without what is only read by unit tests, which always run.
@@ -108,8 +113,9 @@ class Passed:
 class Run:
     """The checks of one run of pytest."""
 
-    def __init__(self, go_on):
-        self.go_on, self.passed = go_on, Passed()
+    def __init__(self, go_on, ahead):
+        self.go_on, self.ahead, self.passed = go_on, ahead, Passed()
+        self.builder = None
         self.checks, self.marked, self.begun = {}, set(), time.monotonic()
 
     def pytest_collection_modifyitems(self, config, items):
@@ -122,6 +128,21 @@ class Run:
             self.checks[item.nodeid] = Check("passed", seconds, when)
         config.hook.pytest_deselected(items=known)
         items[:] = [item for item in items if item not in known]
+
+    def pytest_collection_finish(self, session):
+        """Begin to build, if checks that build are to run."""
+        if self.ahead and any(item.get_closest_marker("build") for item in session.items):
+            with open(paths.out("logs", "ahead.log"), "wb") as log:
+                self.builder = subprocess.Popen(  # pylint: disable=consider-using-with
+                    [sys.executable, "-m", "kvmseries.testrun"], stdin=subprocess.DEVNULL, stdout=log,
+                    stderr=subprocess.STDOUT, start_new_session=True)
+
+    def pytest_sessionfinish(self):
+        """Leave no compiler behind."""
+        if self.builder:
+            # What it has started is in sessions of their own, and ended by it.
+            self.builder.terminate()
+            self.builder.wait()
 
     def pytest_runtest_logreport(self, report):
         """Count a phase of a check."""
@@ -170,6 +191,7 @@ def pytest_addoption(parser):
     """--go-on."""
     parser.addoption("--go-on", action="store_true",
                      help="do not run again what builds or boots and has passed for the same inputs")
+    parser.addoption("--ahead", action="store_true", help="build kernels while quick checks run")
 
 
 def pytest_configure(config):
@@ -177,6 +199,27 @@ def pytest_configure(config):
     if config.getoption("collectonly"):
         return
     try:
-        config.pluginmanager.register(Run(config.getoption("--go-on")), "kvmseries-run")
+        config.pluginmanager.register(Run(config.getoption("--go-on"), config.getoption("--ahead")), "kvmseries-run")
     except Fail as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def build_ahead():
+    """Build base and series of each kernel series.  What fails here fails in the check that wants it, too."""
+    for name in catalog.names():
+        series = catalog.load(name)
+        if series.project == "linux" and series.patches:
+            for arch in series.arches:
+                for count in (0, len(series.patches)):
+                    with contextlib.suppress(Fail):
+                        build.kernel(series, count, arch, kernel_tree=os.environ.get("KERNEL") or None)
+
+
+def _terminated(*_):
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminated)
+    with contextlib.suppress(KeyboardInterrupt):
+        build_ahead()

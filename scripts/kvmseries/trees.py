@@ -69,9 +69,13 @@ def base(series, kernel=None, version=None):
         if not (path / ".git").exists():
             debian.install("fetch")
             with single("fetch", f"fetch {what}", 45), paths.whole(path) as part:
-                fill(part)
-                _version_of(part, kernel or what, series)
+                kept = None if kernel else paths.cache("git", f"{package.sha256[:16]}.git")
+                if not kept or not _from_kept(kept, part):
+                    fill(part)
+                    _version_of(part, kernel or what, series)
                 _commit_base(part, what)
+                if kept:
+                    _keep(part, kept)
     return Tree(path, "base", 0, _version_of(path, what, series))
 
 
@@ -135,6 +139,26 @@ def _unpack_deb(deb, folder):
 
 def _unpack(tarball, folder):
     proc.run(["tar", "-xf", str(tarball), "-C", str(folder), "--strip-components=1"], "tar")
+
+
+def _from_kept(kept, folder):
+    """Whether the repository `kept` of the cache directory is there: `folder` is a clone of it then, and nothing
+    is to be unpacked."""
+    with paths.locked(kept.name, say, shared=True):
+        if not kept.exists():
+            return False
+        # Objects are linked, where that can be: they are never written to.
+        git(folder, "clone", "-q", str(kept), ".", what="git clone")
+    git(folder, "remote", "remove", "origin")
+    return True
+
+
+def _keep(tree, kept):
+    """Have the repository `kept` in the cache directory, with the base that is in `tree`."""
+    with paths.locked(kept.name, say, shared=True):
+        if not kept.exists():
+            with paths.whole(kept) as part:
+                git(tree, "clone", "-q", "--bare", str(tree), str(part), what="git clone")
 
 
 def _commit_base(folder, what):

@@ -4,43 +4,95 @@ import functools
 
 import pytest
 
-from kvmseries import bench, catalog, claims, functional, guest, machine, progress
+from kvmseries import bench, catalog, claims, functional, guest, machine, paths, progress, verdicts
 from kvmseries.checks import guests
 
-BOTH = "base,series"
-# x86-64 in each of the ways in which it maps memory. Where base does not run, all must pass that does in the default
-# case, and that tests.yaml does not list. Base runs in make soak, which has 64K and debug kernels, too.
-CASES = [("v5.10", "arm64", "max", (), BOTH), ("v5.10", "arm64", "cortex-a72", (), "series"),
-         ("v5.10", "x86_64", "max", (), BOTH), ("v5.10", "x86_64", "max", ("kvm.tdp_mmu=1",), "series"),
-         ("v5.10", "x86_64", "max", ("kvm_amd.npt=0",), "series")]
+NAME = "v5.10"
+ARCHES = ("arm64", "x86_64")
+# nVHE, and x86-64 in the other ways in which it maps memory. Base does not run there, and all must pass that does in
+# the default case, and that tests.yaml does not list. Base runs in make soak, which has 64K and debug kernels, too.
+OTHERS = {"arm64-cortex-a72": ("arm64", "cortex-a72", ()), "x86_64-tdp_mmu": ("x86_64", "max", ("kvm.tdp_mmu=1",)),
+          "x86_64-shadow": ("x86_64", "max", ("kvm_amd.npt=0",))}
+# Programs that test how memory is mapped; the others are the same in whichever way it is.
+MAPS = ("dirty_log_test", "dirty_log_perf_test", "demand_paging_test", "stage2_fault_stress_test",
+        "access_tracking_stress_test", "change_pte_test", "set_memory_region_test", "kvm_create_max_vcpus")
 # bench.yaml's 1M a vCPU in pages of 4K.
-PAGES = 256
+TEST, PAGES, VCPUS = "dirty_log_perf_test", 256, (1, 4)
 
 
 @functools.lru_cache(maxsize=None)
-def _selftests(name, arch, cpu, params, kernels):
-    """(verdicts, complaints) of a case; where base does not run, the series' default case is what it is held to."""
-    series, reference = catalog.load(name), None
-    if kernels != BOTH:
-        reference, _ = _selftests(name, arch, "max", (), BOTH)
-    return functional.run(series, arch, bench.points(series, kernels), cpu, params=params, kernel=guests.KERNEL,
-                          reference=reference)[:2]
+def _default(arch):
+    """(verdicts, complaints) of base and series by default.  Base's are those of the file, or, where it does not
+    know them, of a boot."""
+    series = catalog.load(NAME)
+    entry, why = verdicts.known(verdicts.machine_name(series, arch, "max"), verdicts.key(series, arch)) \
+        if not guests.KERNEL else (None, "a base of the user's")
+    if not entry:
+        print(f"base is run, for {verdicts.file().name} is not of it: {why}")
+    recorded = (entry["results"], entry["splats"]) if entry else None
+    return functional.run(series, arch, bench.points(series, "series" if entry else "base,series"),
+                          kernel=guests.KERNEL, recorded=recorded)[:2]
+
+
+def _check(found, complaints):
+    assert not complaints
+    # A run in which everything is skipped would find nothing.
+    assert sum(verdict.results["series"] == "pass" for verdict in found) >= 5
 
 
 @pytest.mark.boot
-@pytest.mark.parametrize("name,arch,cpu,params,kernels", CASES,
-                         ids=["-".join([*case[:3], *case[3]]) for case in CASES])
-def test_selftests_pass_wherever_they_pass_on_base(name, arch, cpu, params, kernels):
-    verdicts, complaints = _selftests(name, arch, cpu, params, kernels)
-    assert not complaints
-    # A run in which everything is skipped would find nothing.
-    assert sum(verdict.results["series"] == "pass" for verdict in verdicts) >= 5
+@pytest.mark.parametrize("arch", ARCHES)
+def test_selftests_pass_wherever_they_pass_on_base(arch):
+    _check(*_default(arch))
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.skipif(bool(guests.KERNEL), reason="the file is of the pinned base")
+@pytest.mark.parametrize("arch", ARCHES)
+def test_base_does_what_the_file_says(arch):
+    series = catalog.load(NAME)
+    seen = functional.observe(series, arch, bench.points(series, "base"))
+    results, splats = seen.results["base"], seen.splats["base"]
+    name, wanted = verdicts.machine_name(series, arch, "max"), verdicts.key(series, arch)
+    new = paths.out(verdicts.file().name)
+    verdicts.write(new, name, wanted, results, splats)
+    entry, why = verdicts.known(name, wanted)
+    assert entry, f"{verdicts.file()}: {why}: {new} is what it must be"
+    assert not verdicts.complaints(entry, results, splats, seen.mended), f"{new} is what base does now"
+
+
+def _another(case, only=None):
+    """Check the series where base does not run."""
+    arch, cpu, params = OTHERS[case]
+    series = catalog.load(NAME)
+    reference, _ = _default(arch)
+    _check(*functional.run(series, arch, bench.points(series, "series"), cpu, params=params, kernel=guests.KERNEL,
+                           reference=reference, only=only)[:2])
+
+
+@pytest.mark.boot
+def test_selftests_pass_on_another_cpu():
+    _another("arm64-cortex-a72")
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("mmu", ("x86_64-tdp_mmu", "x86_64-shadow"))
+def test_selftests_that_map_pass_with_another_mmu(mmu):
+    _another(mmu, MAPS)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("mmu", ("x86_64-tdp_mmu", "x86_64-shadow"))
+def test_all_selftests_pass_with_another_mmu(mmu):
+    _another(mmu)
 
 
 @pytest.fixture(scope="module", name="counts")
 def _counts():
-    """Lock counts of base, of the series' read-locked fast path, and of the series."""
-    return guests.lock_counts("dirty_log_perf_test", "", (1, 4), "base,upto:fast-path,series")
+    """Lock counts of base, of the series' read-locked fast path, and of the series, by LOCK_STAT."""
+    return guests.lock_counts(TEST, "", VCPUS, "base,upto:fast-path,series")
 
 
 @pytest.mark.boot
