@@ -9,8 +9,8 @@ from . import catalog, git, kconfig, paths
 from .errors import Fail, Usage
 from .qemu import verbs as qemu_verbs
 from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, calibrate_verb,
-                    check_verb, compare_verb, deps_verb, export_verb, figures_verb, list_verb, litmus_verb,
-                    report_verb, soak_verb, test_verb)
+                    check_verb, compare_verb, deps_verb, export_verb, figures_verb, hunt_verb, list_verb,
+                    litmus_verb, report_verb, soak_verb, test_verb)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -163,6 +163,19 @@ def _add_measuring(verbs):
     migrations.add_argument("--seed", default="1", help="what they are drawn from (default: 1)")
     migrations.add_argument("--accel", default="tcg", choices=("tcg", "kvm"),
                             help="kvm: on this machine itself, which is an arm64 one with KVM")
+    parser = _verb(verbs, "hunt", hunt_verb, "run COMMAND over and over on base and series, and count how it fails")
+    _arch(parser)
+    _machine(parser)
+    parser.add_argument("--kernels", default="base,series", metavar="K,...",
+                        help="of base, series, upto:STEP (default: base,series)")
+    parser.add_argument("--runs", type=_positive("--runs"), default=200, metavar="N",
+                        help="of each kernel, with those of before (default: 200)")
+    parser.add_argument("--batch", type=_positive("--batch"), default=10, metavar="N", help="runs in a boot (default: 10)")
+    parser.add_argument("--timeout", type=_positive("--timeout"), default=120, metavar="S",
+                        help="seconds for a run (default: 120)")
+    parser.add_argument("--json", required=True, metavar="FILE", help="the counts; a hunt that is repeated goes on")
+    parser.set_defaults(takes_command=True)
+    parser.usage = "scripts/series hunt SERIES [options] -- COMMAND"
     parser = _verb(verbs, "report", report_verb, "table and out/report/index.html from results",
                    series=False)
     parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import (bench, build, calibrate, catalog, check, compare, debian, export, functional, guest,
-               here, image, kconfig, litmus, machine as machines, paths, progress, report, results,
+               here, hunt, image, kconfig, litmus, machine as machines, paths, progress, report, results,
                selftests, soak, soakfile, toolchain, trees, vtime)
 from .errors import Fail, Usage
 from .figures import compute, judge
@@ -266,6 +266,19 @@ def soak_verb(options):
     done = soak.run(options.series, target, options.hours, options.minutes, options.only, options.accel)
     soak.verdict(done, target)
     say(f"{sum(part['seconds'] for part in done) / 3600:.2f} hours in {len(done)} parts; results in {target}")
+
+
+def hunt_verb(options):
+    """scripts/series hunt"""
+    if not options.command:
+        raise Usage("hunt needs a command: -- /tests/NAME ARGUMENT...")
+    wanted = hunt.Hunt(options.arch, options.cpu, tuple(options.param), tuple(options.command), options.timeout,
+                       options.accel)
+    machines.check(machines.Machine(options.arch, options.cpu, options.accel))
+    data = hunt.run(options.series, wanted, options.kernels, options.runs, options.batch, Path(options.json))
+    for label, counts in data["kernels"].items():
+        failed = ", ".join(f"{times} {why}" for why, times in counts["failures"].items())
+        print(f"{label}: {counts['runs']} runs in {counts['boots']} boots; failed: {failed or 'none'}")
 
 
 def report_verb(options):
