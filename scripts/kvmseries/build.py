@@ -8,10 +8,11 @@ compiled once its base is built.
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import kconfig, paths, proc, toolchain, trees
+from . import debian, kconfig, paths, proc, toolchain, trees
 from .errors import Fail
 from .progress import say, single
 
@@ -112,6 +113,33 @@ def _read(path):
 def warnings(log):
     """Compiler warnings in a build log: a list of lines."""
     return [line for line in _read(Path(log)).splitlines() if re.search(r"\bwarning:", line)]
+
+
+def about(text, names):
+    """A Counter of the compiler's and sparse's lines in `text` that warn of the files `names`, without line numbers."""
+    lines = re.findall(r"^(?:\.\./)?(\S+?):\d+(?::\d+)?: ((?:\w+: )?(?:warning|error): .*)$", text, re.M)
+    return Counter(f"{name}: {words}" for name, words in lines if name in names)
+
+
+def examine(kernel, names):
+    """What gcc with W=1 and sparse say of those of `names` that `kernel` is made of, as from about().
+
+    names: files of the tree.  Compiles them anew in the kernel's directory."""
+    debian.install("static")
+    proc.need("sparse")
+    tree, folder = kernel.tree, kernel.image.parents[3]
+    objects = [Path(name).with_suffix(".o") for name in names if name.endswith(".c")]
+    objects = [path for path in objects if (folder / path.parent / f".{path.name}.cmd").exists()]
+    if not objects:
+        raise Fail(f"{folder} has none of the files to look at")
+    with paths.locked(f"build-{tree.path.parent.name}-{tree.point}-{kernel.arch}-{kernel.config.name}", say):
+        for path in objects:
+            # Or make would find nothing to do, and gcc say nothing.
+            paths.remove(folder / path)
+        text = proc.run(["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(kernel.arch),
+                         f"LOCALVERSION=-{tree.point}", "W=1", "C=2", *map(str, objects)],
+                        f"W=1 and sparse on {tree.point} ({kernel.arch})", env=toolchain.environment())
+    return about(text, names)
 
 
 def each_patch(series, arch, counts, note, kernel_tree=None):

@@ -124,6 +124,15 @@ def builds(series, arch, note, kernel=None, steps=False):
     return counts
 
 
+def new_warnings(series, arch, kernel=None):
+    """What gcc with W=1 and sparse say of the files that the series changes, and do not say of base: lines."""
+    base = trees.base(series, kernel)
+    names = {name for patch in series.patches for name in files(base.path, patch)}
+    found = [build.examine(build.kernel(series, count, arch, kernel_tree=kernel), names)
+             for count in (0, len(series.patches))]
+    return sorted((found[1] - found[0]).elements())
+
+
 def that_change(series, tree, others):
     """Numbers of the patches that change a file whose name begins with none of `others`."""
     return [number for number, patch in enumerate(series.patches, 1)

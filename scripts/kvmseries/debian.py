@@ -25,6 +25,7 @@ GROUPS = {
     "boot-arm64": ["qemu-system-arm"],
     "boot-x86_64": ["qemu-system-x86", "seabios"],
     "check": ["perl"],
+    "static": ["sparse"],
     "vtime": ["gcc", "libc6-dev"],
     # QEMU, with the few features that a migration needs.
     "qemu": ["gcc", "libc6-dev", "make", "perl", "ccache", "ninja-build", "pkg-config", "binutils",

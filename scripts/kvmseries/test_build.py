@@ -55,3 +55,30 @@ def test_a_build_that_broke_off_is_taken_up_again(kernel, tmp_path):
     (tmp_path / "tree/build-arm64-normal/series.json").unlink()
     make()
     assert calls == ["allnoconfig", "Image", "Image"]
+
+
+WARNED = """\
+  CC      arch/arm64/kvm/mmu.o
+../arch/arm64/kvm/mmu.c: In function 'f':
+../arch/arm64/kvm/mmu.c:12:6: warning: variable 'x' set but not used [-Wunused-but-set-variable]
+   12 |  int x;
+../arch/arm64/kvm/mmu.c:99:6: warning: variable 'x' set but not used [-Wunused-but-set-variable]
+  CHECK   ../arch/arm64/kvm/mmu.c
+../arch/arm64/kvm/mmu.c:40:9: warning: incorrect type in assignment (different base types)
+../arch/arm64/kvm/mmu.c:40:9:    expected restricted gfp_t
+../arch/arm64/kvm/mmu.c:41:2: error: undefined identifier 'y'
+arch/arm64/kvm/mmu.c:50: warning: Function parameter or member 'z' not described in 'f'
+../include/linux/kernel.h:1:1: warning: of nobody here
+"""
+
+
+def test_warnings_of_some_files_are_counted_wherever_they_are():
+    unused = "arch/arm64/kvm/mmu.c: warning: variable 'x' set but not used [-Wunused-but-set-variable]"
+    found = build.about(WARNED, {"arch/arm64/kvm/mmu.c", "arch/arm64/kvm/arm.c"})
+    assert found == {unused: 2, "arch/arm64/kvm/mmu.c: warning: incorrect type in assignment (different base types)": 1,
+                     "arch/arm64/kvm/mmu.c: error: undefined identifier 'y'": 1,
+                     "arch/arm64/kvm/mmu.c: warning: Function parameter or member 'z' not described in 'f'": 1}
+    # Moved it is the same, once more it is another.
+    assert not found - build.about(WARNED.replace(":12:6", ":13:6"), {"arch/arm64/kvm/mmu.c"})
+    once = build.about(WARNED.replace("mmu.c:99:6", "other.c:99:6"), {"arch/arm64/kvm/mmu.c"})
+    assert list((found - once).elements()) == [unused]
