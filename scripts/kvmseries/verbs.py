@@ -320,7 +320,7 @@ def figures_verb(options):
     if options.measure:
         _print_lines(judge.plan(data, files, judged))
     elif not options.write:
-        _print(judge.table(judged))
+        _print_lines(judge.table(judged))
     if problems:
         _print_lines(problems)
         raise Fail(f"{len(problems)} of the figures' texts are not right, the first: {problems[0]}")

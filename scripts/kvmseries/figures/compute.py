@@ -16,7 +16,8 @@ OPERATIONS = ("value", "min", "max", "range")
 COMPARED = ("growth", "page")
 # What a figure may say besides keys of a run.
 _OWN = {"of", "op", "by", "per", "over", "form", "published", "as"}
-_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9, "MB": 1e-6, "x": 1, "%": 100, "-%": 100, "+%": 100, "page": 1e9, "vmpage": 1e9}
+_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9, "MB": 1e-6, "x": 1, "%": 100, "-%": 100, "+%": 100,
+          "page": 1e9, "vmpage": 1e9}
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,6 @@ import textwrap
 from dataclasses import dataclass, field
 
 import yaml
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from .. import compare, paths
 from ..errors import Fail
@@ -75,9 +72,12 @@ def judge(data, files, where, root=None, strict=False):
     entry = data["texts"][where]
     found = Judged(where)
     try:
-        text = found.better = ((root or paths.ROOT) / where).read_text(encoding="utf-8")
+        text = found.better = file_of(where, root).read_text(encoding="utf-8")
     except OSError as error:
         found.problems.append(f"cannot read {where}: {error.strerror}")
+        return found
+    except Fail as error:
+        found.problems.append(str(error))
         return found
     places = []
     for one in entry["entries"]:
@@ -100,10 +100,23 @@ def judge(data, files, where, root=None, strict=False):
     return found
 
 
+def file_of(where, root=None):
+    """The file of a text; `where` may have a * for a patch's number.  Raises Fail unless it is one file."""
+    root = root or paths.ROOT
+    if "*" not in where:
+        return root / where
+    found = sorted(root.glob(where))
+    if len(found) != 1:
+        raise Fail(f"{where} is {len(found)} files, not one")
+    return found[0]
+
+
 def _row(files, found, place):
     try:
         number = compute.compute(files, place.figure)
         wanted = compute.text(number, place.figure.get("form", "x.0"))
+        if re.search(r"\d{4}", place.there) and "," not in place.there:
+            wanted = wanted.replace(",", "")    # a text that writes thousands so
     except Fail as error:
         found.problems.append(f"{found.where}: '{place.there}' of '{place.what}': {error}")
         found.rows.append(Row(found.where, place, None))
@@ -134,11 +147,12 @@ def notice(files, rows, width=None):
     for reason, text in (("unknown", "an unknown state of the source"), ("old", "an older state of the source")):
         count = sum(reason in reasons for reasons in weak.values())
         if count:
-            words.append(f"{count} are of {text}")
+            words.append(f"{count} {'is' if count == 1 else 'are'} of {text}")
     count = sum("rounds" in reasons for reasons in weak.values())
     if count:
-        words.append(f"{count} have fewer than {compute.ROUNDS} rounds")
-    text = (f"{NOTICE}the {len(all_)} results files that are quoted here, {' and '.join(words)} "
+        words.append(f"{count} {'has' if count == 1 else 'have'} fewer than {compute.ROUNDS} rounds")
+    noun = "files that are" if len(all_) > 1 else "file that is"
+    text = (f"{NOTICE}the {len(all_)} results {noun} quoted here, {' and '.join(words)} "
             f"(`scripts/series figures --measure`).")
     return "\n".join(textwrap.wrap(text, width)) if width else text
 
@@ -229,7 +243,7 @@ def unsaid(data, files, judged, root=None):
     begin = data["texts"][judged.where].get("slower")
     if not begin:
         return []
-    text, sections = ((root or paths.ROOT) / judged.where).read_text(encoding="utf-8"), []
+    text, sections = file_of(judged.where, root).read_text(encoding="utf-8"), []
     for words in begin if isinstance(begin, list) else [begin]:
         sections.append(slower_section(text, words))
         if sections[-1] is None:
@@ -241,8 +255,8 @@ def unsaid(data, files, judged, root=None):
                        and (entry["of"] == "all" or name in entry["of"])]
             said = [entry for entry in entries if "why" in entry or entry["says"] in section]
             if not said:
-                wrong.append(f"{judged.where}: what gets slower does not say that {metric} is {ratio:.2f} times base's with "
-                             f"{vcpus} vCPUs ({files.entries[name]['file']})"
+                wrong.append(f"{judged.where}: what gets slower does not say that {metric} is {ratio:.2f} times "
+                             f"base's with {vcpus} vCPUs ({files.entries[name]['file']})"
                              + (f": it should have '{entries[0]['says']}'" if entries else ""))
     return wrong
 
@@ -279,8 +293,10 @@ def plan(data, files, judged):
 
 def write(judged):
     """Write a text as it should be, whole or not at all."""
-    path = paths.ROOT / judged.where
-    if not judged.better or judged.better == path.read_text(encoding="utf-8"):
+    if not judged.better:
+        return
+    path = file_of(judged.where)
+    if judged.better == path.read_text(encoding="utf-8"):
         return
     part = path.with_name(f".{path.name}.part")
     try:
@@ -306,13 +322,13 @@ def reading(judged):
 
 
 def table(judged):
-    """All figures, to print with rich."""
-    view = Table("text", "where", "there", "results", "of", "state", box=box.SIMPLE_HEAD, pad_edge=False)
+    """Lines with all figures: for each text what stands there, what the results say, of which results, their state."""
+    lines = []
     for one in judged:
+        lines += [one.where, f"  {'there':>14} {'results':>14}  {'of':<14} {'state':<15} where"]
         for row in one.rows:
-            wrong = row.wanted != row.place.there
-            view.add_row(*map(Text, (one.where, row.place.what[:60], row.place.there,
-                                     "?" if row.wanted is None else row.wanted if wrong else "same",
-                                     " ".join(row.names), " ".join(sorted(row.reasons)))),
-                         style="bold" if wrong else "")
-    return view
+            wanted = "?" if row.wanted is None else "same" if row.wanted == row.place.there else row.wanted
+            lines.append(f"  {row.place.there:>14} {wanted:>14}  {' '.join(row.names):<14} "
+                         f"{' '.join(sorted(row.reasons)):<15} {row.place.what[:60]}".rstrip())
+        lines.append("")
+    return lines

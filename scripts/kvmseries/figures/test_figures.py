@@ -172,7 +172,7 @@ def test_one_round_passes_only_if_the_text_says_so_and_never_where_all_is_checke
     place.results(samples=1)
     _, problems = place.judge()
     assert problems == ["README.md: what it says of its results' state is not true: it should have 'Generated: of the 1 "
-                        "results files that are quoted here, 1 have fewer than 3 rounds "
+                        "results file that is quoted here, 1 has fewer than 3 rounds "
                         "(`scripts/series figures --measure`).'"]
     assert place.run("--write") == 0
     assert place.judge()[1] == [] == place.judge("letter")[1]
@@ -186,8 +186,8 @@ def test_one_round_passes_only_if_the_text_says_so_and_never_where_all_is_checke
 
 
 @pytest.mark.parametrize("kernels, words", [
-    ({"base": "b" * 16, "series": "0" * 16}, "1 are of an older state of the source"),
-    ({"base": None, "series": "5" * 16}, "1 are of an unknown state of the source"), ({}, "an unknown state")])
+    ({"base": "b" * 16, "series": "0" * 16}, "1 is of an older state of the source"),
+    ({"base": None, "series": "5" * 16}, "1 is of an unknown state of the source"), ({}, "an unknown state")])
 def test_an_old_id_must_be_said(place, kernels, words):
     place.results({"ids": {"kernels": kernels}, "command": "", "seconds": 0})
     assert words in place.judge()[1][0]
@@ -198,7 +198,7 @@ def test_an_old_id_must_be_said(place, kernels, words):
 
 def test_a_file_of_an_older_schema_is_of_an_unknown_state(place):
     place("Documentation/results/dirty.json", json.dumps({"schema": 2, "host": {}, "runs": runs()}))
-    assert "1 are of an unknown state of the source" in place.judge()[1][0]
+    assert "1 is of an unknown state of the source" in place.judge()[1][0]
 
 
 def test_what_got_worse_must_be_said(place):
@@ -319,6 +319,26 @@ def test_a_list_of_figures_that_is_none_is_one_line(place, content, reason):
 def test_a_text_that_is_not_there(place):
     (place.root / "letter").unlink()
     assert place.judge("letter")[1] == ["cannot read letter: No such file or directory"]
+
+
+def test_a_patch_is_found_by_its_name_whatever_its_number(place):
+    place.figures(lambda data: data["texts"].update({"patches/*-A-patch.patch": {"entries": [
+        {"text": "takes {a} ns", "a": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "kernel": "base",
+                                       "vcpus": 4, "form": "page.0"}}]}}))
+    assert place.judge("patches/*-A-patch.patch")[1] == ["patches/*-A-patch.patch is 0 files, not one"]
+    # Thousands as the text writes them.
+    place("patches/0007-A-patch.patch", "It takes 4000 ns.\n")
+    assert place.judge("patches/*-A-patch.patch")[1] == []
+    place("patches/0007-A-patch.patch", "It takes 1234 ns.\n")
+    assert "says 1234, the results say 4000" in place.judge("patches/*-A-patch.patch")[1][0]
+    assert place.run("--write") == 0
+    assert place.read("patches/0007-A-patch.patch") == "It takes 4000 ns.\n"
+
+
+def test_all_figures_are_printed(place, capsys):
+    assert place.run() == 0
+    out = capsys.readouterr().out
+    assert out.count("same") == 16 and "README.md" in out and "growth is {a} on base" in out
 
 
 def test_commands_that_measure_again(place, capsys):

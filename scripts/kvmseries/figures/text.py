@@ -4,8 +4,8 @@ An entry of a text is one of
     {text: "takes {a} to {b} of the time of base", a: FIGURE, b: FIGURE}    anywhere, once; lines may break
     {table: "| vCPUs | base, ns |", rows: [...], columns: [...]}            a line that begins so, rows below it
     {table: "| series |", ignore: "why"}                                   no figures
-with, in a table, FIGURE = the table's `all`, a row's and a column's keys put together.  A row or a column that is null, and a
-row's own `columns`, see Documentation/figures.yaml.
+with, in a table, FIGURE = the table's `all`, a row's and a column's keys put together; Documentation/figures.yaml
+says the rest.
 """
 
 import re
@@ -70,7 +70,7 @@ def _table_at(text, head, where):
     if len(found) != 1:
         raise Fail(f"{where}: the table '{head}' is there {len(found)} times, not once")
     begin = text.index("\n", found[0].start()) + 1
-    end = re.compile(r"^\s*$|\Z", re.M).search(text, begin).start()
+    end = re.compile(r"^\s*$|^---$|\Z", re.M).search(text, begin).start()
     return begin, end
 
 
