@@ -99,8 +99,8 @@ def observe(series, arch, points, cpu="max", accel="tcg", configs=(), params=(),
                    for point in points]
     commands, known, mended = plan(series, arch, selftests.programs(tests))
     commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
-    # Huge pages for the tests that want some; a test that finds none is skipped.
-    machine = machines.Machine(arch, cpu, accel, 4, 3072, ("series.hugepages=64", *params))
+    # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
+    machine = machines.Machine(arch, cpu, accel, 4, 3072, ("series.hugepages=64", machines.SWAP, *params))
     found, splats, versions = {}, {}, {}
     for key, point, built in zip(keys, points, kernels):
         with steps.step(key) as note:

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from . import debian, proc, toolchain, vtime
 from .errors import Usage
 
-# The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and DIC;
+# The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and IDC;
 # cortex-a72 is nVHE without them.  Any other name that QEMU knows may be given.
 CPUS = {"arm64": ("max", "cortex-a72"), "x86_64": ("max",)}
+
+# For `params`: swap of 64 MiB on zram, which guest/init makes, or tests that page out would do nothing.
+SWAP = "series.swap=64"
 
 
 @dataclass(frozen=True)

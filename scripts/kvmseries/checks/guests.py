@@ -36,11 +36,11 @@ def script(name, *words):
 
 
 def stress(kernel, name, command, seconds, cpu="max", params=()):
-    """(guest.Outcome, splats) of one command that takes `seconds` on `kernel`."""
+    """(guest.Outcome, splats) of one command that takes `seconds` on `kernel`, with swap."""
     archive = initrd(kernel.arch)
     with progress.single("stress", name, seconds) as note:
         # Everything takes longer with lockdep and KASAN, and a vCPU's end is waited for.
-        result = guest.run(kernel, archive, machine.Machine(kernel.arch, cpu, params=params),
+        result = guest.run(kernel, archive, machine.Machine(kernel.arch, cpu, params=(machine.SWAP, *params)),
                            [("stress", 3 * seconds + 120, list(command))], name, note)
     return result.outcomes[0], result.splats
 

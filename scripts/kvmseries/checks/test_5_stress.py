@@ -1,6 +1,7 @@
 """Stage-2 faults that race: stage2_fault_stress_test on a kernel that delays them at random.
 
-patches/debug/v5.10-delays.patch goes below all that is planted here, and counts tables.  The normal
+patches/debug/v5.10-delays.patch goes below all that is planted here, and counts tables; on x86_64 it is
+v5.10-x86-delays.patch.  Each run goes on until the races that it is there for were met, or fails.  The normal
 configuration, because this is bounded; with lockdep and KASAN, and longer:
 `SERIES_STRESS=600 SERIES_STRESS_CONFIG=debug make test-all CHECKS=scripts/kvmseries/checks/test_5_stress.py`
 """
@@ -10,7 +11,8 @@ import re
 
 import pytest
 
-from kvmseries.checks import guests
+from kvmseries import machine
+from kvmseries.checks import aging, guests, metcounts
 
 # Of the kernel without a planted bug.
 CONFIGS = tuple(filter(None, os.environ.get("SERIES_STRESS_CONFIG", "").split("+")))
@@ -21,6 +23,14 @@ PROGRAM = "/tests/stage2_fault_stress_test"
 # Never so many of everything that it stops before its time.
 LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M")
 COUNTERS = ("blocks_split", "tables_collapsed", "races_lost", "entries_locked")
+# All helpers of the test. One that is named with -o and cannot be had is a failure.
+HELPERS = ("log", "slots", "punch", "rally", "readonly", "exec", "remap", "split", "collapse", "ksm", "migrate",
+           "pageout", "age")
+# Those that take memory away or replace it, each with the log by KVM_CLEAR_DIRTY_LOG, which QEMU uses.
+ALONE = ("slots", "remap", "split", "collapse", "ksm", "migrate", "pageout", "readonly")
+# How many there must be of each helper's operations and of each race; runs of one kind at most.
+WANTED, MOST = 4, 4
+MMUS = {"default": (), "tdp_mmu": ("kvm.tdp_mmu=1",), "shadow": ("kvm_amd.npt=0",)}
 
 
 def _tables(command):
@@ -28,13 +38,22 @@ def _tables(command):
     return guests.script("tables.sh", *command)
 
 
-def _counts(text):
-    """{counter: sum over all VMs} of what the test printed."""
-    sums = dict.fromkeys(COUNTERS, 0)
-    for name, count in re.findall(r"\bstage2_(\w+) (\d+)", text):
-        if name in sums:
-            sums[name] += int(count)
-    return sums
+def _wanted(helpers, counters, times=WANTED):
+    """{what is counted: times} of so many helpers and counters of KVM's."""
+    return dict.fromkeys([*helpers, *(f"stage2_{name}" for name in counters)], times)
+
+
+def _race(kernel, name, words, wanted, seconds=SECONDS, cpu="max"):  # pylint: disable=too-many-arguments
+    """Run the test with `words` over LINE until it has met what is `wanted`; nothing may be lost."""
+    def run():
+        line = (*LINE, *words, "-t", str(seconds))
+        outcome, splats = guests.stress(kernel, f"stress-{name}", line, seconds, cpu)
+        assert not outcome.status, outcome.output
+        assert not splats
+        met = metcounts.parse(outcome.output)
+        metcounts.keep(name, (kernel.arch, cpu, CONFIGS, ()), line, outcome.seconds, met)
+        return met
+    guests.races(wanted, MOST, run)
 
 
 @pytest.fixture(scope="module", name="delayed")
@@ -45,12 +64,55 @@ def _delayed():
 
 @pytest.mark.boot
 def test_faults_that_race_lose_nothing(delayed):
-    outcome, splats = guests.stress(delayed, "stress-race",
-                                    (*LINE, "-o", "rally", "-t", str(SECONDS)), SECONDS)
-    assert not outcome.status, outcome.output
-    assert not splats
-    # Or nothing has raced, and this has shown nothing.
-    assert all(_counts(outcome.output).values()), outcome.output
+    _race(delayed, "rally", ("-o", "rally"), _wanted((), COUNTERS, 1))
+
+
+@pytest.mark.boot
+def test_all_helpers_lose_nothing_in_clear_mode(delayed):
+    _race(delayed, "all-clear", ("-m", "clear", "-o", ",".join(HELPERS)),
+          _wanted(HELPERS, ("blocks_split", "tables_collapsed"), 1), 60 * SECONDS // 45)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ("clear", "clear-all-set"))
+def test_faults_that_race_lose_nothing_in_clear_mode(mode, delayed):
+    _race(delayed, f"rally-{mode}", ("-m", mode, "-o", "rally,log"), _wanted(("rally", "log"), COUNTERS))
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("helper", ALONE)
+def test_each_helper_loses_nothing_in_clear_mode(helper, delayed):
+    _race(delayed, f"{helper}-clear", ("-m", "clear", "-o", f"log,rally,{helper}"),
+          _wanted(("log", helper), ("blocks_split", "races_lost")))
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("cpu", machine.CPUS["arm64"])
+def test_exec_faults_split_blocks(cpu, delayed):
+    """No write faults on a block that is logged here: the log is that of memory which is executed."""
+    _race(delayed, f"exec-{cpu}", ("-o", "exec"), _wanted(("exec",), ("blocks_split", "tables_collapsed")), cpu=cpu)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("mmu", MMUS)
+def test_x86_loses_nothing_in_clear_mode(mmu):
+    """Huge pages are split and collapsed, and aging waits for its SPTE to change."""
+    helpers = ("log", "punch", "age", "readonly")
+    command = (*LINE, "-m", "clear", "-o", ",".join(helpers), "-t", str(SECONDS))
+    kernel = guests.planted("x86-delays", arch="x86_64", configs=CONFIGS)
+
+    def run():
+        outcome, splats, walks = aging.delayed(kernel, f"clear-{mmu}", command, SECONDS, 5000, MMUS[mmu])
+        assert not outcome.status, outcome.output
+        assert not splats
+        met = metcounts.parse(outcome.output) | walks
+        metcounts.keep(f"x86-clear-{mmu}", (kernel.arch, "max", CONFIGS, MMUS[mmu]), command, outcome.seconds, met)
+        return met
+    guests.races(dict.fromkeys((*helpers, "dirty", "zapped"), WANTED), MOST, run)
 
 
 @pytest.mark.boot
@@ -59,8 +121,8 @@ def test_vms_in_a_row_leave_no_table(delayed):
         (*LINE, "-o", "rally,punch,log", "-k", str(VMS), "-t", "20")), 60)
     assert not outcome.status, outcome.output
     assert not splats
-    counts = _counts(outcome.output)
-    assert counts["blocks_split"] and counts["races_lost"], outcome.output
+    met = metcounts.parse(outcome.output)
+    assert met["stage2_blocks_split"] and met["stage2_races_lost"], outcome.output
 
 
 @pytest.mark.boot
