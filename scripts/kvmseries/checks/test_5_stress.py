@@ -6,13 +6,14 @@ configuration, because this is bounded; with lockdep and KASAN, and longer:
 `SERIES_STRESS=600 SERIES_STRESS_CONFIG=debug make test-all CHECKS=scripts/kvmseries/checks/test_5_stress.py`
 """
 
+import collections
 import os
 import re
 
 import pytest
 
-from kvmseries import machine
-from kvmseries.checks import aging, guests, metcounts
+from kvmseries import machine, soakcounts
+from kvmseries.checks import aging, guests
 
 # Of the kernel without a planted bug.
 CONFIGS = tuple(filter(None, os.environ.get("SERIES_STRESS_CONFIG", "").split("+")))
@@ -40,7 +41,7 @@ def _tables(command):
 
 def _wanted(helpers, counters, times=WANTED):
     """{what is counted: times} of so many helpers and counters of KVM's."""
-    return dict.fromkeys([*helpers, *(f"stage2_{name}" for name in counters)], times)
+    return dict.fromkeys([*(f"host.{name}" for name in helpers), *(f"kvm.stage2_{name}" for name in counters)], times)
 
 
 def _race(kernel, name, words, wanted, seconds=SECONDS, cpu="max"):  # pylint: disable=too-many-arguments
@@ -50,9 +51,7 @@ def _race(kernel, name, words, wanted, seconds=SECONDS, cpu="max"):  # pylint: d
         outcome, splats = guests.stress(kernel, f"stress-{name}", line, seconds, cpu)
         assert not outcome.status, outcome.output
         assert not splats
-        met = metcounts.parse(outcome.output)
-        metcounts.keep(name, (kernel.arch, cpu, CONFIGS, ()), line, outcome.seconds, met)
-        return met
+        return collections.defaultdict(int, soakcounts.counts(outcome.output))
     guests.races(wanted, MOST, run)
 
 
@@ -69,8 +68,9 @@ def test_faults_that_race_lose_nothing(delayed):
 
 @pytest.mark.boot
 def test_all_helpers_lose_nothing_in_clear_mode(delayed):
-    _race(delayed, "all-clear", ("-m", "clear", "-o", ",".join(HELPERS)),
-          _wanted(HELPERS, ("blocks_split", "tables_collapsed"), 1), 60 * SECONDS // 45)
+    wanted = _wanted((*ALONE, "punch", "rally", "age"), ("blocks_split", "tables_collapsed", "races_lost"), 1)
+    wanted |= {"writes_verified_in_log": 1, "words_executed": 1}
+    _race(delayed, "all-clear", ("-m", "clear", "-o", ",".join(HELPERS)), wanted, 60 * SECONDS // 45)
 
 
 @pytest.mark.boot
@@ -109,10 +109,8 @@ def test_x86_loses_nothing_in_clear_mode(mmu):
         outcome, splats, walks = aging.delayed(kernel, f"clear-{mmu}", command, SECONDS, 5000, MMUS[mmu])
         assert not outcome.status, outcome.output
         assert not splats
-        met = metcounts.parse(outcome.output) | walks
-        metcounts.keep(f"x86-clear-{mmu}", (kernel.arch, "max", CONFIGS, MMUS[mmu]), command, outcome.seconds, met)
-        return met
-    guests.races(dict.fromkeys((*helpers, "dirty", "zapped"), WANTED), MOST, run)
+        return collections.defaultdict(int, soakcounts.counts(outcome.output) | walks)
+    guests.races(_wanted(helpers, ()) | dict.fromkeys(("writes_verified_in_log", "zapped"), WANTED), MOST, run)
 
 
 @pytest.mark.boot
@@ -121,8 +119,8 @@ def test_vms_in_a_row_leave_no_table(delayed):
         (*LINE, "-o", "rally,punch,log", "-k", str(VMS), "-t", "20")), 60)
     assert not outcome.status, outcome.output
     assert not splats
-    met = metcounts.parse(outcome.output)
-    assert met["stage2_blocks_split"] and met["stage2_races_lost"], outcome.output
+    met = soakcounts.counts(outcome.output)
+    assert met["kvm.stage2_blocks_split"] and met["kvm.stage2_races_lost"], outcome.output
 
 
 @pytest.mark.boot
