@@ -48,18 +48,20 @@ def run(series, hunt, kernels, runs, batch, path):
     points = bench.points(series, kernels)
     tests = selftests.build(series, hunt.arch)
     initrd = image.base(hunt.arch, tests)
-    data = _begin(series, hunt, points, path)
-    while True:
-        point = min(points, key=lambda point: data["kernels"][point.label]["runs"])
-        counts = data["kernels"][point.label]
-        wanted = min(batch, runs - counts["runs"])
-        if wanted <= 0:
-            return data
-        built = build.kernel(series, point.count, hunt.arch, ())
-        _boot(built, initrd, hunt, wanted, f"hunt-{point.label.replace(':', '-')}", counts)
-        data["host"] = results.host_info([machines.binary(hunt.arch)])
-        _write(path, data)
-        say(f"{point.label}: {counts['runs']} of {runs} runs, {sum(counts['failures'].values())} failed")
+    # Two at once would write over each other's counts.
+    with paths.locked(f"hunt-{path.name}", say):
+        data = _begin(series, hunt, points, path)
+        while True:
+            point = min(points, key=lambda point: data["kernels"][point.label]["runs"])
+            counts = data["kernels"][point.label]
+            wanted = min(batch, runs - counts["runs"])
+            if wanted <= 0:
+                return data
+            built = build.kernel(series, point.count, hunt.arch, ())
+            _boot(built, initrd, hunt, wanted, f"hunt-{point.label.replace(':', '-')}", counts)
+            data["host"] = results.host_info([machines.binary(hunt.arch)])
+            _write(path, data)
+            say(f"{point.label}: {counts['runs']} of {runs} runs, {sum(counts['failures'].values())} failed")
 
 
 def _begin(series, hunt, points, path):
