@@ -63,6 +63,13 @@ def test_negative_control_what_is_merged_is_unmapped_on_base():
 
 
 @pytest.mark.boot
+@pytest.mark.slow
+def test_negative_control_a_kernel_that_does_not_count_cannot_pass():
+    outcome, _ = _run(guests.built("base"), "arm64-base", 0, "-f", "-n", "-i", "1", "-b", "2M")
+    assert outcome.status == 4 and "KVM does not count what change_pte replaces" in outcome.output, outcome.output
+
+
+@pytest.mark.boot
 @pytest.mark.parametrize("bugs, args", [
     # An invalidation that was needed is skipped. Migration would take what vCPUs count in from under them, too,
     # and the test with it: then they do not get on, or it crashes.
