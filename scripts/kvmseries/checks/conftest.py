@@ -18,8 +18,6 @@ UNEXPLAINED = (
 )
 
 
-
-
 class Again:
     """What the check that runs has booted, and what was run again in this session."""
 
