@@ -330,6 +330,12 @@ def host(job, versions):
     return found
 
 
+def state(job):
+    """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
+    return [ids.guest(), ids.instrument(), *(ids.model(job.arch, name) for name in job.models),
+            *(point.series.patches_id(point.count) for point in job.points)]
+
+
 def made_of(job):
     """The ids of all that `job` measures, for results.save().  Its trees are made."""
     trees_of = {point.label: trees.worktree(point.series, point.count, _tree(job, point)) for point in job.points}

@@ -242,6 +242,14 @@ def test_results_say_what_they_are_of(measured, kernel, tmp_path):
     assert str(tmp_path) not in json.dumps(made)
 
 
+def test_results_whose_sources_change_meanwhile_are_of_an_unknown_state(measured, monkeypatch):
+    numbers = iter(range(100))
+    monkeypatch.setattr(ids, "guest", lambda: str(next(numbers)))
+    data, done = measured("--no-counts")
+    assert data["made"]["ids"] == {}
+    assert "have changed meanwhile: these results are of an unknown state" in done.err
+
+
 def test_rounds_take_turns(measured, tmp_path):
     _, done = measured("--no-counts")
     titles = re.findall(rf"{TEST} on (\w+) \(times, round (\d)\) ", done.err)

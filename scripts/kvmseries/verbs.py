@@ -200,7 +200,7 @@ def bench_verb(options):
     target = Path(options.json) if options.json else paths.out("results", "-".join(
         [series.name, options.arch, options.case or options.test]) + ".json")
     _check_writable(target)
-    begin = time.monotonic()
+    begin, before = time.monotonic(), bench.state(job)
     if options.here is not None:
         if options.param or options.config or options.no_counts or options.no_times:
             raise Usage("--here runs on the kernel that is booted: no --param, --config, "
@@ -208,14 +208,17 @@ def bench_verb(options):
         label = options.here or here.label()
         bench.points(series, label)
         runs, versions = here.run(job, label)
-        machine, found = here.host(versions), here.made_of(job, label)
+        machine, made_of = here.host(versions), lambda: here.made_of(job, label)
     else:
         machines.check(machines.Machine(options.arch, job.cpu, options.accel, clock=clock,
                                         model=models[0]))
         runs, versions = bench.run(job)
-        machine, found = bench.host(job, versions), bench.made_of(job)
+        machine, made_of = bench.host(job, versions), lambda: bench.made_of(job)
+    changed = bench.state(job) != before
+    if changed:
+        say("patches/, the guest or the virtual clock have changed meanwhile: these results are of an unknown state")
     results.save(target, machine, runs, {
-        "ids": found, "seconds": round(time.monotonic() - begin), "command": results.command(
+        "ids": {} if changed else made_of(), "seconds": round(time.monotonic() - begin), "command": results.command(
             [*sys.argv[1:], *(["--kernel", options.kernel] if options.kernel and "--kernel" not in sys.argv else [])])})
     report.print_table([results.load(target)], _stdout())
     if clock == "virtual" and job.samples < 2:

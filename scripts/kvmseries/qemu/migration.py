@@ -219,6 +219,12 @@ def host(job, versions):
     return results.host_info([machines.binary(ARCH), f"{toolchain.prefix(ARCH)}gcc"], versions)
 
 
+def state(job):
+    """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
+    return [*(ids.files(driver.FOLDER / name) for name in ("driver", "guest")),
+            *(point.series.patches_id(point.count) for point in job.points)]
+
+
 def made_of(job):
     """The ids of all that `job` measures, for results.save(): of QEMU's sources and, emulated, of L1."""
     found = {"kernels": {point.label: ids.source(trees.worktree(point.series, point.count, job.tree).path, ARCH,

@@ -179,3 +179,11 @@ def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp
     assert {(one.working_set, one.rate, one.bandwidth, one.limit) for one in job.settings} == {(2048, 0, 2500000, 9)}
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {
         "kernels": {"base": "0", "series": "2"}}
+
+
+def test_bench_whose_sources_change_meanwhile_is_of_an_unknown_state(qmini, series, nothing_runs, tmp_path, monkeypatch):
+    numbers = iter("12")
+    monkeypatch.setattr(migration, "state", lambda job: next(numbers))
+    result = series("bench", "qmini", "--json", str(tmp_path / "x.json"))
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {}
+    assert "have changed meanwhile: these results are of an unknown state" in result.err

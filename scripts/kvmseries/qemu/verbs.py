@@ -86,11 +86,14 @@ def bench_verb(options):
             bandwidth=round(options.bandwidth * 1e6), downtime=options.downtime, limit=options.limit),
         options.samples or 2, options.accel, tree=options.kernel)
     target = Path(options.json) if options.json else paths.out("results", f"{series.name}-arm64-migration.json")
-    begin = time.monotonic()
+    begin, before = time.monotonic(), migration.state(job)
 
     def save(runs, versions):
         info = migration.host(job, versions)
-        results.save(target, info, runs, {"ids": migration.made_of(job), "command": results.command(sys.argv[1:]),
+        found = migration.made_of(job) if migration.state(job) == before else {}
+        if not found:
+            say("patches/ or the driver have changed meanwhile: these results are of an unknown state")
+        results.save(target, info, runs, {"ids": found, "command": results.command(sys.argv[1:]),
                                           "seconds": round(time.monotonic() - begin)})
 
     runs, _, wrong = migration.run(job, save)
