@@ -89,7 +89,7 @@ class Soak:
         is a part that has failed; Fail where none can start."""
         debug = () if name == FUNCTIONAL else self.plan.debug
         config = kconfig.name(one.config)
-        machine = machines.Machine(one.arch, one.cpu, self.accel, params=("series.hugepages=64", *one.params))
+        machine = machines.Machine(one.arch, one.cpu, self.accel, params=("series.hugepages=64", machines.SWAP, *one.params))
         machines.check(machine)
         with progress.single(f"soak-build-{one.arch}-{config}", f"kernel and selftests for {one.name}", 60) as note:
             tests = selftests.build(self.series, one.arch)
