@@ -20,7 +20,8 @@ class _Parser(argparse.ArgumentParser):
         raise Usage(f"{message} (see {self.prog} -h)")
 
 
-def _parser():
+def parser():
+    """The parser of the command line."""
     parser = _Parser(
         prog="scripts/series", description="Patch series on a base: fetch, apply, build, boot, "
         "measure, compare. Everything is made under out/.")
@@ -290,7 +291,7 @@ def main(arguments=None):
             # argparse's own way to take the rest would take options that come before it, too.
             command = arguments[arguments.index("--") + 1:]
             arguments = arguments[:arguments.index("--")]
-        options = _parser().parse_args(arguments)
+        options = parser().parse_args(arguments)
         if command is not None and not getattr(options, "takes_command", False):
             raise Usage(f"{options.verb} takes no command after --")
         options.command = command or []

@@ -1,8 +1,11 @@
 """Each figure that README, cover letters and documents quote follows from committed results, and what got worse is
 said.  No boot, no build."""
 
+import shlex
+
 import pytest
 
+from kvmseries import bench, catalog, cli
 from kvmseries.figures import compute, judge
 
 DATA = judge.load()
@@ -20,6 +23,18 @@ def test_a_text_says_what_the_results_say(files, where):
     judged = judge.judge(DATA, files, where)
     assert judged.rows
     assert judged.problems + judge.unsaid(DATA, files, judged) == []
+
+
+@pytest.mark.parametrize("name", DATA["results"])
+def test_a_command_that_measures_again_is_one_that_the_tool_takes(name):
+    """Names of cases, steps and series change."""
+    words = shlex.split(DATA["results"][name]["command"])
+    assert words[:2] == ["scripts/series", "bench"]
+    options = cli.parser().parse_args(words[1:])
+    series = catalog.load(options.series)
+    assert bench.points(series, options.kernels or "base,series")
+    if series.project == "linux":
+        assert bench.case(options.test, options.case)
 
 
 @pytest.mark.slow
