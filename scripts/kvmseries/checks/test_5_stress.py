@@ -27,7 +27,7 @@ COUNTERS = ("blocks_split", "tables_collapsed", "races_lost", "entries_locked")
 # All helpers of the test. One that is named with -o and cannot be had is a failure.
 HELPERS = ("log", "slots", "punch", "rally", "readonly", "exec", "remap", "split", "collapse", "ksm", "migrate",
            "pageout", "age")
-# Those that take memory away or replace it, each with the log by KVM_CLEAR_DIRTY_LOG, which QEMU uses.
+# Those that take memory away or replace it, each with holes, and the log by KVM_CLEAR_DIRTY_LOG, which QEMU uses.
 ALONE = ("slots", "remap", "split", "collapse", "ksm", "migrate", "pageout", "readonly")
 # How many there must be of each helper's operations and of each race; runs of one kind at most.
 WANTED, MOST = 4, 4
@@ -84,7 +84,7 @@ def test_faults_that_race_lose_nothing_in_clear_mode(mode, delayed):
 @pytest.mark.slow
 @pytest.mark.parametrize("helper", ALONE)
 def test_each_helper_loses_nothing_in_clear_mode(helper, delayed):
-    _race(delayed, f"{helper}-clear", ("-m", "clear", "-o", f"log,rally,{helper}"),
+    _race(delayed, f"{helper}-clear", ("-m", "clear", "-o", f"log,rally,punch,{helper}"),
           _wanted(("log", helper), ("blocks_split", "races_lost")))
 
 
