@@ -15,10 +15,11 @@ CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report script
 
 export KERNEL
 
-.PHONY: help run test test-all check soak deps clean
+.PHONY: help run proof test test-all check soak deps clean
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
+	@echo 'make proof  the arm64 stage-2 code under a model checker: all scenarios, all planted mistakes (minutes)'
 	@echo 'make test   unit tests, patches, builds, functional selftests, races, planted bugs (at most 40 minutes)'
 	@echo 'make test-all  every check (hours): every step, all planted bugs, the clock, migrations; repeat it and it goes on'
 	@echo 'make check  the checks that boot nothing (minutes)'
@@ -30,6 +31,10 @@ help:
 run:
 	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --json $(RESULTS)
 	@scripts/series report --quiet $(RESULTS)
+
+proof:
+	@scripts/bootstrap
+	@scripts/series proof $(SERIES)
 
 test:
 	@scripts/bootstrap

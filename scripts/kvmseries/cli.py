@@ -7,6 +7,7 @@ from pathlib import Path
 
 from . import catalog, git, kconfig, paths
 from .errors import Fail, Usage
+from .model import verbs as model_verbs
 from .qemu import verbs as qemu_verbs
 from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, calibrate_verb,
                     check_verb, compare_verb, deps_verb, export_verb, figures_verb, hunt_verb, list_verb,
@@ -29,6 +30,7 @@ def parser():
     _add_trees(verbs)
     _add_kernels(verbs)
     _add_measuring(verbs)
+    model_verbs.add(verbs, _verb, _kernel)
     return parser
 
 

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the functions that are cut out need, those functions (functions.inc), and what the
+ * scenarios call. All objects are in the arena, where the checker sees each access.
+ */
+#include "kernel.h"
+#include <asm/kvm_pgtable.h>
+
+char s2_arena[S2_PAGES * 4096] __attribute__((aligned(4096)));
+struct s2_ops s2;
+
+#define S2_VCPUS 4
+/* The first pages of the arena. */
+struct s2_vm {
+	struct kvm kvm;
+	struct kvm_vcpu vcpus[S2_VCPUS] __attribute__((aligned(8)));
+	struct page pages[S2_PAGES];
+};
+#define vm ((struct s2_vm *)s2_arena)
+struct page *s2_page = ((struct s2_vm *)s2_arena)->pages;
+const unsigned long s2_reserved = (sizeof(struct s2_vm) + 4095) / 4096;
+
+enum { FSC_FAULT = 4, FSC_ACCESS = 8, FSC_PERM = 12 };
+struct kvm_dirty_log { u32 slot; void *dirty_bitmap; };
+struct kvm_clear_dirty_log { u32 slot, num_pages; u64 first_page; void *dirty_bitmap; };
+#define KVM_MEM_READONLY	2
+#define KVM_MEMSLOT_INVALID	(1UL << 16)
+#define KVM_ADDRESS_SPACE_NUM	1
+#define KVM_USER_MEM_SLOTS	1
+#define KVM_PFN_ERR_HWPOISON	(~0UL)
+#define __kvm_memslots(k, i)	(&(k)->slots)
+#define kvm_memslots(k)		(&(k)->slots)
+#define id_to_memslot(s, i)	(&(s)->memslots[i])
+#define gfn_to_memslot(k, g)	(&(k)->slots.memslots[0])
+#define kvm_for_each_memslot(m, s) for (m = (s)->memslots; m < (s)->memslots + (s)->used_slots; m++)
+#define kvm_arch_sync_dirty_log(k, s) ((void)0)
+#define kvm_arch_guest_memory_reclaimed(k) ((void)0)
+#define stage2_vma_shift(h, s, f) (*(s) = PAGE_SHIFT, 0)
+#define kvm_mmu_cache_min_pages(k) 2
+#define kvm_vcpu_trap_get_fault_level(v) ((v)->fault_level)
+#define kvm_is_write_fault(v)	((v)->write)
+#define kvm_vcpu_trap_is_exec_fault(v) false
+#define gfn_to_pfn_prot(k, g, w, wr) ({ int _wr; u64 _pfn = s2.gup(g, w, &_wr); *(wr) = _wr; _pfn; })
+#define kvm_send_hwpoison_signal(h, s) ((void)0)
+#define is_error_noslot_pfn(p)	0
+#define kvm_is_device_pfn(p)	0
+#define kvm_is_transparent_hugepage(p) s2.thp(p)
+#define kvm_set_pfn_dirty(p)	((void)0)
+#define kvm_set_pfn_accessed(p)	((void)0)
+#define kvm_release_pfn_clean(p) ((void)0)
+#define kvm_get_pfn(p)		((void)0)
+#define clean_dcache_guest_page(p, s) ((void)0)
+#define invalidate_icache_guest_page(p, s) ((void)0)
+#define __pfn_to_phys(p)	((p) << PAGE_SHIFT)
+#define trace_kvm_unmap_hva_range(...) ((void)0)
+#define trace_kvm_set_spte_hva(...) ((void)0)
+#define trace_kvm_age_hva(...)	((void)0)
+#define trace_kvm_test_age_hva(...) ((void)0)
+#define trace_kvm_access_fault(...) ((void)0)
+#include "functions.inc"
+
+static struct kvm_memory_slot *s2_slot(void) { return &vm->kvm.slots.memslots[0]; }
+
+/* A VM with one memslot of 2 MiB at 0; with a log if there is a page for one. */
+void s2_vm_init(unsigned long *bitmap, int manual)
+{
+	struct kvm *kvm = &vm->kvm;
+	struct kvm_pgtable *pgt;
+
+	kvm->arch.vtcr = (64 - 32) | 1UL << 6;		/* 32 bits from level 1: one page of pgd */
+	kvm->slots.used_slots = 1;
+	s2_slot()->npages = 512;
+	s2_slot()->dirty_bitmap = bitmap;
+	kvm->manual_dirty_log_protect = manual;
+	/* As kvm_init_stage2_mmu(). */
+	pgt = kzalloc(sizeof(*pgt), 0);
+	kvm->arch.mmu.kvm = kvm;
+	WARN_ON(kvm_pgtable_stage2_init(pgt, kvm));
+	kvm->arch.mmu.pgd_phys = __pa(pgt->pgd);
+	kvm->arch.mmu.pgt = pgt;
+	for (int i = 0; i < S2_VCPUS; i++) {
+		vm->vcpus[i].kvm = kvm;
+		vm->vcpus[i].arch.hw_mmu = &kvm->arch.mmu;
+	}
+}
+
+/* How a memslot begins to log: without write protection, which s2_wp_memslot() is for. */
+void s2_log(unsigned long *bitmap) { s2_slot()->dirty_bitmap = bitmap; }
+void s2_wp_memslot(void) { kvm_mmu_wp_memory_region(&vm->kvm, 0); }
+void s2_topup(int v) { WARN_ON(kvm_mmu_topup_memory_cache(&vm->vcpus[v].arch.mmu_page_cache, 2)); }
+void s2_cache_free(int v) { kvm_mmu_free_memory_cache(&vm->vcpus[v].arch.mmu_page_cache); }
+
+/* As kvm_handle_guest_abort() on memory that a memslot has. */
+int s2_fault(int v, u64 ipa, int type, int write, int level)
+{
+	struct kvm_vcpu *vcpu = &vm->vcpus[v];
+
+	vcpu->write = write;
+	vcpu->fault_level = level;
+	if (type == FSC_ACCESS) {
+		handle_access_fault(vcpu, ipa);
+		return 0;
+	}
+	return user_mem_abort(vcpu, ipa, s2_slot(), ipa, type);
+}
+
+u64 s2_get_log(void)
+{
+	u64 bits[8] = { 0 };
+	struct kvm_dirty_log log = { .dirty_bitmap = bits };
+
+	WARN_ON(kvm_get_dirty_log_protect(&vm->kvm, &log));
+	return bits[0];
+}
+
+void s2_clear_log(u64 mask)
+{
+	u64 bits[8] = { mask };
+	struct kvm_clear_dirty_log log = { .dirty_bitmap = bits, .num_pages = 512 };
+
+	WARN_ON(kvm_clear_dirty_log_protect(&vm->kvm, &log));
+}
+
+void s2_range_start(u64 start, u64 end, int flags)
+{
+	struct mmu_notifier_range range = { start, end, flags };
+
+	kvm_mmu_notifier_invalidate_range_start(&vm->kvm.mmu_notifier, &range);
+}
+
+void s2_range_end(u64 start, u64 end, int flags)
+{
+	struct mmu_notifier_range range = { start, end, flags };
+
+	kvm_mmu_notifier_invalidate_range_end(&vm->kvm.mmu_notifier, &range);
+}
+
+void s2_change_pte(u64 addr, u64 pte)
+{
+	kvm_mmu_notifier_change_pte(&vm->kvm.mmu_notifier, NULL, addr, __pte(pte));
+}
+
+int s2_clear_flush_young(u64 start, u64 end)
+{
+	return kvm_mmu_notifier_clear_flush_young(&vm->kvm.mmu_notifier, NULL, start, end);
+}
+
+int s2_clear_young(u64 start, u64 end)
+{
+	return kvm_mmu_notifier_clear_young(&vm->kvm.mmu_notifier, NULL, start, end);
+}
+
+int s2_test_young(u64 addr) { return kvm_mmu_notifier_test_young(&vm->kvm.mmu_notifier, NULL, addr); }
+void s2_free_pgd(void) { kvm_free_stage2_pgd(&vm->kvm.arch.mmu); }
+void *s2_pgd(void) { return vm->kvm.arch.mmu.pgt ? vm->kvm.arch.mmu.pgt->pgd : NULL; }
+void *s2_pgt(void) { return vm->kvm.arch.mmu.pgt; }
+int s2_ioremap(u64 ipa, u64 pa) { return kvm_phys_addr_ioremap(&vm->kvm, ipa, pa, PAGE_SIZE, true); }
+long s2_notifier_count(void) { return vm->kvm.mmu_notifier_count; }
+u64 s2_page_count(u64 n) { return vm->pages[n].count; }
+void s2_page_init(u64 n) { s2_page[n].count = 1; s2_page[n].private = 0; }
+
+/* Which arms of the code were reached: see S2_ARMS in src/code.rs. */
+void s2_arms(u64 *to)
+{
+	memcpy(to, (u64 [7]) { 0 }, 56);
+	for (int i = 0; i < S2_VCPUS; i++) {
+		to[0] += vm->vcpus[i].stat.stage2_faults_lockless;
+		to[1] += vm->vcpus[i].stat.stage2_faults_parallel;
+		to[2] += vm->vcpus[i].stat.mmu_seq_retries;
+		to[3] += vm->vcpus[i].stat.stage2_blocks_split;
+		to[4] += vm->vcpus[i].stat.stage2_tables_collapsed;
+		to[5] += vm->vcpus[i].stat.stage2_races_lost;
+		to[6] += vm->vcpus[i].stat.stage2_entries_locked;
+	}
+	for (int i = 0; i < 4; i++)
+		to[7 + i] = vm->kvm.stat.change_pte[i];
+	for (int i = 0; i < 5; i++)
+		to[11 + i] = vm->kvm.stat.stage2_ages[i];
+}
+
+/* What is at an address of the arena's first pages; NULL if it has no name. */
+const char *s2_name(const void *p)
+{
+	struct kvm *kvm = &vm->kvm;
+
+	if (p == &kvm->mmu_notifier_seq) return "mmu_notifier_seq";
+	if (p == &kvm->mmu_notifier_count) return "mmu_notifier_count";
+	if (p == &kvm->tlbs_dirty) return "tlbs_dirty";
+	if (p == &kvm->tlbs_flushed) return "tlbs_flushed";
+	if (p == &kvm->arch.mmu.pgt) return "mmu.pgt";
+	if (p == &kvm->arch.mmu.pgd_phys) return "mmu.pgd_phys";
+	for (int i = 0; i < S2_PAGES; i++)
+		if (p == &vm->pages[i].count) return "page_count()";
+	return NULL;
+}

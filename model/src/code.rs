@@ -1,0 +1,84 @@
+//! The kernel's code, from a library: one for each tree, and for each mistake.
+
+use std::ffi::CString;
+
+pub struct Code {
+    pub arena: usize,
+    /// Pages at its beginning that hold struct kvm and what belongs to it.
+    pub reserved: usize,
+    site: *const *const crate::trace::Site,
+    pub vm_init: extern "C-unwind" fn(usize, i32),
+    pub log: extern "C-unwind" fn(usize),
+    pub wp_memslot: extern "C-unwind" fn(),
+    pub topup: extern "C-unwind" fn(i32),
+    pub cache_free: extern "C-unwind" fn(i32),
+    pub fault: extern "C-unwind" fn(i32, u64, i32, i32, i32) -> i32,
+    pub get_log: extern "C-unwind" fn() -> u64,
+    pub clear_log: extern "C-unwind" fn(u64),
+    pub range_start: extern "C-unwind" fn(u64, u64, i32),
+    pub range_end: extern "C-unwind" fn(u64, u64, i32),
+    pub change_pte: extern "C-unwind" fn(u64, u64),
+    pub clear_flush_young: extern "C-unwind" fn(u64, u64) -> i32,
+    pub clear_young: extern "C-unwind" fn(u64, u64) -> i32,
+    pub free_pgd: extern "C-unwind" fn(),
+    pub pgd: extern "C-unwind" fn() -> usize,
+    pub pgt: extern "C-unwind" fn() -> usize,
+    pub ioremap: extern "C-unwind" fn(u64, u64) -> i32,
+    pub notifier_count: extern "C-unwind" fn() -> i64,
+    pub page_count: extern "C-unwind" fn(u64) -> u64,
+    pub page_init: extern "C-unwind" fn(u64),
+    pub arms: extern "C-unwind" fn(*mut u64),
+    pub name: extern "C-unwind" fn(usize) -> *const i8,
+}
+
+impl Code {
+    pub fn site(&self) -> *const crate::trace::Site { unsafe { std::ptr::read_volatile(self.site) } }
+}
+
+extern "C" {
+    fn dlopen(name: *const i8, flags: i32) -> usize;
+    fn dlsym(lib: usize, name: *const i8) -> usize;
+}
+
+static mut CODE: *const Code = std::ptr::null();
+pub fn code() -> &'static Code { unsafe { &*CODE } }
+
+/// Load the library and bind what it calls; an error is one line.
+pub fn open(path: &str) -> Result<(), String> {
+    let full = std::fs::canonicalize(path).map_err(|e| format!("{path}: {e}"))?;
+    let lib = unsafe { dlopen(CString::new(full.to_str().unwrap()).unwrap().as_ptr(), 2) };
+    if lib == 0 { return Err(format!("{path}: cannot be loaded")) }
+    let sym = |n: &str| {
+        let p = unsafe { dlsym(lib, CString::new(n).unwrap().as_ptr()) };
+        if p == 0 { Err(format!("{path} has no {n}: it was made with other shims")) } else { Ok(p) }
+    };
+    macro_rules! f { ($n:literal) => { unsafe { std::mem::transmute(sym($n)?) } } }
+    let arena = sym("s2_arena")?;
+    let ops = ops();
+    let table = sym("s2")?;
+    let reserved = unsafe { *(sym("s2_reserved")? as *const usize) };
+    let code = Code {
+        arena, reserved, site: (table + ops.len() * 8) as *const _,
+        vm_init: f!("s2_vm_init"), log: f!("s2_log"), wp_memslot: f!("s2_wp_memslot"), topup: f!("s2_topup"),
+        cache_free: f!("s2_cache_free"), fault: f!("s2_fault"), get_log: f!("s2_get_log"), clear_log: f!("s2_clear_log"),
+        range_start: f!("s2_range_start"), range_end: f!("s2_range_end"), change_pte: f!("s2_change_pte"),
+        clear_flush_young: f!("s2_clear_flush_young"), clear_young: f!("s2_clear_young"), free_pgd: f!("s2_free_pgd"),
+        pgd: f!("s2_pgd"), pgt: f!("s2_pgt"), ioremap: f!("s2_ioremap"), notifier_count: f!("s2_notifier_count"), page_count: f!("s2_page_count"), page_init: f!("s2_page_init"),
+        arms: f!("s2_arms"), name: f!("s2_name"),
+    };
+    unsafe {
+        std::ptr::copy_nonoverlapping(ops.as_ptr(), table as *mut usize, ops.len());
+        CODE = Box::into_raw(Box::new(code));
+    }
+    crate::state::init(arena);
+    Ok(())
+}
+
+/// As struct s2_ops in shim/kernel.h.
+fn ops() -> [usize; 19] {
+    use crate::{cpu, host, memory, sync, trace};
+    [memory::load as usize, memory::store as usize, memory::cas as usize, memory::rmw as usize, memory::fence as usize, memory::plain as usize,
+     cpu::dsb as usize, cpu::tlbi as usize, cpu::vmid as usize,
+     sync::rcu_read as usize, sync::call_rcu as usize, sync::synchronize_rcu as usize, sync::mmu_lock as usize, sync::held as usize,
+     memory::alloc as usize, memory::free as usize, host::gup as usize, host::thp as usize, trace::fail_c as usize]
+}

@@ -1,0 +1,260 @@
+//! CPUs that run the guest: TLBs, walk caches, the table walker, DSB and TLBI.
+//!
+//! A translation stays in a TLB until somebody invalidates it. A TLBI takes effect at the DSB that
+//! waits for it, as late as it may. A walk that began before it does not count: it begins again.
+
+use crate::engine::{step, Engine, WORLD};
+use crate::memory;
+use crate::state::{st, THREADS};
+use crate::trace;
+use std::sync::atomic::Ordering::Relaxed;
+
+const VALID: u64 = 1;
+const TYPE: u64 = 2;
+pub const R: u64 = 1 << 6;
+pub const W: u64 = 1 << 7;
+pub const AF: u64 = 1 << 10;
+pub const ADDR: u64 = 0xffff_ffff_f000;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Stage 2 alone: IPA to PA.
+    Stage2,
+    /// Both stages: what an access finds first, and a TLBI of stage 2 leaves alone.
+    Combined,
+    /// An entry that leads to a table.
+    Table,
+}
+
+#[derive(Clone, Copy)]
+struct Entry { kind: Kind, ipa: u64, level: u32, pte: u64 }
+
+impl Entry {
+    fn is_for(&self, ipa: u64) -> bool { ipa & !(granule(self.level) - 1) == self.ipa }
+}
+
+/// An access by a thread: what it stored, or which value it has seen.
+struct Log { at: usize, value: u64, thread: usize, store: bool }
+
+/// A DSB: walks that begin after it find what `thread` had stored (and seen) when the log was `end` long.
+#[derive(Clone, Copy)]
+struct Floor { thread: usize, end: usize, loads: bool }
+
+#[derive(Clone, Copy)]
+struct Tlbi { op: i32, ipa: u64, level: u32 }
+
+#[derive(Default)]
+pub struct Cpus {
+    entries: [Vec<Entry>; THREADS],
+    floors: [Vec<Floor>; THREADS],
+    pending: [Vec<Tlbi>; THREADS + 1],
+    /// The IPAs that a CPU has forgotten, one after the other; u64::MAX is all.
+    forgotten: [Vec<u64>; THREADS],
+    guest_vmid: [bool; THREADS + 1],
+    log: Vec<Log>,
+    /// Whether the CPU sets the access flag by itself.
+    pub ha: bool,
+}
+
+impl Cpus {
+    pub fn reset(&mut self) { *self = Default::default() }
+
+    /// The CPUs forget all, as they may at any time.
+    pub fn forget(&mut self) { self.entries = Default::default() }
+
+    fn logs(&self) -> bool { st().running && st().eng == Engine::Loom && st().host.guests }
+
+    pub fn log_store(&mut self, at: usize, value: u64) {
+        if self.logs() { self.log.push(Log { at, value, thread: st().cur, store: true }) }
+    }
+
+    pub fn log_load(&mut self, at: usize, value: u64) {
+        if self.logs() && memory::in_arena(at) { self.log.push(Log { at, value, thread: st().cur, store: false }) }
+    }
+
+    /// The last store of `value` to the word before `end`, as an index of the log.
+    fn stored(&self, at: usize, value: u64, end: usize) -> i64 {
+        self.log[..end].iter().rposition(|l| l.store && l.at == at && l.value == value).map_or(-1, |i| i as i64)
+    }
+
+    /// The oldest store to the word that a walk may find.
+    fn oldest(&self, at: usize, floors: &[Floor]) -> i64 {
+        floors.iter().filter_map(|f| {
+            let i = self.log[..f.end].iter().rposition(|l| l.at == at && l.thread == f.thread && (l.store || f.loads))?;
+            Some(if self.log[i].store { i as i64 } else { self.stored(at, self.log[i].value, i) })
+        }).max().unwrap_or(-1)
+    }
+}
+
+fn granule(level: u32) -> u64 { 1 << (12 + 9 * (3 - level)) }
+
+fn world() { step(WORLD, Relaxed) }
+
+pub extern "C-unwind" fn vmid(guest: i32) { let me = st().cur; st().cpu.guest_vmid[me] = guest != 0 }
+
+const ISHST: i32 = 0;
+const ISH: i32 = 1;
+const NSHST: i32 = 3;
+
+/// DSB NSH waits for what concerns this CPU. DSB ISH is a full barrier for other CPUs besides.
+pub extern "C-unwind" fn dsb(kind: i32) {
+    let site = trace::site();
+    if !st().running { return }
+    let me = st().cur;
+    memory::flush();
+    if kind == ISH { memory::fence(memory::FULL) }
+    if !st().host.guests { return }
+    if kind != ISHST && kind != NSHST {
+        // In the order that is worse, if there are several.
+        let mine: Vec<Tlbi> = std::mem::take(&mut st().cpu.pending[me]);
+        for t in mine.into_iter().rev() {
+            let local = t.op == 1 || t.op == 3;
+            if kind != ISH && !local { st().cpu.pending[me].insert(0, t); continue }
+            world();
+            for cpu in 0..THREADS { if !local || cpu == me { invalidate(cpu, t) } }
+            trace::event(site, "TLBI done", 0, t.ipa, t.level as u64);
+        }
+    }
+    if st().eng != Engine::Loom { return }
+    let floor = Floor { thread: me, end: st().cpu.log.len(), loads: kind != ISHST && kind != NSHST };
+    // What has been said, to all CPUs or to this one, is not said again.
+    let told = if kind == ISHST || kind == ISH { (me + 1) % THREADS } else { me };
+    let known = st().cpu.floors[told].iter().rfind(|f| f.thread == me).map_or(0, |f| if f.loads || !floor.loads { f.end } else { 0 });
+    if !st().cpu.log[known..].iter().any(|l| l.thread == me && (l.store || floor.loads)) { return }
+    world();
+    for cpu in 0..THREADS {
+        if kind == ISHST || kind == ISH || cpu == me { st().cpu.floors[cpu].push(floor) }
+    }
+}
+
+pub extern "C-unwind" fn tlbi(op: i32, ipa: u64, level: u32) {
+    let site = trace::site();
+    let me = st().cur;
+    if !st().running {
+        for cpu in 0..THREADS { if !(op == 1 || op == 3) || cpu == me { invalidate(cpu, Tlbi { op, ipa, level }) } }
+        return;
+    }
+    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is"][op as usize], 0, ipa, level as u64);
+    if !st().cpu.guest_vmid[me] { return }
+    st().cpu.pending[me].push(Tlbi { op, ipa, level });
+}
+
+fn invalidate(cpu: usize, t: Tlbi) {
+    let c = &mut st().cpu;
+    c.entries[cpu].retain(|e| !match t.op {
+        // By IPA, of stage 2. A hint says that it is a leaf, and of which level.
+        0 | 1 => match e.kind {
+            Kind::Combined => false,
+            Kind::Table => t.level == 0 && e.is_for(t.ipa),
+            Kind::Stage2 => (t.level == 0 || t.level == e.level) && e.is_for(t.ipa),
+        },
+        2 | 3 => e.kind == Kind::Combined,
+        _ => true,
+    });
+    match t.op { 0 | 1 => c.forgotten[cpu].push(t.ipa), 4 => c.forgotten[cpu].push(u64::MAX), _ => () }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Fault { Translation(u32), Access(u32), Permission(u32) }
+
+/// The guest on this thread's CPU reads or writes the word of the page at `ipa`.
+pub fn access(ipa: u64, write: bool) -> Result<(), Fault> {
+    let cpu = st().cur;
+    for _ in 0..8 {
+        world();
+        let found = |k| st().cpu.entries[cpu].iter().find(|e| e.kind == k && e.is_for(ipa)).copied();
+        if let Some(e) = found(Kind::Combined) { return use_entry(cpu, e, ipa, write) }
+        if let Some(e) = found(Kind::Stage2) {
+            st().cpu.entries[cpu].push(Entry { kind: Kind::Combined, ..e });
+            return use_entry(cpu, e, ipa, write);
+        }
+        match walk(cpu, ipa) {
+            Walk::Again => continue,
+            Walk::Fault(f) => { trace::event(std::ptr::null(), "guest faults", 0, ipa, write as u64); return Err(f) }
+            Walk::Leaf(e, tables) => {
+                check_break_before_make(cpu, &e);
+                st().cpu.entries[cpu].extend(tables);
+                st().cpu.entries[cpu].push(e);
+                st().cpu.entries[cpu].push(Entry { kind: Kind::Combined, ..e });
+                return use_entry(cpu, e, ipa, write);
+            }
+        }
+    }
+    // So much happens to this address: the guest tries again later.
+    Err(Fault::Translation(0))
+}
+
+enum Walk { Leaf(Entry, Vec<Entry>), Fault(Fault), Again }
+
+fn walk(cpu: usize, ipa: u64) -> Walk {
+    let begun = st().cpu.forgotten[cpu].len();
+    let floors = st().cpu.floors[cpu].clone();
+    // Whether a TLBI has waited for this walk, which has come to that level.
+    let over = |level| st().cpu.forgotten[cpu][begun..].iter().any(|a| *a == u64::MAX || (*a ^ ipa) & !(granule(level) - 1) == 0);
+    let pgd = (crate::code::code().pgd)();
+    if pgd == 0 { return Walk::Fault(Fault::Translation(0)) }
+    let (mut table, mut level) = (pgd, 1);
+    let mut tables = vec![];
+    if let Some(e) = st().cpu.entries[cpu].iter().filter(|e| e.kind == Kind::Table && e.is_for(ipa)).max_by_key(|e| e.level) {
+        (table, level) = (st().arena + (e.pte & ADDR) as usize, e.level + 1);
+    }
+    let (at, mut pte) = loop {
+        let at = table + ((ipa / granule(level)) as usize % 512) * 8;
+        let pte = load(at, &floors);
+        if over(level) { return Walk::Again }
+        memory::walker_check(at, pte);
+        if pte & VALID == 0 {
+            // This answer counts at this moment, or not.
+            world();
+            return if over(level) { Walk::Again } else { Walk::Fault(Fault::Translation(level)) };
+        }
+        if level == 3 || pte & TYPE == 0 { break (at, pte) }
+        tables.push(Entry { kind: Kind::Table, ipa: ipa & !(granule(level) - 1), level, pte });
+        table = st().arena + (pte & ADDR) as usize;
+        level += 1;
+    };
+    if pte & AF == 0 {
+        if !st().cpu.ha {
+            world();
+            return if over(level) { Walk::Again } else { Walk::Fault(Fault::Access(level)) };
+        }
+        if !memory::walker_cas(at, pte, pte | AF) { return Walk::Again }
+        pte |= AF;
+        trace::event(std::ptr::null(), "CPU sets AF", at, pte, pte);
+    }
+    world();
+    if over(level) { return Walk::Again }
+    Walk::Leaf(Entry { kind: Kind::Stage2, ipa: ipa & !(granule(level) - 1), level, pte }, tables)
+}
+
+fn load(at: usize, floors: &[Floor]) -> u64 {
+    let v = memory::walker_load(at, false);
+    let c = &st().cpu;
+    if st().eng == Engine::Loom && c.stored(at, v, c.log.len()) < c.oldest(at, floors) { return memory::walker_load(at, true) }
+    v
+}
+
+/// No CPU remembers other memory for this address, or in another size.
+fn check_break_before_make(cpu: usize, new: &Entry) {
+    for (other, entries) in st().cpu.entries.iter().enumerate() {
+        for old in entries.iter().filter(|e| e.kind != Kind::Table) {
+            let overlap = old.is_for(new.ipa) || new.is_for(old.ipa);
+            if overlap && (old.level != new.level || (old.pte ^ new.pte) & ADDR != 0) {
+                trace::fail("break-before-make", &format!("CPU {other} has {:#x} of level {} for {:#x}, and CPU {cpu} reads {:#x} of level {}",
+                    old.pte, old.level, old.ipa, new.pte, new.level))
+            }
+        }
+    }
+}
+
+/// One step with the lookup: whoever invalidates waits for an access that uses the old translation.
+fn use_entry(cpu: usize, e: Entry, ipa: u64, write: bool) -> Result<(), Fault> {
+    if e.pte & if write { W } else { R } == 0 {
+        trace::event(std::ptr::null(), "guest faults", 0, ipa, write as u64);
+        return Err(Fault::Permission(e.level));
+    }
+    let pfn = ((e.pte & ADDR) + (ipa & (granule(e.level) - 1))) >> 12;
+    trace::event(std::ptr::null(), if write { "guest writes" } else { "guest reads" }, 0, ipa, pfn);
+    crate::host::guest_access(cpu, ipa >> 12, pfn, write);
+    Ok(())
+}

@@ -1,0 +1,368 @@
+//! The host around KVM: the primary MMU, who owns a page, what userspace copies of the guest's
+//! memory, and the vCPU's loop of access, fault, access.
+
+use crate::code::code;
+use crate::cpu::{self, Fault};
+use crate::engine::{self, step, PTL, SLOTS, WORLD};
+use crate::memory;
+use crate::state::{st, THREADS};
+use crate::trace;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// The guest's memory, in pages, and what the pages of the host are called: one block's worth, and others.
+pub const GFNS: usize = 8;
+pub const FIRST_PFN: u64 = 0x80000;
+const BLOCK: u64 = 512;
+pub const PFNS: usize = 512 + 16;
+const PTE_VALID: u64 = 1;
+const PTE_WRITE: u64 = 1 << 51;
+
+pub struct Host {
+    /* Of the scenario, and learnt: kept from one execution to the next. */
+    pub threads: usize,
+    pub guests: bool,
+    pub calls_rcu: bool,
+    pub synchronizes: bool,
+    pub thp: bool,
+
+    /// Where the primary MMU's entries are.
+    pub ptes: usize,
+    /// The word that each page holds, and whether it has been given back.
+    word: Vec<u64>,
+    freed: Vec<bool>,
+    next_pfn: u64,
+    /// What the guest has last written to each of its pages; what userspace has copied of it.
+    written: [u64; GFNS],
+    copied: [u64; GFNS],
+    writes: u64,
+    /// The primary MMU has promised that nobody writes to the page.
+    stable: [bool; GFNS],
+    /// Faults that are being handled, of each page and thread.
+    handling: [[bool; GFNS]; THREADS + 1],
+    /// In the kernel, or in the middle of something: others may wait for it.
+    pub busy: [bool; THREADS + 1],
+    pub gave_up: u64,
+    /// How often a thread has come to rest.
+    rests: u64,
+    /// The guest's accesses so far; the last one to each page; how many there were when it was aged, with a flush.
+    accesses: u64,
+    accessed: [u64; GFNS],
+    aged: [u64; GFNS],
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, ptes: 0, word: vec![], freed: vec![],
+            next_pfn: 0, written: [0; GFNS], copied: [0; GFNS], writes: 0, stable: [false; GFNS], handling: [[false; GFNS]; THREADS + 1],
+            busy: [false; THREADS + 1], gave_up: 0, rests: 0,
+            accesses: 0, accessed: [0; GFNS], aged: [0; GFNS] }
+    }
+}
+
+impl Host {
+    pub fn reset(&mut self) {
+        self.ptes = 0;
+        self.word = vec![0; PFNS];
+        self.freed = vec![false; PFNS];
+        self.next_pfn = FIRST_PFN + BLOCK;
+        self.written = [0; GFNS];
+        self.copied = [0; GFNS];
+        self.writes = 0;
+        self.stable = [false; GFNS];
+        self.accesses = 0;
+        self.accessed = [0; GFNS];
+        self.aged = [0; GFNS];
+        self.handling = Default::default();
+        self.busy = Default::default();
+    }
+}
+
+fn pte(pfn: u64, writable: bool) -> u64 { pfn << 12 | PTE_VALID | if writable { PTE_WRITE } else { 0 } }
+fn pfn_of(pte: u64) -> u64 { (pte & cpu::ADDR) >> 12 }
+fn at(gfn: u64) -> usize { st().host.ptes + gfn as usize * 8 }
+fn page(pfn: u64) -> usize { (pfn - FIRST_PFN) as usize }
+
+/// The primary MMU maps all of the guest's memory, writable or not.
+pub fn setup(writable: bool) {
+    st().host.ptes = memory::alloc(1);
+    for g in 0..GFNS as u64 { memory::set_raw(at(g), pte(FIRST_PFN + g, writable)) }
+}
+
+/* ---- guest ---- */
+
+/// An access by a translation, in one step with finding it.
+pub fn guest_access(cpu: usize, gfn: u64, pfn: u64, write: bool) {
+    let h = &mut st().host;
+    if pfn < FIRST_PFN || page(pfn) >= PFNS { trace::fail("wrong-page", &format!("CPU {cpu} uses page {pfn:#x}, which is not the guest's")) }
+    if h.freed[page(pfn)] { trace::fail("no-access-after-unmap", &format!("CPU {cpu} uses page {pfn:#x}, which has been given back")) }
+    let g = gfn as usize;
+    h.accesses += 1;
+    h.accessed[g] = h.accesses;
+    if h.word[page(pfn)] != h.written[g] {
+        trace::fail("guest-word", &format!("CPU {cpu} finds {} in page {pfn:#x} at gfn {g}, where the guest has written {}", h.word[page(pfn)], h.written[g]))
+    }
+    if write {
+        if h.stable[g] { trace::fail("no-write-after-protect", &format!("CPU {cpu} writes to gfn {g}, which the primary MMU has write-protected")) }
+        h.writes += 1;
+        h.written[g] = h.writes;
+        h.word[page(pfn)] = h.writes;
+    }
+}
+
+/// The thread is at rest: whoever begins now may know all that it has done.
+fn done() {
+    step(WORLD, Release);
+    let me = st().cur;
+    st().host.busy[me] = false;
+    st().host.rests += 1;
+}
+
+fn others_busy() -> bool { (0..st().host.threads).any(|i| i != st().cur && st().host.busy[i]) }
+
+/// How often a vCPU tries before it does something else.
+const TRIES: u32 = 6;
+
+/// The vCPU of this thread accesses a page of the guest: faults are handled, as often as it takes.
+/// Whether it came to that: false if others kept it from it.
+pub fn vcpu(gfn: u64, write: bool) -> bool {
+    let me = st().cur;
+    let mut alone = 0;
+    for _ in 0..TRIES {
+        st().host.busy[me] = true;
+        // What the others have done, if they are done, is not overlooked for ever.
+        if alone > 0 { step(WORLD, Acquire) }
+        let (others, rests) = (others_busy(), st().host.rests);
+        match cpu::access(gfn << 12, write) {
+            Ok(()) => { done(); return true }
+            Err(f) => {
+                let (kind, level) = match f { Fault::Translation(l) => (4, l), Fault::Access(l) => (8, l), Fault::Permission(l) => (12, l) };
+                st().host.handling[me][gfn as usize] = true;
+                let ret = (code().fault)(me as i32, gfn << 12, kind, write as i32, level as i32);
+                memory::flush();
+                st().host.handling[me][gfn as usize] = false;
+                if ret != 0 { trace::fail("fault-error", &format!("a fault returns {ret} to userspace")) }
+            }
+        }
+        alone = if others || others_busy() || rests != st().host.rests { 0 } else { alone + 1 };
+        // With nobody else there, one fault for each of mapping, access flag and permission is enough.
+        if alone > 3 { trace::fail("livelock", &format!("vCPU {me} faults again and again on gfn {gfn}, and nobody keeps it from it")) }
+    }
+    done();
+    st().host.gave_up += 1;
+    false
+}
+
+/* ---- primary MMU ---- */
+
+/// What get_user_pages_fast() and its slow path do: the pfn, and whether it may be written to.
+pub extern "C-unwind" fn gup(gfn: u64, write: i32, writable: *mut i32) -> u64 {
+    let v = memory::load(at(gfn), 0);
+    let found = if v & PTE_VALID != 0 && (write == 0 || v & PTE_WRITE != 0) { v } else { slow(gfn, write != 0) };
+    unsafe { *writable = (found & PTE_WRITE != 0) as i32 }
+    pfn_of(found)
+}
+
+/// handle_mm_fault(): a new page where there is none, a copy where it is read-only.
+fn slow(gfn: u64, write: bool) -> u64 {
+    engine::lock(PTL);
+    let v = memory::load(at(gfn), 0);
+    let found = if v & PTE_VALID == 0 {
+        let new = pte(new_page(0), true);
+        memory::store(at(gfn), new, memory::RELEASE);
+        new
+    } else if write && v & PTE_WRITE == 0 {
+        engine::unlock(PTL);
+        return copy_on_write(gfn);
+    } else { v };
+    engine::unlock(PTL);
+    found
+}
+
+/// wp_page_copy()
+fn copy_on_write(gfn: u64) -> u64 {
+    let (start, end) = (gfn << 12, (gfn + 1) << 12);
+    (code().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    engine::lock(PTL);
+    let old = memory::load(at(gfn), 0);
+    let ret = if old & PTE_VALID != 0 && old & PTE_WRITE == 0 { change(gfn, old, None, true, true) } else { old };
+    engine::unlock(PTL);
+    (code().range_end)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    ret
+}
+
+fn new_page(word: u64) -> u64 {
+    let h = &mut st().host;
+    let pfn = if page(h.next_pfn) < PFNS { h.next_pfn } else {
+        FIRST_PFN + BLOCK + h.freed[BLOCK as usize..].iter().position(|f| *f).expect("out of the host's pages") as u64
+    };
+    h.next_pfn = (h.next_pfn + 1).min(FIRST_PFN + PFNS as u64);
+    h.freed[page(pfn)] = false;
+    h.word[page(pfn)] = word;
+    pfn
+}
+
+/// A page is given back: to somebody else, who is not to see the guest in it.
+fn give_back(pfn: u64) {
+    step(WORLD, Relaxed);
+    st().host.freed[page(pfn)] = true;
+    trace::event(std::ptr::null(), "page given back", 0, pfn, 0);
+}
+
+const RANGE_BLOCKABLE: i32 = 1;
+const RANGE_CHANGE_PTE: i32 = 2;
+
+/// With the PTL: the PTE is taken out, flushed unless it is PROT_NONE, and set by set_pte_at_notify().
+/// `to`: the page that it maps then, None for a copy. Returns the new PTE.
+fn change(gfn: u64, old: u64, to: Option<u64>, writable: bool, flush: bool) -> u64 {
+    memory::store(at(gfn), 0, memory::RELAXED);
+    if flush { memory::fence(memory::FULL) }
+    let pfn = to.unwrap_or_else(|| { step(WORLD, Relaxed); new_page(st().host.word[page(pfn_of(old))]) });
+    let new = pte(pfn, writable);
+    (code().change_pte)(gfn << 12, new);
+    if writable { st().host.stable[gfn as usize] = false }
+    memory::store(at(gfn), new, memory::RELEASE);
+    if pfn_of(old) != pfn { give_back(pfn_of(old)) }
+    new
+}
+
+/// madvise(MADV_DONTNEED), reclaim: the page goes, what the guest wrote there is forgotten.
+pub fn unmap(gfn: u64) {
+    let me = st().cur;
+    st().host.busy[me] = true;
+    (code().range_start)(gfn << 12, (gfn + 1) << 12, RANGE_BLOCKABLE);
+    engine::lock(PTL);
+    let old = memory::load(at(gfn), 0);
+    memory::store(at(gfn), 0, memory::RELAXED);
+    memory::fence(memory::FULL);
+    engine::unlock(PTL);
+    if old & PTE_VALID != 0 {
+        give_back(pfn_of(old));
+        st().host.written[gfn as usize] = 0;
+        st().host.copied[gfn as usize] = 0;
+    }
+    (code().range_end)(gfn << 12, (gfn + 1) << 12, RANGE_BLOCKABLE);
+    done();
+}
+
+/// KSM: the page is write-protected; then, if `merge`, replaced by another one with the same contents.
+pub fn ksm(gfn: u64, merge: bool, flush: bool) {
+    let (me, start, end) = (st().cur, gfn << 12, (gfn + 1) << 12);
+    st().host.busy[me] = true;
+    for round in 0..1 + merge as u32 {
+        (code().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+        engine::lock(PTL);
+        let old = memory::load(at(gfn), 0);
+        let ours = if round == 0 { old & PTE_VALID != 0 && old & PTE_WRITE != 0 } else { old & (PTE_VALID | PTE_WRITE) == PTE_VALID };
+        if ours {
+            change(gfn, old, if round == 0 { Some(pfn_of(old)) } else { None }, false, flush);
+            // KSM compares the page now.
+            engine::step(WORLD, Relaxed);
+            st().host.stable[gfn as usize] = true;
+        }
+        engine::unlock(PTL);
+        (code().range_end)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    }
+    done();
+}
+
+/// uprobes: whatever is mapped is replaced by a copy that is read-only.
+pub fn uprobe(gfn: u64) {
+    let (me, start, end) = (st().cur, gfn << 12, (gfn + 1) << 12);
+    st().host.busy[me] = true;
+    (code().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    engine::lock(PTL);
+    let old = memory::load(at(gfn), 0);
+    if old & PTE_VALID != 0 { change(gfn, old, None, false, true); }
+    engine::unlock(PTL);
+    (code().range_end)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    done();
+}
+
+/* ---- aging ---- */
+
+/// One page of the guest is aged, with the PTL as all callers do. Whether it was young.
+pub fn age(gfn: u64, flush: bool) -> bool {
+    let me = st().cur;
+    st().host.busy[me] = true;
+    engine::lock(PTL);
+    let f = if flush { code().clear_flush_young } else { code().clear_young };
+    let young = f(gfn << 12, (gfn + 1) << 12) != 0;
+    if flush {
+        step(WORLD, Relaxed);
+        st().host.aged[gfn as usize] = st().host.accesses;
+    }
+    engine::unlock(PTL);
+    done();
+    young
+}
+
+/// Whether the guest has accessed the page after it was aged with a flush.
+pub fn accessed_since_aged(gfn: usize) -> bool { st().host.aged[gfn] != 0 && st().host.accessed[gfn] > st().host.aged[gfn] }
+
+/* ---- dirty log ---- */
+
+/// Userspace gets the log, and copies the pages that are in it.
+pub fn get_log() -> u64 { harvest(|| (code().get_log)()) }
+
+/// With manual protection: gets the log, clears all that is in it, then copies.
+pub fn get_and_clear_log() -> u64 {
+    harvest(|| { let bits = (code().get_log)(); (code().clear_log)(bits); bits })
+}
+
+/// Userspace says that it has seen all pages, as it must after KVM_DIRTY_LOG_INITIALLY_SET.
+pub fn clear_log(mask: u64) { harvest(|| { (code().clear_log)(mask); mask }); }
+
+fn harvest(get: impl FnOnce() -> u64) -> u64 {
+    let me = st().cur;
+    st().host.busy[me] = true;
+    engine::lock(SLOTS);
+    step(WORLD, Relaxed);
+    // Written before this began, by vCPUs that have nothing left to do: it must be in the log. (Without a
+    // common clock nobody could say "before".)
+    let h = &st().host;
+    let due: Vec<usize> = (0..GFNS).filter(|&g| h.written[g] != h.copied[g] && !h.handling.iter().any(|t| t[g])).collect();
+    let bits = get();
+    memory::flush();
+    step(WORLD, Relaxed);
+    if st().eng != engine::Engine::Loom {
+        for g in due {
+            if bits & 1 << g == 0 && st().host.written[g] != st().host.copied[g] {
+                trace::fail("no-write-missing", &format!("gfn {g} was written to before the harvest that has just ended, and is not in it"))
+            }
+        }
+    }
+    copy(bits);
+    engine::unlock(SLOTS);
+    done();
+    bits
+}
+
+fn copy(bits: u64) {
+    let h = &mut st().host;
+    for g in (0..GFNS).filter(|g| bits & 1 << g != 0) { h.copied[g] = h.written[g] }
+}
+
+/// All vCPUs have stopped: the last harvest, then userspace has all that the guest has written.
+pub fn last_log(manual: bool) {
+    let bits = if manual { get_and_clear_log() } else { get_log() };
+    let _ = bits;
+    for g in 0..GFNS {
+        let h = &st().host;
+        if h.written[g] != h.copied[g] {
+            trace::fail("no-write-missing", &format!("gfn {g}: the guest has written {}, userspace's copy has {}", h.written[g], h.copied[g]))
+        }
+    }
+}
+
+/// The page that the primary MMU maps, 0 for none.
+pub fn mapped(gfn: u64) -> u64 {
+    let v = memory::raw(at(gfn));
+    if v & PTE_VALID != 0 { pfn_of(v) } else { 0 }
+}
+
+pub fn writable(gfn: u64) -> bool { memory::raw(at(gfn)) & PTE_WRITE != 0 }
+
+pub extern "C-unwind" fn thp(pfn: u64) -> i32 { (st().host.thp && pfn < FIRST_PFN + BLOCK) as i32 }
+
+/// The primary MMU lets a page be written to from now on.
+pub fn setup_writable(gfn: u64) { memory::set_raw(at(gfn), memory::raw(at(gfn)) | PTE_WRITE) }

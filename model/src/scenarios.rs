@@ -1,0 +1,339 @@
+//! What the threads do, and what holds when they are done. Thread 0 is vCPU 0, and so on: a thread
+//! that has no vCPU has a CPU all the same.
+
+use crate::code::code;
+use crate::cpu::{AF, W};
+use crate::host::{self, GFNS};
+use crate::memory;
+use crate::state::{st, PageState, PAGES};
+use crate::trace::fail;
+
+pub struct Scenario {
+    pub name: &'static str,
+    /// Whether the CPUs set the access flag; whether the primary MMU has a huge page.
+    pub ha: bool,
+    pub thp: bool,
+    pub setup: fn(),
+    pub threads: &'static [fn()],
+    pub check: fn(),
+    /// Arms that must have been reached, or the scenario has shown nothing.
+    pub must: &'static [&'static str],
+    /// Rounds in a thread: for shuttle, too long for loom.
+    pub long: bool,
+    /// Loom's preemption bound; None if it is complete within seconds.
+    pub bound: Option<usize>,
+}
+
+const VALID: u64 = 1;
+const TYPE: u64 = 2;
+const SW_WRITABLE: u64 = 1 << 55;
+const LOCKED: u64 = 0xf << 55;
+const ADDR: u64 = crate::cpu::ADDR;
+
+static mut BITMAP: usize = 0;
+fn bitmap() -> usize { unsafe { BITMAP } }
+
+/* ---- setting up ---- */
+
+fn vm_as(log: bool, manual: bool, writable: bool) {
+    unsafe { BITMAP = memory::alloc(1) }
+    (code().vm_init)(if log { bitmap() } else { 0 }, manual as i32);
+    host::setup(writable);
+}
+fn vm(log: bool) { vm_as(log, false, true) }
+
+/// As vCPU `v`.
+fn on(v: usize, f: impl FnOnce()) {
+    let me = st().cur;
+    st().cur = v;
+    f();
+    st().cur = me;
+}
+fn read(gfn: u64) { host::vcpu(gfn, false); }
+fn write(gfn: u64) { host::vcpu(gfn, true); }
+
+/// A page that was written to and harvested: mapped, write-protected for the log alone. vCPU 0 remembers it so.
+fn logged_page() {
+    vm(true);
+    on(0, || write(0));
+    host::get_log();
+    on(0, || read(0));
+    let pte = entry(0).0;
+    assert!(pte & W == 0 && pte & SW_WRITABLE != 0 && dirty() == 0);
+}
+fn logged_manual() {
+    vm_as(true, true, true);
+    on(0, || write(0));
+    host::get_and_clear_log();
+    on(0, || read(0));
+    assert!(entry(0).0 & W == 0 && dirty() == 0);
+}
+/// All of the log is set, a block is mapped that may be written to (KVM_DIRTY_LOG_INITIALLY_SET).
+fn initially_set() {
+    vm_as(false, true, true);
+    st().host.thp = true;
+    on(0, || write(1));
+    memory::set_raw(bitmap(), (1 << GFNS) - 1);
+    (code().log)(bitmap());
+    assert_eq!(entry(0).1, 2);
+}
+fn empty() { vm(false); for v in 0..2 { (code().topup)(v) } }
+fn empty_logged() { vm(true); for v in 0..2 { (code().topup)(v) } }
+/// A page that the guest has read, of memory that may be written to: KVM maps it writable at once.
+fn page() { vm(false); on(0, || read(0)); assert_eq!(entry(0).1, 3) }
+/// A page that userspace write-protects: the entry is read-only.
+fn page_read_only() { vm_as(false, false, false); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | SW_WRITABLE) == 0) }
+fn relaxable() {
+    page_read_only();
+    host::setup_writable(0);
+}
+fn block() { vm(false); st().host.thp = true; on(0, || read(0)); assert_eq!(entry(0).1, 2) }
+/// A block, when logging begins: write-protected, faults split it.
+fn block_logged() {
+    block();
+    on(1, || read(1));
+    (code().log)(bitmap());
+    (code().wp_memslot)();
+    on(0, || read(0));
+    on(1, || read(1));
+    for v in 0..2 { (code().topup)(v) }
+    assert!(entry(0).0 & W == 0 && entry(0).1 == 2);
+}
+/// Pages where a block could be: logging is over, the next fault collapses them.
+fn collapsible() {
+    vm(true);
+    st().host.thp = true;
+    on(0, || read(0));
+    on(1, || { read(0); read(1) });
+    (code().log)(0);
+    for v in 0..2 { (code().topup)(v) }
+    assert!(entry(0).1 == 3);
+}
+fn merged() { vm(false); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | SW_WRITABLE) == 0) }
+
+/// vCPU 0 remembers the page as writable, and the log has it.
+fn remembered() { logged_page(); on(0, || write(0)) }
+fn remembered_manual() { logged_manual(); on(0, || write(0)) }
+fn empty_cold() { vm(false) }
+fn two_pages() { vm(false); on(0, || { read(0); read(1) }); on(1, || { read(0); read(1) }) }
+fn page_forgotten() { page_young(); st().cpu.forget() }
+fn block_forgotten() { block_logged(); st().cpu.forget() }
+fn collapsible_forgotten() { collapsible(); st().cpu.forget() }
+fn remembered_forgotten() { remembered(); st().cpu.forget() }
+/// In the log and writable, and not accessed since it was aged.
+fn old_and_dirty() { remembered(); assert!(host::age(0, true)); st().cpu.forget() }
+fn merged_logged() { logged_page(); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)) }
+
+/* ---- looking at it ---- */
+
+fn dirty() -> u64 { memory::raw(bitmap()) }
+
+/// The entry for a page at the lowest level there is, and its level.
+fn entry(gfn: u64) -> (u64, u32) {
+    let mut table = (code().pgd)();
+    for level in 1..4 {
+        let pte = memory::raw(table + ((gfn << 12 >> (12 + 9 * (3 - level))) as usize % 512) * 8);
+        if level == 3 || pte & (VALID | TYPE) != VALID | TYPE { return (pte, level) }
+        table = code().arena + (pte & ADDR) as usize;
+    }
+    unreachable!()
+}
+
+/// Every table has a reference for each valid entry; no entry is locked, or invalid and not zero.
+fn check_table(table: usize, level: u32) {
+    let mut valid = 0;
+    let number = (table - code().arena) / 4096;
+    if st().page[number] != PageState::Used { fail("freed-table", "a table that is in use is free") }
+    for i in 0..512 {
+        let pte = memory::raw(table + i * 8);
+        if pte == LOCKED { fail("locked-is-released", "an entry is left locked") }
+        if pte & VALID == 0 { if pte != 0 { fail("locked-is-released", &format!("an invalid entry is {pte:#x}")) } continue }
+        valid += 1;
+        if level < 3 && pte & TYPE != 0 { check_table(code().arena + (pte & ADDR) as usize, level + 1) }
+    }
+    let count = (code().page_count)(number as u64);
+    if count != 1 + valid { fail("references", &format!("a table with {valid} valid entries has {count} references")) }
+}
+
+/// What holds after all executions.
+pub fn check_always() {
+    crate::sync::finish();
+    let pgt = (code().pgt)();
+    if pgt != 0 && st().page[(pgt - code().arena) / 4096] == PageState::Freed { fail("freed-table", "mmu->pgt leads to a page table that is free") }
+    let gone = pgt == 0;
+    if !gone {
+        check_table((code().pgd)(), 1);
+        if (code().notifier_count)() != 0 { fail("notifier-count", "mmu_notifier_count is not back to 0") }
+        for g in 0..GFNS as u64 { check_entry(g) }
+    }
+    check_leaks();
+}
+
+/// The entry for a page maps what the primary MMU maps, and lets write to it only what that does.
+fn check_entry(gfn: u64) {
+    let (pte, level) = entry(gfn);
+    if pte & VALID == 0 { return }
+    let pfn = ((pte & ADDR) >> 12) + if level == 2 { gfn % 512 } else { 0 };
+    if pfn != host::mapped(gfn) { fail("maps-what-the-primary-maps", &format!("gfn {gfn} is mapped to {pfn:#x}, the primary MMU has {:#x}", host::mapped(gfn))) }
+    if pte & (W | SW_WRITABLE) != 0 && !host::writable(gfn) { fail("maps-what-the-primary-maps", &format!("gfn {gfn} may be written to, but not for the primary MMU")) }
+}
+
+/// Take everything down: no page is left.
+fn check_leaks() {
+    let freed = |i: usize| st().page[i] == PageState::Freed;
+    let before: Vec<bool> = (0..PAGES).map(freed).collect();
+    for v in 0..4 { (code().cache_free)(v) }
+    for i in (0..PAGES).filter(|&i| !before[i] && freed(i)) {
+        if !(0..512).all(|e| memory::raw(code().arena + i * 4096 + e * 8) == 0) { fail("cache-is-clean", "a table in a cache is not empty") }
+        if (code().page_count)(i as u64) != 1 { fail("cache-is-clean", "a table in a cache has references") }
+    }
+    (code().free_pgd)();
+    crate::sync::run_callbacks();
+    let left = (code().reserved..PAGES).filter(|&i| st().page[i] == PageState::Used).count();
+    if left != 2 { fail("leak", &format!("{} pages are left", left as i64 - 2)) }
+}
+
+fn check_log() {
+    let (pte, _) = entry(0);
+    if pte & W != 0 && dirty() & 1 == 0 { fail("no-write-missing", "gfn 0 is writable and not in the log") }
+    host::last_log(false)
+}
+fn check_manual_log() { host::last_log(true) }
+fn nothing_more() {}
+/// A vCPU that is not in the guest.
+fn idle() {}
+fn check_mapped() { if entry(0).0 & VALID == 0 { fail("progress", "not mapped") } }
+fn check_split() { if entry(0).1 != 3 { fail("progress", "not split") } check_log_all() }
+fn check_log_all() { host::last_log(false) }
+fn check_collapsed() { if entry(0).1 != 2 { fail("progress", "not collapsed") } }
+
+/* ---- threads ---- */
+
+fn write_0() { host::vcpu(0, true); }
+fn write_1() { host::vcpu(1, true); }
+fn read_0() { host::vcpu(0, false); }
+fn read_1() { host::vcpu(1, false); }
+fn read_twice() { read_0(); read_0() }
+
+fn harvest() { host::get_log(); }
+fn harvest_manual() { host::get_and_clear_log(); }
+fn clear_all() { host::clear_log((1 << GFNS) - 1) }
+fn age() { host::age(0, false); }
+fn age_flush() { host::age(0, true); }
+fn unmap() { host::unmap(0) }
+fn ksm_protect() { host::ksm(0, false, true) }
+fn ksm_merge() { host::ksm(0, true, true) }
+fn ksm_no_flush() { host::ksm(0, true, false) }
+fn teardown() { (code().free_pgd)() }
+fn write_twice() { write_0(); write_0() }
+fn write_2() { host::vcpu(2, true); }
+fn read_write() { read_0(); write_0() }
+/// kvm_phys_addr_ioremap(): maps with mmu_lock held for write.
+fn ioremap() { assert_eq!((code().ioremap)(0, host::FIRST_PFN << 12), 0) }
+/// The guest accesses what may not be mapped yet; its faults go to nobody.
+fn glance_twice() { for _ in 0..2 { let _ = crate::cpu::access(0, false); } }
+fn read_1_twice() { read_1(); read_1() }
+fn unmap_both() { host::unmap(0); host::unmap(1) }
+fn uprobe() { host::uprobe(0) }
+fn check_accessed() {
+    let (pte, _) = entry(0);
+    if pte & VALID != 0 && pte & AF == 0 && host::accessed_since_aged(0) {
+        fail("young", "an access that began after clear_flush_young has left no access flag")
+    }
+}
+/// Nobody but this one ages, and the page is young all the time.
+fn age_must_be_young() { if !host::age(0, false) { fail("young", "a page whose access flag was set is reported as idle") } }
+/// Aged once, by one: if the flag is gone somebody was told.
+fn check_young() {
+    let (pte, _) = entry(0);
+    if pte & VALID != 0 && pte & AF == 0 && !reported() { fail("young", "the access flag is gone, and nobody was told") }
+}
+static mut REPORTED: bool = false;
+fn reported() -> bool { unsafe { REPORTED } }
+fn age_told() { if host::age(0, false) { unsafe { REPORTED = true } } }
+fn page_young() { unsafe { REPORTED = false } page() }
+fn ages() { for _ in 0..10 { host::age(0, false); } }
+fn writes() { for i in 0..20 { host::vcpu(i % 3, true); } }
+fn reads_and_writes() { for i in 0..20 { host::vcpu(i % 3, i % 2 == 0); } }
+fn harvests() { for _ in 0..10 { host::get_log(); } }
+fn unmaps() { for i in 0..8 { host::unmap(i % 3) } }
+fn ksms() { for i in 0..6 { host::ksm(i % 3, i % 2 == 0, true) } }
+fn logged_pages() { vm(true); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
+
+const SHORT: Scenario = Scenario { name: "", ha: true, thp: false, setup: empty, threads: &[], check: nothing_more, must: &[], long: false, bound: Some(2) };
+
+pub static SCENARIOS: &[Scenario] = &[
+    /* the dirty log */
+    Scenario { name: "write-harvest", setup: logged_page, threads: &[write_0, harvest], check: check_log, must: &["faults_lockless"], bound: Some(3), ..SHORT },
+    Scenario { name: "write-write-harvest", setup: logged_page, threads: &[write_0, write_0, harvest], check: check_log, must: &["faults_lockless"], ..SHORT },
+    Scenario { name: "write-harvest-age", setup: logged_page, threads: &[write_0, harvest, age], check: check_log, must: &["faults_lockless", "age_done"], ..SHORT },
+    Scenario { name: "write-clear", setup: logged_manual, threads: &[write_0, harvest_manual], check: check_manual_log, must: &["faults_lockless"], bound: Some(3), ..SHORT },
+    Scenario { name: "first-write-harvest", setup: empty_logged, threads: &[write_0, harvest], check: check_log, must: &["faults_parallel"], bound: Some(3), ..SHORT },
+    Scenario { name: "initially-set", thp: true, setup: initially_set, threads: &[write_0, clear_all], check: check_manual_log, must: &["blocks_split"], bound: None, ..SHORT },
+    Scenario { name: "write-harvest-remembered", setup: remembered, threads: &[write_twice, harvest], check: check_log_all, must: &[], bound: Some(3), ..SHORT },
+    Scenario { name: "write-clear-remembered", setup: remembered_manual, threads: &[write_twice, harvest_manual], check: check_manual_log, must: &[], bound: Some(3), ..SHORT },
+    Scenario { name: "read-then-write", setup: empty_logged, threads: &[read_write, harvest], check: check_log_all, must: &["faults_parallel"], bound: Some(3), ..SHORT },
+    /* faults */
+    Scenario { name: "map-map", setup: empty, threads: &[write_0, write_0], check: check_mapped, must: &["races_lost"], ..SHORT },
+    Scenario { name: "map-near", setup: empty, threads: &[write_0, write_1], check: check_mapped, must: &["races_lost"], ..SHORT },
+    Scenario { name: "map-read", setup: empty, threads: &[write_0, read_twice], check: check_mapped, must: &["races_lost"], ..SHORT },
+    Scenario { name: "map-later", setup: empty_cold, threads: &[write_0, write_1], check: check_mapped, must: &["races_lost"], ..SHORT },
+    Scenario { name: "device-read", setup: empty_cold, threads: &[ioremap, glance_twice], check: nothing_more, must: &[], bound: None, ..SHORT },
+    Scenario { name: "relax-relax", setup: relaxable, threads: &[write_0, write_0], check: check_mapped, must: &["faults_parallel"], bound: Some(3), ..SHORT },
+    Scenario { name: "relax-age", setup: relaxable, threads: &[write_0, age], check: check_mapped, must: &["faults_parallel", "age_done"], bound: None, ..SHORT },
+    Scenario { name: "split-split", thp: true, setup: block_logged, threads: &[write_0, write_1], check: check_split, must: &["blocks_split", "races_lost"], ..SHORT },
+    Scenario { name: "split-read", thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
+    Scenario { name: "split-write-other", thp: true, setup: block_logged, threads: &[write_0, write_2, harvest], check: check_log_all, must: &["blocks_split"], ..SHORT },
+    Scenario { name: "split-age", thp: true, setup: block_logged, threads: &[write_0, age_must_be_young], check: check_split, must: &["blocks_split", "age_replaced"], bound: Some(3), ..SHORT },
+    Scenario { name: "collapse-read", thp: true, setup: collapsible, threads: &[write_0, read_0], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
+    Scenario { name: "collapse-read-other", thp: true, setup: collapsible, threads: &[write_0, read_1], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
+    Scenario { name: "collapse-age", thp: true, setup: collapsible, threads: &[write_0, age], check: check_collapsed, must: &["tables_collapsed"], bound: Some(3), ..SHORT },
+    Scenario { name: "collapse-relax", thp: true, setup: collapsible, threads: &[write_0, write_0], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
+    /* aging */
+    Scenario { name: "age-read", setup: page_young, threads: &[read_twice, age_told], check: check_young, must: &["age_done"], bound: None, ..SHORT },
+    Scenario { name: "age-flush-read", setup: page_young, threads: &[read_twice, age_flush], check: check_accessed, must: &["age_done"], bound: None, ..SHORT },
+    Scenario { name: "age-read-forgotten", setup: page_forgotten, threads: &[read_twice, age_told], check: check_young, must: &["age_done"], bound: None, ..SHORT },
+    Scenario { name: "age-harvest", setup: old_and_dirty, threads: &[read_0, harvest], check: check_accessed, must: &[], ..SHORT },
+    Scenario { name: "age-no-ha", ha: false, setup: page_young, threads: &[read_twice, age_flush], check: check_accessed, must: &["age_done"], bound: None, ..SHORT },
+    /* MMU notifiers */
+    Scenario { name: "unmap-read", setup: page, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-map", setup: empty, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel", "seq_retries"], bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-logged", setup: logged_page, threads: &[write_0, unmap], check: nothing_more, must: &["faults_lockless"], ..SHORT },
+    Scenario { name: "unmap-one-of-two", setup: two_pages, threads: &[read_1, unmap], check: nothing_more, must: &[], bound: None, ..SHORT },
+    Scenario { name: "unmap-one-then-other", setup: two_pages, threads: &[idle, read_1_twice, unmap_both], check: nothing_more, must: &[], ..SHORT },
+    Scenario { name: "unmap-unmap", setup: two_pages, threads: &[read_twice, unmap, unmap], check: nothing_more, must: &["faults_parallel"], ..SHORT },
+    Scenario { name: "unmap-age", setup: page, threads: &[age, unmap], check: nothing_more, must: &["age_done"], bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-relax", setup: relaxable, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-split", thp: true, setup: block_logged, threads: &[write_0, unmap], check: nothing_more, must: &["blocks_split"], ..SHORT },
+    /* change_pte */
+    Scenario { name: "ksm-write", setup: page, threads: &[write_0, ksm_protect], check: nothing_more, must: &["change_protected"], bound: None, ..SHORT },
+    Scenario { name: "ksm-logged", setup: logged_page, threads: &[write_0, ksm_protect], check: check_log_all, must: &["change_protected", "faults_lockless"], bound: Some(3), ..SHORT },
+    Scenario { name: "ksm-merge-logged", setup: logged_page, threads: &[write_0, ksm_merge], check: check_log_all, must: &["change_replaced"], ..SHORT },
+    Scenario { name: "ksm-merge-read", setup: page, threads: &[read_twice, ksm_merge], check: nothing_more, must: &["change_replaced"], bound: Some(3), ..SHORT },
+    Scenario { name: "ksm-map", setup: empty, threads: &[read_0, ksm_no_flush], check: nothing_more, must: &["seq_retries"], bound: Some(3), ..SHORT },
+    Scenario { name: "ksm-harvest", setup: remembered, threads: &[write_0, ksm_protect, harvest], check: check_log_all, must: &["change_protected"], ..SHORT },
+    Scenario { name: "ksm-block", thp: true, setup: block, threads: &[read_twice, ksm_merge], check: nothing_more, must: &["change_unmapped"], bound: Some(3), ..SHORT },
+    Scenario { name: "ksm-unmap", setup: page, threads: &[read_0, ksm_merge, unmap], check: nothing_more, must: &["change_replaced"], ..SHORT },
+    Scenario { name: "ksm-age", setup: page, threads: &[read_0, ksm_merge, age], check: nothing_more, must: &["change_replaced", "age_done"], ..SHORT },
+    Scenario { name: "uprobe-read", setup: page, threads: &[read_twice, uprobe], check: nothing_more, must: &["change_unmapped"], bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-change", setup: two_pages, threads: &[ksm_merge, unmap], check: nothing_more, must: &["change_replaced"], bound: Some(3), ..SHORT },
+    Scenario { name: "cow-logged", setup: merged_logged, threads: &[write_0, read_twice], check: check_log_all, must: &["change_replaced"], ..SHORT },
+    Scenario { name: "cow-read", setup: merged, threads: &[write_0, read_twice], check: nothing_more, must: &["change_replaced"], ..SHORT },
+    Scenario { name: "cow-cow", setup: merged, threads: &[write_0, write_0], check: nothing_more, must: &["change_replaced"], ..SHORT },
+    /* teardown */
+    Scenario { name: "teardown-age", setup: page, threads: &[age_flush, teardown], check: nothing_more, must: &["age_done", "age_late"], bound: None, ..SHORT },
+    /* CPUs in the middle of a walk, and more of them */
+    Scenario { name: "harvest-walk", setup: remembered_forgotten, threads: &[write_twice, harvest], check: check_log_all, must: &[], bound: Some(3), ..SHORT },
+    Scenario { name: "split-walk", thp: true, setup: block_forgotten, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
+    Scenario { name: "collapse-walk", thp: true, setup: collapsible_forgotten, threads: &[write_0, read_1], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
+    Scenario { name: "unmap-walk", setup: page_forgotten, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
+    Scenario { name: "ksm-walk", setup: page_forgotten, threads: &[write_0, ksm_merge], check: nothing_more, must: &["change_replaced"], ..SHORT },
+    Scenario { name: "unmap-harvest-write", setup: logged_page, threads: &[write_0, unmap, harvest], check: check_log_all, must: &["faults_lockless"], ..SHORT },
+    Scenario { name: "collapse-unmap-read", thp: true, setup: collapsible, threads: &[write_0, read_0, unmap], check: nothing_more, must: &["tables_collapsed"], bound: Some(1), ..SHORT },
+    Scenario { name: "write-clear-age", setup: logged_manual, threads: &[write_0, harvest_manual, age], check: check_manual_log, must: &["faults_lockless", "age_done"], ..SHORT },
+    Scenario { name: "ksm-age-write", setup: logged_page, threads: &[write_0, ksm_protect, age], check: check_log_all, must: &["change_protected"], ..SHORT },
+    /* long ones, for shuttle */
+    Scenario { name: "log-long", setup: logged_pages, threads: &[writes, writes, harvests, ages], check: check_log_all, long: true, must: &["faults_lockless", "age_done"], ..SHORT },
+    Scenario { name: "mm-long", setup: logged_pages, threads: &[reads_and_writes, writes, unmaps, ages], check: check_log_all, long: true, must: &["faults_lockless", "age_done"], ..SHORT },
+    Scenario { name: "ksm-long", setup: logged_pages, threads: &[reads_and_writes, writes, ksms, harvests], check: check_log_all, long: true, must: &["change_replaced"], ..SHORT },
+];

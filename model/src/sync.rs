@@ -1,0 +1,133 @@
+//! mmu_lock and RCU.
+//!
+//! mmu_lock is a "big reader" lock: each thread has a mutex of its own, to read is to hold it, to
+//! write is to hold all. So readers exclude writers and are not ordered among themselves.
+
+use crate::engine::{lock, step, unlock, MMU, RCU, RCU_READ};
+use crate::state::{st, THREADS};
+use crate::trace;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+type Func = extern "C-unwind" fn(usize);
+
+struct Callback {
+    /// The read sections that it waits for: thread, and which of its sections.
+    waits: Vec<(usize, u64)>,
+    head: usize,
+    func: Func,
+}
+
+#[derive(Default)]
+pub struct Sync {
+    /// Of each thread: how deep it is in read sections, and how many it has begun.
+    depth: [u32; THREADS + 1],
+    sections: [u64; THREADS + 1],
+    callbacks: Vec<Callback>,
+    pub in_callback: bool,
+    writer: Option<usize>,
+    reader: [bool; THREADS + 1],
+}
+
+const READ: i32 = 0;
+const READ_UNLOCK: i32 = 1;
+const WRITE: i32 = 2;
+
+pub extern "C-unwind" fn mmu_lock(what: i32) {
+    let (site, me) = (trace::site(), st().cur);
+    match what {
+        READ => {
+            if st().running { lock(MMU + me) }
+            st().sync.reader[me] = true;
+            trace::event(site, "read_lock(mmu_lock)", 0, 0, 0);
+        }
+        READ_UNLOCK => {
+            st().sync.reader[me] = false;
+            trace::event(site, "read_unlock(mmu_lock)", 0, 0, 0);
+            if st().running { unlock(MMU + me) }
+        }
+        WRITE => {
+            if st().running { for i in 0..st().host.threads { lock(MMU + i) } }
+            st().sync.writer = Some(me);
+            trace::event(site, "write_lock(mmu_lock)", 0, 0, 0);
+        }
+        _ => {
+            st().sync.writer = None;
+            trace::event(site, "write_unlock(mmu_lock)", 0, 0, 0);
+            if st().running { for i in (0..st().host.threads).rev() { unlock(MMU + i) } }
+        }
+    }
+}
+
+/// lockdep_assert_held_write(), rcu_read_lock_held()
+pub extern "C-unwind" fn held(what: i32) -> i32 {
+    let s = st();
+    if what == 0 { (s.sync.writer == Some(s.cur)) as i32 } else { (s.sync.depth[s.cur] > 0) as i32 }
+}
+
+pub extern "C-unwind" fn rcu_read(enter: i32) {
+    let me = st().cur;
+    if enter != 0 {
+        st().sync.depth[me] += 1;
+        if st().sync.depth[me] > 1 { return }
+        if !st().running { return }
+        // The mutex is for synchronize_rcu() to wait for, if there is one.
+        if st().host.synchronizes { lock(RCU_READ + me) }
+        // Whoever enters behind a call_rcu() sees what was done before it.
+        if st().host.calls_rcu { step(RCU + me, Acquire) }
+        st().sync.sections[me] += 1;
+    } else {
+        st().sync.depth[me] -= 1;
+        if st().sync.depth[me] > 0 || !st().running { return }
+        if st().host.calls_rcu {
+            step(RCU + me, Relaxed);
+            for c in &mut st().sync.callbacks { c.waits.retain(|w| w.0 != me) }
+            run_callbacks();
+        }
+        if st().host.synchronizes { unlock(RCU_READ + me) }
+    }
+}
+
+/// The callback runs as soon as it may, after the read sections that it finds: one thread after another.
+pub extern "C-unwind" fn call_rcu(head: usize, func: Func) {
+    let mut waits = vec![];
+    if st().running {
+        if !st().host.calls_rcu { st().host.calls_rcu = true; crate::engine::restart() }
+        for i in 0..st().host.threads {
+            step(RCU + i, Release);
+            if st().sync.depth[i] > 0 { waits.push((i, st().sync.sections[i])) }
+        }
+        // Some of them may have ended since they were looked at.
+        waits.retain(|(i, n)| st().sync.depth[*i] > 0 && st().sync.sections[*i] == *n);
+    }
+    st().sync.callbacks.push(Callback { waits, head, func });
+    run_callbacks();
+}
+
+/// Those whose grace period is over. What they do comes after all that was done, by any thread.
+pub fn run_callbacks() {
+    if st().sync.in_callback { return }
+    crate::memory::flush();
+    while let Some(i) = st().sync.callbacks.iter().position(|c| c.waits.is_empty()) {
+        let c = st().sync.callbacks.remove(i);
+        st().sync.in_callback = true;
+        (c.func)(c.head);
+        st().sync.in_callback = false;
+    }
+}
+
+/// All threads are done.
+pub fn finish() {
+    for c in &mut st().sync.callbacks { c.waits.clear() }
+    run_callbacks();
+    if let Some(i) = st().sync.depth.iter().position(|d| *d != 0) { trace::fail("rcu", &format!("thread {i} ends in a read section")) }
+}
+
+pub extern "C-unwind" fn synchronize_rcu() {
+    if !st().running { return }
+    if !st().host.synchronizes { st().host.synchronizes = true; crate::engine::restart() }
+    trace::event(trace::site(), "synchronize_rcu()", 0, 0, 0);
+    for i in 0..st().host.threads {
+        lock(RCU_READ + i);
+        unlock(RCU_READ + i);
+    }
+}

@@ -1,0 +1,70 @@
+"""Compiling: the kernel's code and the shims to a library, the checker by cargo."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+
+from .. import paths, proc
+from ..errors import Fail
+from ..progress import say
+from . import ROOM, source
+
+# What the crates in Cargo.lock say that they need.
+RUSTC = (1, 74)
+_CFLAGS = ["-std=gnu11", "-O1", "-g0", "-fPIC", "-fexceptions", "-Wall", "-Werror", "-Wno-unused", "-fno-builtin-memset"]
+_TSAN = "-fsanitize=thread"
+
+
+def need():
+    """Raise Fail in one line if gcc or cargo is missing or too old."""
+    if not shutil.which("gcc"):
+        raise Fail("the model checker needs gcc: install the package gcc")
+    if not shutil.which("cargo") or not shutil.which("rustc"):
+        raise Fail(f"the model checker needs cargo and rustc {RUSTC[0]}.{RUSTC[1]} or newer: install the packages "
+                   "cargo and rustc, or rustup")
+    text = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=False).stdout
+    match = re.match(r"rustc (\d+)\.(\d+)", text)
+    if not match or (int(match[1]), int(match[2])) < RUSTC:
+        raise Fail(f"the model checker needs rustc {RUSTC[0]}.{RUSTC[1]} or newer, and this is {text.strip() or 'none'}")
+
+
+def checker():
+    """The path of the checker's program, built if it is not."""
+    need()
+    target = paths.out("cargo")
+    program = target / "release" / "s2check"
+    with paths.locked("model-checker", say):
+        if not program.exists() and not target.exists():
+            say("building the model checker: loom, shuttle and what they need (a minute)")
+        proc.run(["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", str(ROOM / "Cargo.toml")],
+                 "cargo build", env={"CARGO_TARGET_DIR": str(target)})
+    return program
+
+
+def library(tree):
+    """The path of the library made of the kernel in `tree`: found again by what went into it."""
+    digest = hashlib.sha256()
+    for path in [*(tree / name for name in source.files()), source.LIST, *sorted((ROOM / "shim").iterdir())]:
+        if not path.is_file():
+            raise Fail(f"{tree} has no {path.relative_to(tree)}: the model needs a tree made by scripts/series apply")
+        digest.update(path.read_bytes())
+    folder = paths.out("model", digest.hexdigest()[:16])
+    if not (folder / "code.so").exists():
+        with paths.locked(f"model-{folder.name}", say):
+            if not (folder / "code.so").exists():
+                with paths.whole(folder) as part:
+                    source.collect(tree, part)
+                    _compile(part)
+    return folder / "code.so"
+
+
+def _compile(folder):
+    flags = [*_CFLAGS, f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
+    objects = []
+    for file, more in ((folder / "pgtable.c", [_TSAN]), (ROOM / "shim/vm.c", [_TSAN]), (ROOM / "shim/hooks.c", [])):
+        objects.append(str(folder / f"{file.stem}.o"))
+        proc.run(["gcc", *flags, *more, "-c", str(file), "-o", objects[-1]], f"compiling {file.name} for the model")
+    proc.run(["gcc", "-shared", "-Wl,-z,defs", "-o", str(folder / "code.so"), *objects], "linking the model's library",
+             env={"LC_ALL": "C", **({"TMPDIR": os.environ["TMPDIR"]} if "TMPDIR" in os.environ else {})})

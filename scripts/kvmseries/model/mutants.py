@@ -1,0 +1,128 @@
+"""Single mistakes in the kernel's code: model/mutants/*.patch, and whether the scenario that must find one does.
+
+A patch begins with lines `Mistake:` (a sentence), `Kind:`, `Scenario:` (or none), `Engine:` (the checker's
+arguments) and, where no scenario can find it, `Survives:` with the reason.
+"""
+
+import os
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import paths, proc
+from ..errors import Fail
+from . import ROOM, build, runs, source
+
+FOLDER = ROOM / "mutants"
+_FIELDS = ("Mistake", "Kind", "Scenario", "Engine")
+
+
+class Mutant(NamedTuple):
+    """One mistake."""
+
+    path: Path
+    mistake: str
+    kind: str
+    scenario: str    # "" for none
+    engine: tuple    # arguments of the checker
+    survives: str    # why no scenario finds it
+
+    @property
+    def name(self):
+        """The file's name, without suffix."""
+        return self.path.stem
+
+
+def load(path):
+    """The Mutant in the file `path`; Fail if a line of its head is missing."""
+    path = Path(path)
+    head = path.read_text(encoding="utf-8").partition("\n\n")[0]
+    found = dict(line.partition(": ")[::2] for line in head.splitlines())
+    missing = [field for field in _FIELDS if not found.get(field)]
+    if missing:
+        raise Fail(f"{path.name}: it has no line '{missing[0]}: ...' at its beginning")
+    scenario = "" if found["Scenario"] == "none" else found["Scenario"]
+    if (not scenario) != bool(found.get("Survives")):
+        raise Fail(f"{path.name}: either a scenario must find it, or 'Survives: ...' says why none does")
+    return Mutant(path, found["Mistake"], found["Kind"], scenario, tuple(found["Engine"].split()),
+                  found.get("Survives", ""))
+
+
+def every():
+    """All Mutants, by name."""
+    return [load(path) for path in sorted(FOLDER.glob("*.patch"))]
+
+
+def plant(tree, patch, folder):
+    """Copy what is compiled of the kernel in `tree` to `folder`, and apply the file `patch` to it."""
+    paths.remove(folder)
+    for name in source.files():
+        if not (tree / name).is_file():
+            raise Fail(f"{tree} has no {name}: the model needs a tree made by scripts/series apply")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(tree / name, folder / name)
+    # Not as a part of the repository that out/ is in.
+    where = {"GIT_CEILING_DIRECTORIES": str(Path(folder).absolute().parent)}
+    status, text = proc.run(["git", "apply", *_only(patch), str(Path(patch).absolute())], "git apply", cwd=folder, env=where,
+                            check=False)
+    if status:
+        raise Fail(f"{Path(patch).name} does not apply to what the model compiles of {tree}: {proc.reason(text)}")
+    if all((tree / name).read_bytes() == (folder / name).read_bytes() for name in source.files()):
+        raise Fail(f"{Path(patch).name} changes nothing that the model compiles")
+    return folder
+
+
+def _only(patch):
+    """The part of a patch that is about files which are compiled."""
+    known = set(source.files())
+    touched = re.findall(r"^\+\+\+ b/(\S+)", Path(patch).read_text(encoding="utf-8", errors="replace"), re.M)
+    return [f"--exclude={name}" for name in touched if name not in known]
+
+
+class Outcome(NamedTuple):
+    """What became of a Mutant."""
+
+    mutant: Mutant
+    result: object   # runs.Result, None if no scenario is to find it
+
+    @property
+    def killed(self):
+        """Whether it was found. A scenario that no longer reaches its race has noticed, too."""
+        return self.result is not None and self.result.verdict in ("found", "nothing")
+
+    @property
+    def good(self):
+        """Whether it is as its patch says."""
+        return self.killed or bool(self.mutant.survives)
+
+    @property
+    def line(self):
+        """One line for the terminal."""
+        mutant, result = self.mutant, self.result
+        if result is None:
+            return f"{mutant.name:29}survives: {mutant.survives}"
+        if not self.killed:
+            return f"{mutant.name:29}NOT FOUND by {mutant.scenario} ({result.line.split(None, 1)[1]})"
+        by = result.invariant if result.verdict == "found" else f"{result.invariant} not reached"
+        return f"{mutant.name:29}{mutant.scenario:26}{result.executions:>6,}  {by}"
+
+
+def judge(mutant, tree, program):
+    """The Outcome of one Mutant, planted into the kernel in `tree`."""
+    folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name))
+    library = build.library(folder)
+    if not mutant.scenario:
+        return Outcome(mutant, None)
+    return Outcome(mutant, runs.run(program, library, mutant.scenario, *mutant.engine))
+
+
+def judge_all(mutants, tree, program, told=lambda outcome: None):
+    """The Outcomes of `mutants`, as many at a time as there are CPUs; `told` gets each, in order."""
+    outcomes = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for outcome in pool.map(lambda m: judge(m, tree, program), mutants):
+            told(outcome)
+            outcomes.append(outcome)
+    return outcomes

@@ -1,0 +1,94 @@
+"""Running scenarios: the checker's program once for each, its last line as a Result."""
+
+import subprocess
+from typing import NamedTuple
+
+from ..errors import Fail
+from . import build
+
+
+class Scenario(NamedTuple):
+    """What the checker can run."""
+
+    name: str
+    kind: str        # "short" for loom and shuttle, "long" for shuttle, "litmus": calibration
+    bound: str       # loom's preemption bound, "all" for none
+    threads: int
+
+
+class Result(NamedTuple):
+    """What came of one scenario."""
+
+    verdict: str     # "holds", "stopped": as far as the time allowed; "found"; "nothing": no race met; "engine"
+    name: str
+    executions: int
+    seconds: float
+    steps: int       # operations of an execution
+    words: int       # words that threads share
+    restarts: int
+    invariant: str   # that does not hold
+    text: str
+    arms: tuple      # reached
+    trace: str
+
+    @property
+    def good(self):
+        """Whether nothing was found, and something was looked at."""
+        return self.verdict in ("holds", "stopped")
+
+    @property
+    def line(self):
+        """One line for the terminal."""
+        how = {"holds": "holds", "stopped": "holds so far", "found": f"FOUND {self.invariant}",
+               "nothing": "HAS SHOWN NOTHING", "engine": "ENGINE"}[self.verdict]
+        why = f": {self.text}" if self.text else ""
+        if self.verdict == "nothing":
+            why = f": never reached {self.invariant}"
+        return f"{self.name:26}{self.executions:>9,} executions {self.seconds:7.1f} s  {how}{why}"
+
+
+# A scenario that is not over in this time, in seconds, is stuck: nothing here takes a minute on an idle machine.
+_LIMIT = 900
+
+
+def scenarios(program):
+    """All Scenarios that the checker `program` has."""
+    text = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
+    return [Scenario(*line.split("\t")[:3], int(line.split("\t")[3])) for line in text.splitlines()]
+
+
+def run(program, library, name, engine, *options):
+    """The Result of scenario `name` with `engine` ("loom", "random" or "pct"); options are the checker's,
+    such as "bound=2".  Fail if the checker says that it cannot, or dies."""
+    try:
+        done = subprocess.run(["nice", str(program), str(library), name, engine, *options, "trace"],
+                              capture_output=True, text=True, errors="replace", check=False, timeout=_LIMIT)
+    except subprocess.TimeoutExpired:
+        raise Fail(f"model scenario {name} is not over after {_LIMIT} s") from None
+    return parse(done.returncode, done.stdout, done.stderr, name)
+
+
+def parse(status, output, errors, name):
+    """The Result that the checker's output says; Fail if it says none."""
+    lines = output.splitlines()
+    fields = lines[-1].split("\t") if lines else []
+    if len(fields) != 10:
+        said = [line for line in errors.splitlines() if line.strip()]
+        raise Fail(f"model scenario {name}: the checker ended with status {status}"
+                   f"{': ' + said[-1].removeprefix('s2check: ') if said else ', and said nothing'}")
+    return Result(fields[0], fields[1], int(fields[2]), float(fields[3]), int(fields[4]), int(fields[5]),
+                  int(fields[6]), fields[7], fields[8], tuple(a for a in fields[9].split("; ") if a),
+                  "\n".join(lines[:-1]))
+
+
+def of(name, program):
+    """The Scenario of that name; Fail if there is none."""
+    for scenario in scenarios(program):
+        if scenario.name == name:
+            return scenario
+    raise Fail(f"the model has no scenario '{name}': scripts/series model -h says how to list them")
+
+
+def ready(tree):
+    """(program, library) for the kernel in `tree`, built if they are not."""
+    return build.checker(), build.library(tree)
