@@ -1,20 +1,66 @@
 """What the checks that boot guests share: kernels of v5.10's series, and what is run on them."""
 
+import hashlib
+import json
 import os
+import shutil
 
-from kvmseries import (bench, build, catalog, guest, image, machine, progress, selftests, trees,
-                       vtime)
+from kvmseries import (bench, build, catalog, guest, image, kconfig, machine, parse, paths, progress, selftests,
+                       toolchain, trees, vtime)
 
 KERNEL = os.environ.get("KERNEL") or None
 # ns, of the virtual clock: as the instrument's own default.
 SLICE = 500
 
 
+# Delays, and bugs of which kvm.planted=NAME plants one: patches/debug/README.md. One kernel of an architecture
+# is for all of them.
+BUGS = ("delays", "x86-delays", "planted")
+# Where v5.10-hold-times.patch counts how often mmu_lock is taken.
+COUNTS = "/sys/kernel/debug/mmu_lock_counts"
+
+
 def planted(*names, arch="arm64", configs=(), count=None, note=None):
     """The series' kernel, or that of its first `count` patches, with patches/debug/v5.10-NAME.patch for
-    each of `names`: use it before the next is made."""
-    tree = trees.planted(catalog.load("v5.10"), names, KERNEL, count)
-    return build.in_tree(tree, arch, configs, note)
+    each of `names`.  It is kept in out/planted: the tree that it is built in is for all."""
+    series = catalog.load("v5.10")
+    config = kconfig.load(arch, configs, series.kernel)
+    folder = paths.out("planted", "-".join([*names, "series" if count is None else str(count), arch, config.name]))
+    wanted = None if KERNEL else _made_from(series, names, arch, config, count)
+    with paths.locked("planted-kernels", progress.say):
+        if not (folder / "planted.json").exists() or _stamp(folder)["from"] != wanted or KERNEL:
+            kernel = build.in_tree(trees.planted(series, names, KERNEL, count), arch, configs, note)
+            table = next(parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists())
+            with paths.whole(folder) as part:
+                for file in (kernel.image, table):
+                    shutil.copy2(file, part / file.name)
+                (part / "planted.json").write_text(json.dumps(
+                    {"from": wanted, "image": kernel.image.name, "release": kernel.release}), encoding="utf-8")
+    stamp = _stamp(folder)
+    tree = trees.Tree(folder, "planted", len(series.patches) if count is None else count, series.kernel)
+    return build.Kernel(tree, arch, config, folder / stamp["image"], stamp["release"])
+
+
+def _stamp(folder):
+    return json.loads((folder / "planted.json").read_text(encoding="utf-8"))
+
+
+def _made_from(series, names, arch, config, count):
+    """An id of all that such a kernel is made from."""
+    patches = [(paths.PATCHES / "debug" / f"{series.name}-{name}.patch").read_text(encoding="utf-8") for name in names]
+    whole = len(series.patches) if count is None else count
+    return hashlib.sha256(json.dumps([series.versions[0].sha256, series.patches_id(whole), patches, config.text,
+                                      toolchain.version(arch)]).encode()).hexdigest()
+
+
+def with_bugs(arch="arm64", configs=()):
+    """The kernel with delays in which bug() plants a bug."""
+    return planted(*BUGS, arch=arch, configs=configs)
+
+
+def bug(name):
+    """The kernel parameter that plants the bug `name` in the kernel of with_bugs()."""
+    return f"kvm.planted={name}"
 
 
 def initrd(arch="arm64"):
@@ -69,6 +115,25 @@ def virtual(kernel, name, commands, cpus, params=(), slice_ns=SLICE):
     assert not result.splats
     assert not any(outcome.status for outcome in result.outcomes), result.folder
     return result
+
+
+def counted_locks(test, args, vcpus, label):
+    """Runs of `test` on arm64 as those of lock_counts(), from the normal configuration with
+    patches/debug/v5.10-hold-times.patch: it counts mmu_lock where KVM takes it today, and nowhere else."""
+    series = catalog.load("v5.10")
+    point, = bench.points(series, label)
+    kernel, archive = planted("hold-times", count=point.count), initrd()
+    line = bench.arguments(test, "arm64", args, series.kernel)
+    commands = [(f"{test}-{count}", 240 * (1 + count), ["/tests/lockphase", "-f", COUNTS, "--", f"/tests/{test}", "-v",
+                                                        str(count), *line]) for count in vcpus]
+    with progress.single("lock-counts", f"lock counts of {test} on {label}", 20) as note:
+        result = guest.run(kernel, archive, machine.Machine("arm64", cpus=max(vcpus) + 2), commands,
+                           f"counts-{label}-{test}", note)
+    assert not result.splats
+    assert not any(outcome.status for outcome in result.outcomes), result.folder
+    return [{"kernel": label, "vcpus": count, "metric": found.metric, "iteration": found.iteration,
+             "samples": [found.value]} for count, outcome in zip(vcpus, result.outcomes)
+            for found in parse.parse(test, outcome.output) if found.metric.startswith("mmu_lock_")]
 
 
 def lock_counts(test, args, vcpus, kernels, arch="arm64", params=()):

@@ -58,7 +58,7 @@ def _race(kernel, name, words, wanted, seconds=SECONDS, cpu="max"):  # pylint: d
 @pytest.fixture(scope="module", name="delayed")
 def _delayed():
     """The kernel with delays and no bug."""
-    return guests.planted("delays", configs=CONFIGS)
+    return guests.with_bugs(configs=CONFIGS)
 
 
 @pytest.mark.boot
@@ -103,7 +103,7 @@ def test_x86_loses_nothing_in_clear_mode(mmu):
     """Huge pages are split and collapsed, and aging waits for its SPTE to change."""
     helpers = ("log", "punch", "age", "readonly")
     command = (*LINE, "-m", "clear", "-o", ",".join(helpers), "-t", str(SECONDS))
-    kernel = guests.planted("x86-delays", arch="x86_64", configs=CONFIGS)
+    kernel = guests.with_bugs("x86_64", CONFIGS)
 
     def run():
         outcome, splats, walks = aging.delayed(kernel, f"clear-{mmu}", command, SECONDS, 5000, MMUS[mmu])
@@ -126,8 +126,9 @@ def test_vms_in_a_row_leave_no_table(delayed):
 @pytest.mark.boot
 @pytest.mark.slow
 def test_negative_control_a_leaked_reference_to_a_table_is_counted():
-    outcome, _ = guests.stress(guests.planted("delays", "table-refcount"), "stress-table-refcount",
-                               _tables((*LINE, "-o", "rally,punch", "-t", "30")), 30)
+    outcome, _ = guests.stress(guests.with_bugs(), "stress-table-refcount",
+                               _tables((*LINE, "-o", "rally,punch", "-t", "30")), 30,
+                               params=(guests.bug("table-refcount"),))
     found = re.search(r"^Tables of stage 2: (\d+) before, (\d+) after$", outcome.output, re.M)
     assert outcome.status == 1 and found, outcome.output
     assert int(found[2]) > int(found[1])
@@ -136,8 +137,8 @@ def test_negative_control_a_leaked_reference_to_a_table_is_counted():
 @pytest.mark.boot
 def test_negative_control_what_stays_in_the_tlb_is_seen():
     # It ends when it has seen one: after 3 to 45 s.
-    outcome, _ = guests.stress(guests.planted("delays", "no-tlbi-in-unmap"),
-                               "stress-no-tlbi-in-unmap", (*LINE, "-o", "rally", "-t", "240"), 240)
+    outcome, _ = guests.stress(guests.with_bugs(), "stress-no-tlbi-in-unmap", (*LINE, "-o", "rally", "-t", "240"), 240,
+                               params=(guests.bug("no-tlbi-in-unmap"),))
     assert outcome.status not in (0, 4, 124)
     assert re.search(r": (stale|lost|wrong): ", outcome.output), outcome.output
 
@@ -149,6 +150,6 @@ def test_negative_control_a_table_freed_at_once_is_noticed():
     by a block meanwhile."""
     command = ("sh", "-c", 'echo 2 > /sys/kernel/debug/kvm/stage2_delay_one_in; "$@"', "sh", *LINE,
                "-o", "rally", "-t", "45")
-    _, splats = guests.stress(guests.planted("delays", "table-freed-without-rcu"),
-                              "stress-table-freed-without-rcu", command, 45, "cortex-a72")
+    _, splats = guests.stress(guests.with_bugs(), "stress-table-freed-without-rcu", command, 45, "cortex-a72",
+                              (guests.bug("table-freed-without-rcu"),))
     assert any(re.search("__kvm_pgtable_walk|Bad page state", splat) for splat in splats), splats

@@ -49,8 +49,8 @@ OOPS = r"Unable to handle kernel[^\0]*?\bpc : (stage2_|__kvm_pgtable_)"
 @pytest.fixture(scope="module", name="counts")
 def _counts():
     """Of base and series, aged while vCPUs fault in memory that is new to the host, too."""
-    return guests.lock_counts(
-        aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}", (2,), "base,series")
+    return [run for label in ("base", "series") for run in guests.counted_locks(
+        aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}", (2,), label)]
 
 
 @pytest.mark.boot
@@ -93,9 +93,9 @@ def test_aging_does_not_slow_faults_down():
 
 @pytest.mark.boot
 def test_negative_control_an_access_that_is_forgotten_is_noticed():
-    kernel, initrd = guests.planted("age-forgets"), guests.initrd()
+    kernel, initrd = guests.with_bugs(), guests.initrd()
     with progress.single("planted", "a planted bug: age-forgets", 60) as note:
-        result = guest.run(kernel, initrd, machine.Machine("arm64"),
+        result = guest.run(kernel, initrd, machine.Machine("arm64", params=(guests.bug("age-forgets"),)),
                            [(aging.ACCESS, 120, [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"])],
                            "aging-age-forgets", note)
     assert re.search(r"\d+ pages were found idle, although vCPUs accessed them after a flush",
@@ -112,7 +112,7 @@ def _killing(vms, seconds):
 @pytest.fixture(scope="module", name="delayed")
 def _delayed():
     """The kernel with delays and no bug."""
-    return guests.planted("delays", configs=CONFIGS)
+    return guests.with_bugs(configs=CONFIGS)
 
 
 @pytest.mark.boot
@@ -134,7 +134,7 @@ def test_vms_are_killed_while_they_are_aged(delayed):
 
 
 def _wreck(bug, command, delay_us):
-    return aging.wreck(guests.planted("delays", bug), bug, command, delay_us)
+    return aging.wreck(guests.with_bugs(), bug, command, delay_us, (guests.bug(bug),))
 
 
 @pytest.mark.boot

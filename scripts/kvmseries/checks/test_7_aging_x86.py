@@ -39,7 +39,7 @@ FREED_US = 20000
 @pytest.fixture(scope="module", name="delayed")
 def _delayed():
     """The kernel with delays and no bug."""
-    return guests.planted("x86-delays", arch="x86_64", configs=("debug",) if LONG else ())
+    return guests.with_bugs("x86_64", ("debug",) if LONG else ())
 
 
 @pytest.mark.boot
@@ -55,8 +55,8 @@ def _wreck(bug, mmu, delay_us, zap_us=None):
     command = (*LINE, "-t", "60")
     if zap_us:
         command = guests.script("zaps.sh", zap_us, *command)
-    return aging.wreck(guests.planted("x86-delays", bug, arch="x86_64"), bug, command, delay_us,
-                       (*MMUS[mmu], "panic_on_warn=1"))
+    return aging.wreck(guests.with_bugs("x86_64"), bug, command, delay_us,
+                       (*MMUS[mmu], guests.bug(bug), "panic_on_warn=1"))
 
 
 @pytest.mark.boot
