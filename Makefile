@@ -46,7 +46,7 @@ test-all:
 
 check:
 	@scripts/bootstrap
-	@$(PYTEST) -q -rs -m 'not build and not boot' $(CHECKS)
+	@$(PYTEST) -q -rs -m 'not build and not boot and not slow' $(CHECKS)
 
 soak:
 	@scripts/series soak $(SERIES) --hours $(or $(HOURS),4)
