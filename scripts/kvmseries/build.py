@@ -74,19 +74,8 @@ def _build(tree, arch, config, folder, note):
     folder.mkdir(exist_ok=True)
     log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-"
                     f"{config.name}.log")
-    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch),
-            f"LOCALVERSION=-{tree.point}"]
+    make = _configure(tree, arch, config, folder, log)
     env = toolchain.environment()
-    allconfig = folder / "fragments.config"
-    if not (folder / ".config").exists() or _read(allconfig) != config.text:
-        # fragments.config is what .config was made from and found right with, so it comes last.
-        paths.remove(allconfig)
-        wish = allconfig.with_suffix(".new")
-        wish.write_text(config.text, encoding="utf-8")
-        proc.run([*make, "allnoconfig"], "make allnoconfig", log=log,
-                 env={**env, "KCONFIG_ALLCONFIG": str(wish)})
-        kconfig.check(config, _read(folder / ".config"))
-        wish.replace(allconfig)
     title = f"build {tree.point} for {arch} ({config.name})"
     target = "Image" if arch == "arm64" else "bzImage"
     if note:
@@ -101,6 +90,39 @@ def _build(tree, arch, config, folder, note):
     part.write_text(json.dumps({**wanted, "release": release}), encoding="utf-8")
     part.replace(stamp)
     return release
+
+
+def configure(tree, arch, configs):
+    """Make the configuration that in_tree() would build, and build nothing; raises Fail if the kernel does not take
+    it."""
+    config = kconfig.load(arch, configs, tree.version)
+    toolchain.install(arch)
+    folder = tree.path / f"build-{arch}-configured"
+    paths.remove(folder)
+    try:
+        folder.mkdir()
+        _configure(tree, arch, config, folder, paths.out("logs", f"configure-{arch}-{config.name}.log"))
+    except OSError as error:
+        raise paths.os_fail(error, folder) from None
+    finally:
+        paths.remove(folder)
+
+
+def _configure(tree, arch, config, folder, log):
+    """Have .config of `config` in `folder`; returns make's command line without a target."""
+    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch),
+            f"LOCALVERSION=-{tree.point}"]
+    allconfig = folder / "fragments.config"
+    if not (folder / ".config").exists() or _read(allconfig) != config.text:
+        # fragments.config is what .config was made from and found right with, so it comes last.
+        paths.remove(allconfig)
+        wish = allconfig.with_suffix(".new")
+        wish.write_text(config.text, encoding="utf-8")
+        proc.run([*make, "allnoconfig"], "make allnoconfig", log=log,
+                 env={**toolchain.environment(), "KCONFIG_ALLCONFIG": str(wish)})
+        kconfig.check(config, _read(folder / ".config"))
+        wish.replace(allconfig)
+    return make
 
 
 def _read(path):

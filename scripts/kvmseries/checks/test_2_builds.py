@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from kvmseries import build, catalog, check, paths, progress
+from kvmseries import build, catalog, check, paths, progress, soak, trees
 from kvmseries.qemu import check as qemu_check, functional as qemu_functional
 
 KERNEL = os.environ.get("KERNEL") or None
@@ -16,6 +16,7 @@ KERNEL = os.environ.get("KERNEL") or None
 # A series without patches has nothing to compare with its base.
 PATCHED = [series for series in map(catalog.load, catalog.names()) if series.patches]
 CASES = [(series.name, arch) for series in PATCHED if series.project == "linux" for arch in series.arches]
+SOAKED = sorted({(one.arch, one.config) for one in soak.plan(catalog.load("v5.10")).configurations})
 QEMU = [series.name for series in PATCHED if series.project == "qemu"]
 
 
@@ -34,6 +35,12 @@ def test_base_and_series_build_without_new_warnings(name, arch):
         found[count] = build.about("\n".join(lines), {line.partition(":")[0].removeprefix("../") for line in lines})
     new = found[len(series.patches)] - found[0]
     assert not new
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("arch,overlays", SOAKED, ids=lambda value: value if value in catalog.ARCHES else "+".join(value))
+def test_the_kernel_takes_every_configuration_of_the_soak(arch, overlays):
+    build.configure(trees.base(catalog.load("v5.10"), KERNEL), arch, overlays)
 
 
 @pytest.mark.build
