@@ -34,6 +34,8 @@ LINE = ("/tests/stage2_fault_stress_test", "-m", "get", "-n", "1000000", "-r", "
         "-o", "log,punch,age", "-s", "anonymous_thp", "-b", "16M")
 DELAY_US = 5000
 FREED_US = 20000
+# In virtual time
+VCPUS = 8
 
 
 @pytest.fixture(scope="module", name="delayed")
@@ -75,23 +77,25 @@ def test_negative_control_freed_under_aging(bug, mmu):
 
 
 def _figures(label, mmu):
-    """{metric: value} of the last iteration with 8 vCPUs that fault memory in, in virtual time."""
-    return aging.figures(label, "x86_64", {"aging": "-i 2 -n 8"}, 8, 240, f"x86-{label}-{mmu}",
-                         MMUS[mmu])["aging"]
+    """aging.hot() with so many vCPUs that fault memory in and access what is aged."""
+    return aging.hot(label, "x86_64", "-i 2 -n 8", VCPUS, 240, f"x86-{label}-{mmu}", MMUS[mmu])
 
 
 @pytest.mark.boot
 @pytest.mark.parametrize("mmu", ("tdp_mmu", pytest.param("shadow", marks=pytest.mark.slow)))
 def test_faults_do_not_slow_aging_down(mmu):
-    found = _figures("series", mmu)
-    assert found["touched.after"] > 0 and not found["false_idle.after"]
-    assert found["pass_median.running"] <= 1.2 * found["pass_median.idle"]
+    figures = _figures("series", mmu)
+    found, none = figures["aging"], figures["no-aging"]
+    aging.found_young(found, VCPUS)
+    assert found["pass_median.running"] <= aging.BESIDE * found["pass_median.idle"]
+    assert found["fault_memory_time"] <= aging.SLOWER * none["fault_memory_time"]
 
 
 @pytest.mark.boot
 @pytest.mark.slow
 def test_negative_control_faults_slow_aging_down_on_base():
-    found = _figures("base", "tdp_mmu")
+    found = _figures("base", "tdp_mmu")["aging"]
+    aging.found_young(found, VCPUS)
     assert found["pass_median.running"] > 2 * found["pass_median.idle"]
 
 
@@ -100,8 +104,8 @@ def test_negative_control_faults_slow_aging_down_on_base():
 @pytest.mark.skipif(not LONG, reason="kernels of its own, see above")
 @pytest.mark.parametrize("mmu", MMUS)
 def test_aging_takes_no_lock(mmu):
-    counts = guests.lock_counts(aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}", (2,),
-                                "base,series", arch="x86_64", params=MMUS[mmu])
+    counts = guests.lock_counts(aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}",
+                                (2,), "base,series", arch="x86_64", params=MMUS[mmu])
     assert not claims.lockless_aging(counts, "series", PAGES)
     # As it is on base.
     assert claims.lockless_aging(counts, "base", PAGES)
