@@ -24,6 +24,7 @@ enum { S2_READ, S2_READ_UNLOCK, S2_WRITE, S2_WRITE_UNLOCK };
 enum { S2_ishst, S2_ish, S2_nsh, S2_nshst };
 enum { S2_ipas2e1is, S2_ipas2e1, S2_vmalle1is, S2_vmalle1, S2_vmalls12e1is };
 enum { S2_HELD_WRITE, S2_HELD_RCU };
+enum { S2_PTL_LOCK, S2_PTL_UNLOCK, S2_GIVE_BACK, S2_PTE_SET };
 
 /* The checker binds these when it has loaded the code. */
 extern struct s2_ops {
@@ -45,6 +46,7 @@ extern struct s2_ops {
 	void (*free)(const void *p, u64 pages);
 	u64 (*gup)(u64 gfn, int write, int *writable);	/* the pfn that the primary MMU maps */
 	int (*thp)(u64 pfn);
+	void (*host)(int what, u64 arg);
 	void (*fail)(const char *what, const char *file, int line);
 	const struct s2_site *site;
 } s2;

@@ -18,6 +18,8 @@ pub struct Code {
     pub range_start: extern "C-unwind" fn(u64, u64, i32),
     pub range_end: extern "C-unwind" fn(u64, u64, i32),
     pub change_pte: extern "C-unwind" fn(u64, u64),
+    pub ksm_protect: extern "C-unwind" fn(u64, usize, u64, i32, *mut u64) -> i32,
+    pub ksm_replace: extern "C-unwind" fn(u64, usize, u64, u64, i32, u64) -> i32,
     pub clear_flush_young: extern "C-unwind" fn(u64, u64) -> i32,
     pub clear_young: extern "C-unwind" fn(u64, u64) -> i32,
     pub free_pgd: extern "C-unwind" fn(),
@@ -62,6 +64,7 @@ pub fn open(path: &str) -> Result<(), String> {
         vm_init: f!("s2_vm_init"), log: f!("s2_log"), wp_memslot: f!("s2_wp_memslot"), topup: f!("s2_topup"),
         cache_free: f!("s2_cache_free"), fault: f!("s2_fault"), get_log: f!("s2_get_log"), clear_log: f!("s2_clear_log"),
         range_start: f!("s2_range_start"), range_end: f!("s2_range_end"), change_pte: f!("s2_change_pte"),
+        ksm_protect: f!("s2_ksm_protect"), ksm_replace: f!("s2_ksm_replace"),
         clear_flush_young: f!("s2_clear_flush_young"), clear_young: f!("s2_clear_young"), free_pgd: f!("s2_free_pgd"),
         pgd: f!("s2_pgd"), pgt: f!("s2_pgt"), ioremap: f!("s2_ioremap"), notifier_count: f!("s2_notifier_count"), page_count: f!("s2_page_count"), page_init: f!("s2_page_init"),
         arms: f!("s2_arms"), name: f!("s2_name"),
@@ -75,10 +78,10 @@ pub fn open(path: &str) -> Result<(), String> {
 }
 
 /// As struct s2_ops in shim/kernel.h.
-fn ops() -> [usize; 19] {
+fn ops() -> [usize; 20] {
     use crate::{cpu, host, memory, sync, trace};
     [memory::load as usize, memory::store as usize, memory::cas as usize, memory::rmw as usize, memory::fence as usize, memory::plain as usize,
      cpu::dsb as usize, cpu::tlbi as usize, cpu::vmid as usize,
      sync::rcu_read as usize, sync::call_rcu as usize, sync::synchronize_rcu as usize, sync::mmu_lock as usize, sync::held as usize,
-     memory::alloc as usize, memory::free as usize, host::gup as usize, host::thp as usize, trace::fail_c as usize]
+     memory::alloc as usize, memory::free as usize, host::gup as usize, host::thp as usize, host::call as usize, trace::fail_c as usize]
 }

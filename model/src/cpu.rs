@@ -48,8 +48,8 @@ pub struct Cpus {
     entries: [Vec<Entry>; THREADS],
     floors: [Vec<Floor>; THREADS],
     pending: [Vec<Tlbi>; THREADS + 1],
-    /// The IPAs that a CPU has forgotten, one after the other; u64::MAX is all.
-    forgotten: [Vec<u64>; THREADS],
+    /// The invalidations of stage 2 that a CPU has seen, one after the other.
+    forgotten: [Vec<Tlbi>; THREADS],
     guest_vmid: [bool; THREADS + 1],
     log: Vec<Log>,
     /// Whether the CPU sets the access flag by itself.
@@ -151,7 +151,7 @@ fn invalidate(cpu: usize, t: Tlbi) {
         2 | 3 => e.kind == Kind::Combined,
         _ => true,
     });
-    match t.op { 0 | 1 => c.forgotten[cpu].push(t.ipa), 4 => c.forgotten[cpu].push(u64::MAX), _ => () }
+    if t.op != 2 && t.op != 3 { c.forgotten[cpu].push(t) }
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -189,8 +189,12 @@ enum Walk { Leaf(Entry, Vec<Entry>), Fault(Fault), Again }
 fn walk(cpu: usize, ipa: u64) -> Walk {
     let begun = st().cpu.forgotten[cpu].len();
     let floors = st().cpu.floors[cpu].clone();
-    // Whether a TLBI has waited for this walk, which has come to that level.
-    let over = |level| st().cpu.forgotten[cpu][begun..].iter().any(|a| *a == u64::MAX || (*a ^ ipa) & !(granule(level) - 1) == 0);
+    // Whether a TLBI has waited for this walk, which has come to an entry of that level. Without a hint it waits for
+    // all that came by a table's entry which translates its IPA; with one, for leaves of that level.
+    let over = |level| st().cpu.forgotten[cpu][begun..].iter().any(|t| {
+        let of = if t.level == 0 { level - 1 } else { level };
+        t.op == 4 || (t.level == 0 || t.level == level) && (t.ipa ^ ipa) & !(granule(of) - 1) == 0
+    });
     let pgd = (crate::code::code().pgd)();
     if pgd == 0 { return Walk::Fault(Fault::Translation(0)) }
     let (mut table, mut level) = (pgd, 1);

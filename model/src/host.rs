@@ -244,25 +244,42 @@ pub fn unmap(gfn: u64) {
     done();
 }
 
-/// KSM: the page is write-protected; then, if `merge`, replaced by another one with the same contents.
+/// KSM, by its own functions: the page is write-protected; then, if `merge`, replaced by another one with the same
+/// contents. `flush`: its PTE is not PROT_NONE.
 pub fn ksm(gfn: u64, merge: bool, flush: bool) {
-    let (me, start, end) = (st().cur, gfn << 12, (gfn + 1) << 12);
+    let (me, pfn) = (st().cur, mapped_now(gfn));
     st().host.busy[me] = true;
-    for round in 0..1 + merge as u32 {
-        (code().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
-        engine::lock(PTL);
-        let old = memory::load(at(gfn), 0);
-        let ours = if round == 0 { old & PTE_VALID != 0 && old & PTE_WRITE != 0 } else { old & (PTE_VALID | PTE_WRITE) == PTE_VALID };
-        if ours {
-            change(gfn, old, if round == 0 { Some(pfn_of(old)) } else { None }, false, flush);
-            // KSM compares the page now.
-            engine::step(WORLD, Relaxed);
-            st().host.stable[gfn as usize] = true;
-        }
-        engine::unlock(PTL);
-        (code().range_end)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    let mut now = 0;
+    if pfn != 0 && (code().ksm_protect)(gfn << 12, at(gfn), pfn, flush as i32, &mut now) == 0 && merge {
+        memory::flush();
+        // KSM compares the pages now, and finds them the same.
+        step(WORLD, Relaxed);
+        let new = new_page(st().host.word[page(pfn)]);
+        if (code().ksm_replace)(gfn << 12, at(gfn), pfn, new, flush as i32, now) != 0 { st().host.freed[page(new)] = true }
     }
+    memory::flush();
     done();
+}
+
+fn mapped_now(gfn: u64) -> u64 {
+    engine::lock(PTL);
+    let v = memory::load(at(gfn), 0);
+    engine::unlock(PTL);
+    if v & PTE_VALID != 0 { pfn_of(v) } else { 0 }
+}
+
+/// What mm/'s functions ask for: see shim/ksm.c.
+pub extern "C-unwind" fn call(what: i32, arg: u64) {
+    match what {
+        0 => engine::lock(PTL),
+        1 => engine::unlock(PTL),
+        2 => give_back(arg),
+        _ => {
+            // A PTE is set. What is read-only stays as it is, for as long as it is read-only.
+            step(WORLD, Relaxed);
+            if !writable(arg) { st().host.stable[arg as usize] = true }
+        }
+    }
 }
 
 /// uprobes: whatever is mapped is replaced by a copy that is read-only.
@@ -350,6 +367,16 @@ pub fn last_log(manual: bool) {
         let h = &st().host;
         if h.written[g] != h.copied[g] {
             trace::fail("no-write-missing", &format!("gfn {g}: the guest has written {}, userspace's copy has {}", h.written[g], h.copied[g]))
+        }
+    }
+}
+
+/// The guest would find what it has written.
+pub fn check_words() {
+    for g in 0..GFNS as u64 {
+        let (pfn, h) = (mapped(g), &st().host);
+        if pfn != 0 && h.word[page(pfn)] != h.written[g as usize] {
+            trace::fail("guest-word", &format!("gfn {g} holds {}, and the guest has written {}", h.word[page(pfn)], h.written[g as usize]))
         }
     }
 }

@@ -120,7 +120,7 @@ fn quiet() {
 }
 
 fn options(args: &[String]) -> Result<Options, String> {
-    let mut o = Options { engine: args[2].clone(), bound: None, limit: 0, seconds: 0, seed: 1, depth: 3, trace: false };
+    let mut o = Options { engine: args[2].clone(), bound: None, limit: 0, seconds: 0, seed: 1, depth: 5, trace: false };
     if !["loom", "random", "pct"].contains(&args[2].as_str()) { return Err(format!("unknown engine '{}'", args[2])) }
     for a in &args[3..] {
         let (name, value) = a.split_once('=').unwrap_or((a, ""));

@@ -165,6 +165,7 @@ pub fn check_always() {
         check_table((code().pgd)(), 1);
         if (code().notifier_count)() != 0 { fail("notifier-count", "mmu_notifier_count is not back to 0") }
         for g in 0..GFNS as u64 { check_entry(g) }
+        host::check_words();
     }
     check_leaks();
 }
@@ -308,6 +309,7 @@ pub static SCENARIOS: &[Scenario] = &[
     /* change_pte */
     Scenario { name: "ksm-write", setup: page, threads: &[write_0, ksm_protect], check: nothing_more, must: &["change_protected"], bound: None, ..SHORT },
     Scenario { name: "ksm-logged", setup: logged_page, threads: &[write_0, ksm_protect], check: check_log_all, must: &["change_protected", "faults_lockless"], bound: Some(3), ..SHORT },
+    Scenario { name: "ksm-write-merge", setup: page, threads: &[write_0, ksm_merge], check: nothing_more, must: &["change_replaced", "change_protected"], ..SHORT },
     Scenario { name: "ksm-merge-logged", setup: logged_page, threads: &[write_0, ksm_merge], check: check_log_all, must: &["change_replaced"], ..SHORT },
     Scenario { name: "ksm-merge-read", setup: page, threads: &[read_twice, ksm_merge], check: nothing_more, must: &["change_replaced"], bound: Some(3), ..SHORT },
     Scenario { name: "ksm-map", setup: empty, threads: &[read_0, ksm_no_flush], check: nothing_more, must: &["seq_retries"], bound: Some(3), ..SHORT },

@@ -5,7 +5,7 @@ import pytest
 
 from kvmseries import cli, paths
 from kvmseries.errors import Fail
-from kvmseries.model import ROOM, build, mutants, runs, source, verbs
+from kvmseries.model import ROOM, build, coverage, mutants, runs, source, verbs
 
 SOURCE = """\
 static int one(struct kvm *kvm);
@@ -87,7 +87,7 @@ def test_a_mistake_is_planted(tmp_path):
 
 @pytest.mark.parametrize("options, message", [
     ({"line": "z"}, "x.patch does not apply to what the model compiles of"),
-    ({"name": "mm/ksm.c"}, "x.patch changes nothing that the model compiles"),
+    ({"name": "mm/memory.c"}, "x.patch changes nothing that the model compiles"),
 ])
 def test_a_mistake_that_cannot_be_planted(tmp_path, options, message):
     with pytest.raises(Fail, match=message):
@@ -144,6 +144,18 @@ def test_outcomes():
     assert not _outcome("holds").good and "NOT FOUND by write-harvest" in _outcome("holds").line
     assert _outcome("", scenario="", survives="harmless").good
     assert verbs.summary([_outcome("found"), _outcome("holds")]) == "1 of 2 mutants found: barrier 1/2"
+
+
+GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "start_line": 3, "end_line": 6},
+ {"name": "g", "start_line": 8, "end_line": 9}], "lines": [{"line_number": 3, "count": 1, "function_name": "f"},
+ {"line_number": 4, "count": 0, "function_name": "f"}, {"line_number": 8, "count": 0, "function_name": "g"}]},
+ {"file": "/model/shim/vm.c", "functions": [{"name": "h", "start_line": 1, "end_line": 2}], "lines": []}]}"""
+
+
+def test_lines_that_are_not_run():
+    functions = coverage.parse(GCOV, "/out")
+    assert [function.text for function in functions] == ["pgtable.c: f(): lines 4", "pgtable.c: g() is never run"]
+    assert coverage.summary(functions) == "1 of 3 lines run (33 %), of 2 functions; 1 are never run"
 
 
 def test_the_screen_is_one_screen():

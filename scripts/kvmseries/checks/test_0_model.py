@@ -14,6 +14,7 @@ from kvmseries.model import ROOM, build, mutants, runs, verbs
 KERNEL = os.environ.get("KERNEL") or None
 SERIES = "v5.10"
 SCHEDULES = 1000
+MILLION = 1_000_000
 
 
 @pytest.fixture(scope="module", name="tree")
@@ -43,9 +44,18 @@ def test_every_scenario_holds_and_meets_its_race(model):
     assert [result.line + "\n" + result.trace for result in results if not result.good] == []
 
 
-def test_long_runs_hold(model):
-    results = verbs.shuttle(*model, (), "random", SCHEDULES, 1, print)
+@pytest.mark.parametrize("engine", ["random", "pct"])
+def test_long_runs_hold(model, engine):
+    results = verbs.shuttle(*model, (), engine, SCHEDULES, 1, print)
     assert results and [result.line + "\n" + result.trace for result in results if not result.good] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["random", "pct"])
+def test_a_million_schedules(model, engine):
+    results = verbs.shuttle(*model, (), engine, MILLION // 6, 2, print)
+    assert sum(result.executions for result in results) >= MILLION // 2 - 3
+    assert [result.line + "\n" + result.trace for result in results if not result.good] == []
 
 
 def test_every_mutant_is_found(tree, model):

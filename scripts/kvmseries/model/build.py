@@ -1,7 +1,6 @@
 """Compiling: the kernel's code and the shims to a library, the checker by cargo."""
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -56,15 +55,16 @@ def library(tree):
             if not (folder / "code.so").exists():
                 with paths.whole(folder) as part:
                     source.collect(tree, part)
-                    _compile(part)
+                    compile_in(part)
     return folder / "code.so"
 
 
-def _compile(folder):
-    flags = [*_CFLAGS, f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
+def compile_in(folder, *options):
+    """Compile what source.collect() has written to `folder` to code.so, with more options of gcc's."""
+    flags = [*_CFLAGS, *options, f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
     objects = []
-    for file, more in ((folder / "pgtable.c", [_TSAN]), (ROOM / "shim/vm.c", [_TSAN]), (ROOM / "shim/hooks.c", [])):
+    for file, more in ((folder / "pgtable.c", [_TSAN]), (ROOM / "shim/vm.c", [_TSAN]), (ROOM / "shim/ksm.c", [_TSAN]),
+                       (ROOM / "shim/hooks.c", [])):
         objects.append(str(folder / f"{file.stem}.o"))
         proc.run(["gcc", *flags, *more, "-c", str(file), "-o", objects[-1]], f"compiling {file.name} for the model")
-    proc.run(["gcc", "-shared", "-Wl,-z,defs", "-o", str(folder / "code.so"), *objects], "linking the model's library",
-             env={"LC_ALL": "C", **({"TMPDIR": os.environ["TMPDIR"]} if "TMPDIR" in os.environ else {})})
+    proc.run(["gcc", *options, "-shared", "-Wl,-z,defs", "-o", str(folder / "code.so"), *objects], "linking the model's library")

@@ -20,7 +20,7 @@ _STRAY = re.compile(r"^#\s*include\s*<([^>]+)>", re.M)
 class Section(NamedTuple):
     """Definitions that are cut out of one file."""
 
-    kind: str        # "defines", "functions", or "header": the whole file
+    kind: str        # "defines", "functions", "mm", or "header": the whole file
     path: str        # in the tree
     same: str        # a file that must have the same definitions, "" for none
     wanted: tuple    # declarations
@@ -30,7 +30,7 @@ def sections(text):
     """The Sections that the text of model/functions lists; Fail if a line means nothing."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
-        head = re.fullmatch(r"\[(defines|functions|header)\] (\S+)(?: = (\S+))?", line)
+        head = re.fullmatch(r"\[(defines|functions|header|mm)\] (\S+)(?: = (\S+))?", line)
         if head:
             found.append(Section(head[1], head[2], head[3] or "", []))
         elif line and not line.startswith("# "):
@@ -48,12 +48,12 @@ def files():
 
 def collect(tree, folder):
     """Write what is compiled of the kernel in `tree` into the directory `folder`: pgtable.c,
-    functions.inc, defines.inc, and empty files for the headers that are included."""
+    functions.inc, mm.inc, defines.inc, and empty files for the headers that are included."""
     for path, name in _WHOLE.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(_checked(tree, path), target)
-    parts = {"defines": [], "functions": []}
+    parts = {"defines": [], "functions": [], "mm": []}
     for section in sections(LIST.read_text(encoding="utf-8")):
         source = _read(tree, section.path)
         if section.kind == "header":

@@ -8,7 +8,7 @@ from pathlib import Path
 from .. import paths, trees
 from ..errors import Fail, Usage
 from ..progress import say
-from . import mutants, runs
+from . import build, coverage, mutants, runs
 
 # What the engine must see of relaxed memory, and what it must not: the model's calibration. Load buffering is
 # allowed by the kernel's memory model, and never seen: what rests on it is for herd7.
@@ -36,6 +36,13 @@ def model_verb(options):
         if not plant.is_file():
             raise Usage(f"--plant {options.plant}: no such file")
         tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"))
+    if options.coverage:
+        functions = coverage.measure(tree, build.checker())
+        for function in functions:
+            if function.missed:
+                print(function.text)
+        say(coverage.summary(functions))
+        return
     program, library = runs.ready(tree)
     if options.engine != "loom":
         results = shuttle(program, library, options.scenario, options.engine, options.schedules, options.seed, say)
@@ -179,6 +186,7 @@ def add(parsers, verb, kernel):
     parser.add_argument("--bound", metavar="N", help="of loom: at most N preemptions, or all (default: each scenario's own)")
     parser.add_argument("--schedules", type=int, default=2000, metavar="N", help="of random and pct (default: 2000)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of random and pct (default: 1)")
+    parser.add_argument("--coverage", action="store_true", help="lines of the kernel's functions that no short scenario runs")
     parser = verb(parsers, "mutants", mutants_verb, "whether the model finds each mistake of model/mutants")
     _tree(parser, kernel)
     parser.add_argument("names", nargs="*", metavar="NAME", help="these (default: all)")
