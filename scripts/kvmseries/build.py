@@ -72,6 +72,7 @@ def _build(tree, arch, config, folder, note):
             return built["release"]
     paths.remove(stamp)
     folder.mkdir(exist_ok=True)
+    _remove_torn(folder)
     log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-"
                     f"{config.name}.log")
     make = _configure(tree, arch, config, folder, log)
@@ -90,6 +91,14 @@ def _build(tree, arch, config, folder, note):
     part.write_text(json.dumps({**wanted, "release": release}), encoding="utf-8")
     part.replace(stamp)
     return release
+
+
+def _remove_torn(folder):
+    """Remove the files in `folder` that make reads and a build that was killed has left without their end: make
+    would stop at one."""
+    for path in folder.rglob(".*.cmd"):
+        if not path.read_bytes().endswith(b"\n"):
+            paths.remove(path)
 
 
 def configure(tree, arch, configs):
