@@ -7,6 +7,7 @@ run goes on.
 
 import datetime
 import hashlib
+import os
 import re
 import shlex
 import shutil
@@ -117,6 +118,7 @@ class Soak:
                 if died.startswith("QEMU failed"):
                     raise
                 result = _remains(paths.out("runs", folder))
+        part["host"]["load"] = round(os.getloadavg()[1], 1)
         part |= judge(result, commands, died, name == FUNCTIONAL, known, self.plan.known)
         if part["outcome"] != "ok":
             part["log"] = _keep(paths.out("runs", folder), part)

@@ -39,7 +39,7 @@ KEYS = {
     "known": list,          # reports that soak.yaml knows not to be the series'
     "counts": dict,         # as of soakcounts.counts()
     "log": str,             # below out/: kept if it has failed, else ""
-    "host": dict,           # machine, cpu, cpus, os, kernel
+    "host": dict,           # machine, cpu, cpus, memory, os, kernel; load: the average of 5 minutes at the end
 }
 
 

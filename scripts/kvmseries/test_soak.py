@@ -72,6 +72,7 @@ def test_parts_take_turns_and_add_up(small, qemu):
     assert races["params"] == ["a=1"] and races["cpu"] == "cortex-a72" and races["seconds"] == 2.5
     assert list(races["debug"]) == ["delays"] and not data["parts"][0]["debug"]
     assert data["source"]["arm64"] == races["source"] != data["source"]["x86_64"]
+    assert races["host"]["load"] >= 0 and races["host"]["machine"]
     assert races["qemu"] == "QEMU emulator version 0.0 (tests)"
 
 
