@@ -79,6 +79,7 @@ class Observed:
     known: dict
     mended: dict
     results: dict        # label of the kernel -> {test: "pass", "skip", "fail", "timeout"}
+    why: dict            # (label, test) -> a line of what failed
     splats: dict         # label -> lines that the kernel reported
     versions: dict
 
@@ -101,16 +102,18 @@ def observe(series, arch, points, cpu="max", accel="tcg", configs=(), params=(),
     commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
     # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
     machine = machines.Machine(arch, cpu, accel, 4, 3072, ("series.hugepages=64", machines.SWAP, *params))
-    found, splats, versions = {}, {}, {}
+    found, why, splats, versions = {}, {}, {}, {}
     for key, point, built in zip(keys, points, kernels):
         with steps.step(key) as note:
             name = f"test-{series.name}-{arch}-{cpu}-{config}-{point.label.replace(':', '-')}"
             result = guest.run(built, initrd, machine, commands, name, note)
         found[point.label] = {outcome.name: _WORDS.get(outcome.status, "fail")
                               for outcome in result.outcomes}
+        why |= {(point.label, outcome.name): outcome.why() for outcome in result.outcomes
+                if outcome.status not in _WORDS or outcome.status == 124}
         splats[point.label] = result.splats
         versions[f"{point.label} {arch} {config}"] = result.version
-    return Observed(commands, known, mended, found, splats, versions)
+    return Observed(commands, known, mended, found, why, splats, versions)
 
 
 def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, reference=None,
@@ -134,6 +137,7 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
                   if verdict.complaint]
     if reference is not None:
         complaints += held(verdicts, reference, excused(series, arch, (cpu, *params, *configs)))
+    complaints = [explained(line, seen.why) for line in complaints]
     base_splats = {_shape(line) for line in splats.get("base", [])}
     for label, lines in splats.items():
         for line in lines:
@@ -141,6 +145,13 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
                 complaints.append(f"{label}: the kernel reported: {line}")
     host = results.host_info([machines.binary(arch), f"{toolchain.prefix(arch)}gcc"], seen.versions)
     return verdicts, complaints, host
+
+
+def explained(complaint, why):
+    """A complaint about a test, with what it printed as it failed, where it did: `why` is Observed.why."""
+    name = complaint.split(":")[0]
+    lines = [f"on {label}: {line}" for (label, test), line in why.items() if test == name]
+    return "; ".join((complaint, *lines))
 
 
 def _shape(line):

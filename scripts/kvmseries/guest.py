@@ -57,6 +57,15 @@ class Outcome:
     seconds: float       # by the guest's clock
     output: str          # standard output and error
 
+    def why(self):
+        """One line of its output that says why it failed."""
+        if self.status in (124, 137):
+            return "its time was up"
+        lines = [line for line in self.output.splitlines()
+                 if re.search(r"unexpected exit|: page \d+|exit_reason|Failed|failed|No page", line)]
+        text = lines[0] if lines else (self.output.strip().splitlines() or ["nothing printed"])[-1]
+        return f"status {self.status}: {text.strip()[:160]}"
+
 
 @dataclass
 class Result:

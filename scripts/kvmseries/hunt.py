@@ -31,12 +31,8 @@ class Hunt:
 
 def why(outcome):
     """The words by which a run that failed can be counted with others: numbers are left out."""
-    if outcome.status in (124, 137):
-        return "its time was up"
-    lines = [line for line in outcome.output.splitlines()
-             if re.search(r"unexpected exit|: page \d+|exit_reason|Failed|failed|No page", line)]
-    text = lines[0] if lines else (outcome.output.strip().splitlines() or ["nothing printed"])[-1]
-    return f"status {outcome.status}: " + re.sub(r"0x[0-9a-f]+|\d+", "N", text.strip())[:120]
+    status, colon, text = outcome.why().partition(": ")
+    return status + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", text)[:120]
 
 
 def run(series, hunt, kernels, runs, batch, path):
