@@ -1,0 +1,88 @@
+"""What people read first: README stays short, and the index of results has each file with its command."""
+
+import re
+
+import pytest
+
+from kvmseries import paths
+from kvmseries.figures import judge, text as texts
+
+README = paths.ROOT / "README.md"
+RESULTS = paths.ROOT / "Documentation" / "results"
+LINES, WIDTH, FIGURES, PLOTS = 120, 90, 20, 1
+_UNIT = r"(?:ns|us|ms|s|%|times|MB|of (?:the time|base))(?![\w-])"
+
+
+def prose(text):
+    """Markdown with code blocks, code in backquotes and the targets of links blanked, at the same places."""
+    for pattern in (r"^```.*?^```", r"^(?: {4}|\t).*$", r"`[^`\n]*`", r"(?<=\])\([^)\n]*\)"):
+        text = re.sub(pattern, lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.M | re.S if "```" in pattern
+                      else re.M)
+    return text
+
+
+def figures(text, places):
+    """How many numbers of results a text has: those that figures.yaml places there, and others with a unit."""
+    spans = {(place.begin + found.start(), place.begin + found.end()) for place in places
+             for found in re.finditer(texts.NUMBER, place.there)}
+    listed = [(place.begin, place.end) for place in places]
+    for found in re.finditer(rf"({texts.NUMBER})\s*{_UNIT}", prose(text)):
+        if not any(begin <= found.start() < end for begin, end in listed):
+            spans.add(found.span(1))
+    return len(spans)
+
+
+def too_much(text, places):
+    """Lines about what a README has too much of."""
+    lines = text.splitlines()
+    wrong = [f"line {number} has {len(line)} characters" for number, line in enumerate(lines, 1) if len(line) > WIDTH]
+    for what, count, most in (("lines", len(lines), LINES), ("figures", figures(text, places), FIGURES),
+                              ("plots", text.count("!["), PLOTS)):
+        if count > most:
+            wrong.append(f"{count} {what}, and at most {most} are to be there")
+    return wrong
+
+
+def test_readme_is_short():
+    text = README.read_text(encoding="utf-8")
+    places = texts.places(text, judge.load()["texts"]["README.md"]["entries"], "README.md")
+    assert places
+    assert too_much(text, places) == []
+
+
+@pytest.mark.parametrize("text, wrong", [
+    ("x\n" * 121, "121 lines"), ("x" * 91, "line 1 has 91"), ("![a](b)\n![c](d)\n", "2 plots"),
+    ("it takes 1,234 us\n" * 21, "21 figures"), ("1.0 to 11.8 times\n" * 11 + "x 7 %\n" * 10, "21 figures")])
+def test_negative_control_a_long_readme(text, wrong):
+    assert [line for line in too_much(text, []) if wrong in line]
+
+
+def test_figures_are_counted_once_and_not_in_code():
+    text = "It takes 0.17 to 0.21 of base's, `5 us` and 4 GB.\n\n    7 us\n"
+    place = texts.places(text, [{"text": "takes {a} of base's", "a": {}}], "x")
+    assert figures(text, place) == 2 and figures(text, []) == 1
+
+
+def missing(text, results, files):
+    """Names of files that an index does not link, and short names whose row lacks the file or the command."""
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    wrong = [name for name in files if f"]({name})" not in text]
+    for name, entry in results.items():
+        if not any(line.startswith(f"| `{name}` |") and f"]({entry['file']})" in line and f"`{entry['command']}`" in line
+                   for line in rows):
+            wrong.append(f"{name}: {entry['file']}, {entry['command']}")
+    return wrong
+
+
+def test_the_index_has_each_results_file_and_its_command():
+    text = (RESULTS / "README.md").read_text(encoding="utf-8")
+    files = [path.name for path in RESULTS.glob("*.json")]
+    assert files
+    assert missing(text, judge.load()["results"], files) == []
+
+
+def test_negative_control_an_index_that_lacks_something():
+    entry = {"a": {"file": "a.json", "command": "bench a"}}
+    assert missing("| `a` | x | [a](a.json) | `bench a` |", entry, ["a.json"]) == []
+    assert missing("| `a` | x | [a](a.json) | `bench b` |", entry, ["a.json"]) == ["a: a.json, bench a"]
+    assert missing("| `a` | x | [a](a.json) | `bench a` |", entry, ["a.json", "b.json"]) == ["b.json"]
