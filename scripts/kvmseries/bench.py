@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import yaml
 
 from . import (benchargs, build, catalog, guest, ids, image, kconfig, machine as machines, parse, paths,
-               progress, results, selftests, toolchain, trees, vtime)
+               progress, repeat, results, selftests, toolchain, trees, vtime)
 from .errors import Fail, Usage
 
 
@@ -43,6 +43,8 @@ class Job:
     models: tuple = (vtime.NOMINAL,)    # of the virtual clock; see vtime.py
     slice_ns: int = 500      # of the virtual clock
     extra: tuple = ()        # (test_args, whether they are all): for the other series' own defaults
+    must: object = None      # metrics that must repeat, as repeat.metrics() returns them
+    retries: int = 0         # how often rounds that do not repeat are measured again
 
 
 def settings(test):
@@ -132,10 +134,6 @@ def kernel_params(test, line):
 
 # Rounds of a virtual clock differ in the length of its slice: a figure that depends on it is wrong.
 _SLICES = (1, 0.8, 1.25)
-# Times that must repeat, with what is added to the shares below for ticks that fall into them, in s.
-STEADY = {"dirty_memory_time": 2e-6, "populate_memory_time": 2e-5, "fault_memory_time": 2e-5}
-# By how much two rounds may differ: with one vCPU, and with more.
-_REPEATS = (0.02, 0.05)
 
 
 @dataclass(frozen=True)
@@ -180,45 +178,61 @@ def run(job):
                 tests = selftests.build(point.series, job.arch, _tree(job, point))
                 programs[point.series.name] = image.base(job.arch, tests)
     table, versions = {}, {}
-    for entry in rounds(job):
-        # Every other round the other way round: what drifts hits both alike.
-        for point in job.points[::-1] if entry.number % 2 else job.points:
-            with steps.step(_boot_key(job, entry.config)) as note:
-                result, counted = _boot(job, kernels[point.label, entry.config],
-                                        programs[point.series.name], point, entry, note)
-            versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = result.version
-            for outcome, count in zip(result.outcomes, job.vcpus):
-                measures = parse.parse(job.test, outcome.output)
-                if counted is not None and not entry.number and entry.model == job.models[0]:
-                    if not counted.get(outcome.name):
-                        raise Fail(f"the virtual clock saw no phase of {outcome.name} (see "
-                                   f"{result.folder})")
-                    measures += vtime.measures(counted[outcome.name])
-                collect(table, job, point, entry.config, list(job.line), count, measures,
-                        (job.accel, job.clock, entry.model if job.clock == "virtual" else ""))
+    for entry, point in _turns(job, rounds(job)):
+        with steps.step(_boot_key(job, entry.config)) as note:
+            versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
+                job, (kernels, programs), point, entry, job.vcpus, table, note)
     runs = list(table.values())
     if job.clock == "virtual":
-        steady(runs)
-    return runs, versions
+        _retry(job, (kernels, programs), runs)
+    return repeat.mark(runs), versions
 
 
-def steady(runs):
-    """Raise Fail if the rounds of a virtual clock differ: then no figure of it is to be trusted."""
-    for entry in runs:
-        if (entry["metric"] in STEADY and entry["model"] == vtime.NOMINAL
-                and entry["metric"] not in _by_chance(entry)):
-            low, high = min(entry["samples"]), max(entry["samples"])
-            if high - low > low * _REPEATS[entry["vcpus"] > 1] + STEADY[entry["metric"]]:
-                raise Fail(f"virtual time does not repeat: {entry['metric']} of {entry['kernel']} "
-                           f"with {entry['vcpus']} vCPUs is {low:.6f} s to {high:.6f} s; try "
-                           "--slice 250, and report it")
+def _turns(job, entries):
+    """(_Round, Point) in the order in which they run: every other round the other way round, so that what drifts hits
+    both alike."""
+    return [(entry, point) for entry in entries
+            for point in (job.points[::-1] if entry.number % 2 else job.points)]
 
 
-def _by_chance(entry):
-    """Metrics of a run that need not repeat, see bench.yaml."""
-    words = shlex.split(entry["args"])
-    return [metric for word, metrics in settings(entry["test"]).get("chance", {}).items()
-            if word in words for metric in metrics]
+def _measure(job, built, point, entry, vcpus, table, note):
+    """Boot once for the counts `vcpus` and add what was measured to `table`; returns the kernel's version.
+
+    built: ({(label, configs): build.Kernel}, {series: initrd}).
+    """
+    kernels, programs = built
+    result, counted = _boot(job, kernels[point.label, entry.config], programs[point.series.name], point, entry,
+                            vcpus, note)
+    for outcome, count in zip(result.outcomes, vcpus):
+        measures = parse.parse(job.test, outcome.output)
+        if counted is not None and not entry.number and entry.model == job.models[0]:
+            if not counted.get(outcome.name):
+                raise Fail(f"the virtual clock saw no phase of {outcome.name} (see {result.folder})")
+            measures += vtime.measures(counted[outcome.name])
+        collect(table, job, point, entry.config, list(job.line), count, measures,
+                (job.accel, job.clock, entry.model if job.clock == "virtual" else ""))
+    return result.version
+
+
+def _retry(job, built, runs):
+    """Measure the rounds of what should repeat and does not again, `job.retries` times at most: all rounds of such a
+    kernel with such a number of vCPUs.  `runs` get the new samples, and keep the old ones as `earlier`."""
+    for attempt in range(job.retries):
+        again = {}
+        for run in repeat.failed(runs, job.must):
+            again.setdefault(run["kernel"], set()).add(run["vcpus"])
+        if not again:
+            return
+        turns = [(entry, point) for entry, point in _turns(job, rounds(job))
+                 if point.label in again and entry.model == vtime.NOMINAL and not entry.counts]
+        steps = progress.Steps([(_boot_key(job, entry.config), f"{job.test} on {point.label} again (retry "
+                                 f"{attempt + 1} of {job.retries}, round {entry.number + 1})", _seconds(job))
+                                for entry, point in turns])
+        table = {}
+        for entry, point in turns:
+            with steps.step(_boot_key(job, entry.config)) as note:
+                _measure(job, built, point, entry, sorted(again[point.label]), table, note)
+        repeat.replace(runs, list(table.values()))
 
 
 def _tree(job, point):
@@ -265,8 +279,9 @@ def scheduling(arch, test):
     return [] if arch in settings(test).get("fair", ()) else ["/tests/spread"]
 
 
-def _boot(job, kernel, initrd, point, entry, note):
-    """(guest.Result, counters by command or None)"""
+def _boot(job, kernel, initrd, point, entry, vcpus, note):
+    """(guest.Result, counters by command or None) of runs with each of the counts `vcpus`, on a machine for all of the
+    job's"""
     setting = settings(job.test)
     line = list(job.line)
     if point.series.name != job.series.name:
@@ -276,7 +291,7 @@ def _boot(job, kernel, initrd, point, entry, note):
     limit = setting["timeout"] * (4 if entry.counts else 1)
     commands = [(f"{job.test}-{count}", limit * (1 + count),
                  [*prefix, f"/tests/{job.test}", setting["vcpus"], str(count), *line])
-                for count in job.vcpus]
+                for count in vcpus]
     virtual = {"clock": "virtual", "model": entry.model, "slice_ns": round(
         job.slice_ns * _SLICES[entry.number % len(_SLICES)])} if job.clock == "virtual" else {}
     machine = machines.Machine(job.arch, job.cpu, job.accel, max(job.vcpus) + 2,

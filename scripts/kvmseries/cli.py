@@ -122,6 +122,12 @@ def _add_measuring(verbs):
                         help="how far an emulated CPU may run unseen (default: 500)")
     parser.add_argument("--samples", type=_positive("--samples"), metavar="N",
                         help="rounds in which the kernels take turns (default: bench.yaml's)")
+    parser.add_argument("--must-repeat", default="", metavar="METRIC,...",
+                        help="times whose rounds must agree, or none: the exit status is 1 where they do not "
+                        "(default: all that bench.yaml does not list as differing by chance)")
+    parser.add_argument("--retry", type=_natural("--retry"), default=0, metavar="N",
+                        help="on a busy host: measure all rounds of such a kernel again where they do not "
+                        "agree, up to N times; the results keep the earlier samples")
     parser.add_argument("--no-counts", action="store_true", help="leave out the lock counts")
     parser.add_argument("--no-times", action="store_true", help="leave out the times")
     parser.add_argument("--json", metavar="FILE",

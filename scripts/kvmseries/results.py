@@ -1,4 +1,4 @@
-"""Results files: `{"schema": 3, "host": {...}, "made": {...}, "runs": [...]}`.
+"""Results files: `{"schema": 4, "host": {...}, "made": {...}, "runs": [...]}`.
 
 A run is one metric of one test on one kernel with its samples; Documentation/results.md describes
 every key and metric.  load() checks all of it, so that whoever reads results afterwards need not.
@@ -12,10 +12,10 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from . import paths
+from . import paths, repeat
 from .errors import Fail
 
-SCHEMA = 3
+SCHEMA = 4
 
 # Key of a run -> types that it may have.
 KEYS = {
@@ -36,6 +36,11 @@ KEYS = {
     "unit": str,          # "s" or "1"
     "samples": list,      # numbers, in the order they were taken
 }
+# What a run says of its rounds, from schema 4 on.
+ROUNDS = {
+    "repeats": (bool, type(None)),   # whether the samples agree; None: not judged (repeat.py)
+    "earlier": list,      # of lists: samples that were there before --retry measured all rounds again
+}
 CLOCKS = ("wall", "virtual")
 # What `made` says: of what, how often, and how to make it again.
 MADE = {
@@ -51,7 +56,7 @@ ID_KINDS = {"kernels": dict, "tests": dict, "configs": dict, "models": dict, "gu
 
 
 def check_run(run, where):
-    """Raise Fail unless `run` (a dict) has exactly the keys of KEYS, of the right type."""
+    """Raise Fail unless `run` (a dict) has exactly the keys of KEYS, and maybe ROUNDS, of the right type."""
     if not isinstance(run, dict):
         raise Fail(f"{where} is not an object")
     for key, kind in KEYS.items():
@@ -60,16 +65,24 @@ def check_run(run, where):
         if not isinstance(run[key], kind) or isinstance(run[key], bool):
             raise Fail(f"{where}: '{key}' is {run[key]!r}")
     for key in run:
-        if key not in KEYS:
+        if key not in KEYS and key not in ROUNDS:
             raise Fail(f"{where}: unknown key '{key}'")
+    for key, kind in ROUNDS.items():
+        if key in run and not isinstance(run[key], kind):
+            raise Fail(f"{where}: '{key}' is {run[key]!r}")
     if run["clock"] not in CLOCKS:
         raise Fail(f"{where}: clock is {run['clock']!r}, not one of {', '.join(CLOCKS)}")
     if (run["clock"] == "virtual") != bool(run["model"]):
         raise Fail(f"{where}: clock is {run['clock']!r} and model {run['model']!r}: a virtual clock "
                    "has a model, no other has one")
-    if not run["samples"]:
+    for samples in (run["samples"], *run.get("earlier", ())):
+        _check_samples(samples, where)
+
+
+def _check_samples(samples, where):
+    if not samples or not isinstance(samples, list):
         raise Fail(f"{where} has no samples")
-    for sample in run["samples"]:
+    for sample in samples:
         if not isinstance(sample, (int, float)) or isinstance(sample, bool) \
                 or not math.isfinite(sample):
             raise Fail(f"{where}: sample {sample!r} is not a number")
@@ -87,7 +100,7 @@ def load(path):
     if not isinstance(data, dict) or "runs" not in data:
         raise Fail(f"{path} is not a results file: it has no runs")
     old = data.get("schema")
-    if old not in (1, 2, SCHEMA):
+    if old not in (1, 2, 3, SCHEMA):
         raise Fail(f"{path} has schema {old!r}, this tool reads 1 to {SCHEMA}")
     if not isinstance(data.get("host"), dict) or not isinstance(data["runs"], list):
         raise Fail(f"{path} is not a results file: 'host' or 'runs' is of the wrong type")
@@ -95,8 +108,12 @@ def load(path):
         _from_schema_1(data)
     for number, run in enumerate(data["runs"]):
         check_run(run, f"{path}: run {number}")
-    if old < SCHEMA:
+        if old == SCHEMA and not ROUNDS.keys() <= run.keys():
+            raise Fail(f"{path}: run {number} has no '{min(ROUNDS.keys() - run.keys())}'")
+    if old < 3:
         _from_schema_2(data)
+    if old < SCHEMA:
+        _from_schema_3(data)
     check_made(data.get("made"), path)
     return data
 
@@ -110,10 +127,15 @@ def _from_schema_1(data):
 
 def _from_schema_2(data):
     """Schema 2 said nothing of what it was made of."""
-    data["schema"] = SCHEMA
     line = data["host"].get("command")
     data["made"] = {"ids": {}, "rounds": rounds(data["runs"]), "seconds": 0,
                     "command": line if isinstance(line, str) else ""}
+
+
+def _from_schema_3(data):
+    """Schema 3 did not say whether rounds agree: its samples do."""
+    data["schema"] = SCHEMA
+    repeat.mark(data["runs"])
 
 
 def check_made(made, where):
@@ -178,6 +200,7 @@ def save(path, host, runs, made):
 
     made: a dict with the keys of MADE, but for `rounds`, which follow from the runs.
     """
+    runs = [{**run, "repeats": run.get("repeats"), "earlier": run.get("earlier", [])} for run in runs]
     for number, run in enumerate(runs):
         check_run(run, f"run {number}")
     made = {**made, "rounds": rounds(runs)}

@@ -7,7 +7,7 @@ import pytest
 
 from kvmseries import bench, catalog, ids, parse, results, vtime
 from kvmseries.conftest import QEMU, RUN_JOB
-from kvmseries.errors import Fail, Usage
+from kvmseries.errors import Usage
 from kvmseries.test_parse import OUTPUT, lock
 
 TEST = "dirty_log_perf_test"
@@ -130,39 +130,6 @@ def test_rounds_are_counts_then_times_then_variants_once(change, expected):
     assert [(bench.kconfig.name(entry.config), entry.model, entry.number) for entry in found] \
         == expected
     assert [entry.counts for entry in found] == ["lockstat" in name for name, _, _ in expected]
-
-
-def _timed(samples, **change):
-    return [{"metric": "dirty_memory_time", "model": "nominal", "kernel": "base", "vcpus": 1,
-             "test": TEST, "args": "-s anonymous", "samples": samples, **change}]
-
-
-HUGETLB = "-b 2M -s anonymous_hugetlb_2mb"
-
-
-@pytest.mark.parametrize("runs", [
-    _timed([1.0]), _timed([1.0, 1.019]), _timed([1.0, 1.019, 1.01]), _timed([1e-6, 2e-6]),
-    _timed([1e-6, 2e-5], metric="populate_memory_time"),
-    _timed([1, 2], metric="get_dirty_log_time"), _timed([1, 2], model="line*2"), _timed([0.0, 0.0]),
-    _timed([1.0, 1.049], vcpus=2), _timed([1.0, 1.019, 1.0, 1.049], vcpus=16),
-    _timed([1.0, 2.0], metric="populate_memory_time", args=HUGETLB)])
-def test_rounds_that_repeat_are_results(runs):
-    bench.steady(runs)
-
-
-@pytest.mark.parametrize("runs, reason", [
-    (_timed([9.0, 1.0, 1.021]), "dirty_memory_time of base with 1 vCPUs is 1.000000 s to 9.00"),
-    (_timed([1.021, 1.0]), "to 1.021"), (_timed([1.0, 1.0, 1.0, 1.0, 1.021]), "to 1.021"),
-    (_timed([1e-6, 2.2e-5]), "0.000022 s"),
-    (_timed([1.0, 1.051], vcpus=2), "with 2 vCPUs is 1.0"),
-    (_timed([1.0, 1.051, 2.0], vcpus=2), "1.0.* s to 2"),
-    (_timed([1.0, 1.0, 2.0, 2.0], vcpus=2), "1.0.* s to 2"),
-    (_timed([1.0, 1.0, 1.2, 1.3, 1.4], vcpus=64), "with 64 vCPUs is 1.0.* s to 1.4"),
-    (_timed([1.0, 2.0], metric="populate_memory_time"), "populate_memory_time of base"),
-    (_timed([1.0, 2.0], args=HUGETLB), "dirty_memory_time of base")])
-def test_rounds_that_do_not_repeat_are_no_results(runs, reason):
-    with pytest.raises(Fail, match=f"virtual time does not repeat: .*{reason}.*--slice"):
-        bench.steady(runs)
 
 
 # The whole of bench, in fake guests
@@ -433,13 +400,81 @@ def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, mirror
 @pytest.mark.parametrize("health, prints, reason", [
     ({"strays": 3}, ":", "without their turn, 3 of 10 times"),
     ({"late": 1}, ":", "a CPU ran without a clock 1 times"),
-    ({"end": False}, ":", "the virtual clock broke off"),
-    # 1.5 s, 1.4 s, 1.6 s
-    ({}, "sed -i \"s/time: 1[.].*s/time: 1.${{slice%?????}}s/\" '{}'",
-     "virtual time does not repeat: dirty_memory_time of base with 1 vCPUs is 1.400000 s to 1.6")])
+    ({"end": False}, ":", "the virtual clock broke off")])
 def test_a_virtual_clock_that_is_not_to_be_trusted_gives_no_results(virtual, tmp_path, health,
                                                                    prints, reason):
-    done, _, _ = virtual("--no-counts", "--kernels", "base", health=health,
-                         prints=prints.format(tmp_path / "output"))
+    done, _, _ = virtual("--no-counts", "--kernels", "base", health=health, prints=prints)
     assert done.status == 1 and reason in done.err.splitlines()[-1]
     assert not (tmp_path / "kept/x.json").exists()
+
+
+# Rounds that differ.  By its slice a round dirties memory in 1.5 s, 1.4 s, 1.6 s.
+BY_SLICE = "sed -i \"s/^Iteration 1 dirty memory time: .*/Iteration 1 dirty memory time: 1.${slice%%?????}00000000s/\" '%s/output'"
+
+
+def test_rounds_that_do_not_repeat_fail_and_are_kept(virtual, tmp_path):
+    done, _, _ = virtual("--no-counts", "--kernels", "base", prints=BY_SLICE % tmp_path)
+    assert done.status == 1
+    assert done.err.splitlines()[-1] == (
+        "series: error: virtual time does not repeat: dirty_memory_time of base with 1 vCPU is 1.400000 s to 1.600000 s; "
+        "measure again with --retry 2, or say with --must-repeat what must repeat")
+    data = results.load(tmp_path / "kept/x.json")
+    assert _samples(data, metric="dirty_memory_time", iteration=1) == [1.5, 1.4, 1.6]
+    assert {run["metric"]: run["repeats"] for run in data["runs"] if run["iteration"] in (1, None)
+            and run["unit"] == "s"} == {"populate_memory_time": True, "dirty_memory_time": False,
+                                        "get_dirty_log_time": None, "enable_dirty_log_time": None,
+                                        "disable_dirty_log_time": None}
+    assert "does not repeat" in done.out
+
+
+@pytest.mark.parametrize("must, status", [("populate_memory_time", 0), ("none", 0), ("dirty_memory_time", 1),
+                                          ("populate_memory_time,dirty_memory_time", 1)])
+def test_only_what_is_asked_for_fails(virtual, tmp_path, must, status):
+    done, _, _ = virtual("--no-counts", "--kernels", "base", "--must-repeat", must, prints=BY_SLICE % tmp_path)
+    assert done.status == status, done.err
+    assert (tmp_path / "kept/x.json").exists() and "does not repeat" in done.out
+
+
+def test_what_must_repeat_is_a_time_that_is_judged(refused, patches, kernel):
+    assert refused("bench", "mini", "--kernel", kernel, "--must-repeat", "get_dirty_log_time") \
+        == ("--must-repeat 'get_dirty_log_time': there is dirty_memory_time, populate_memory_time, fault_memory_time, "
+            "or none")
+    for option in (("--retry", "1"), ("--must-repeat", "none")):
+        assert "are for --clock virtual" in refused("bench", "mini", "--clock", "wall", "--kernel", kernel, *option)
+
+
+# As BY_SLICE, up to the boot of this number.
+UNTIL = "[ $(wc -l < '%s/boots') -gt %d ] && sed -i 's/^Iteration 1 dirty memory time: .*/" \
+    "Iteration 1 dirty memory time: 1.300000000s/' '%s/output' || " + BY_SLICE
+
+
+def test_a_retry_measures_all_rounds_of_the_kernel_again_and_keeps_what_was_there(virtual, tmp_path):
+    done, data, boots = virtual("--no-counts", "--kernels", "base", "--retry", "3",
+                                prints=UNTIL % (tmp_path, 6, tmp_path, tmp_path))
+    assert done.status == 0, done.err
+    slices = ["base line=47000 slice=500000", "base line=47000 slice=400000", "base line=47000 slice=625000"]
+    assert boots == slices * 3      # once, and two of three retries
+    run = next(run for run in data["runs"] if (run["metric"], run["iteration"]) == ("dirty_memory_time", 1))
+    assert run["samples"] == [1.3] * 3 and run["repeats"] is True
+    assert run["earlier"] == [[1.5, 1.4, 1.6]] * 2
+    assert re.findall(r"on base again \(retry (\d) of 3, round (\d)\) ", done.err) \
+        == [(str(one), str(two)) for one in (1, 2) for two in (1, 2, 3)]
+    assert "2 retries" in done.out
+
+
+def test_retries_that_do_not_help_are_counted_and_fail(virtual, tmp_path):
+    done, _, boots = virtual("--no-counts", "--kernels", "base", "--retry", "1", prints=BY_SLICE % tmp_path)
+    assert done.status == 1 and "does not repeat" in done.err.splitlines()[-1]
+    assert len(boots) == 6
+    run = next(run for run in results.load(tmp_path / "kept/x.json")["runs"]
+               if (run["metric"], run["iteration"]) == ("dirty_memory_time", 1))
+    assert (run["repeats"], len(run["earlier"])) == (False, 1)
+
+
+def test_only_the_kernel_that_does_not_repeat_is_measured_again(virtual, tmp_path):
+    """And no variant of the model, and no lock counts."""
+    _, _, boots = virtual("--samples", "2", "--retry", "1",
+                          prints='[ $kernel = series ] || ' + BY_SLICE % tmp_path + "\n[ $kernel = base ] || sed -i 's/^Iteration 1 "
+                          f"dirty memory time: .*/Iteration 1 dirty memory time: 1.300000000s/' '{tmp_path}/output'")
+    assert [boot.split()[0] for boot in boots[:6]] == ["base", "series", "base", "series", "series", "base"]
+    assert [boot.split()[0] for boot in boots[6:]] == ["base", "base"]

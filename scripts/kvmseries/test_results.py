@@ -11,6 +11,8 @@ RUN = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "tcg", "cl
        "model": "", "cpu": "max", "config": "normal", "params": [], "test": "dirty_log_perf_test",
        "args": "-i 2", "vcpus": 2, "iteration": 1, "metric": "dirty_memory_time", "unit": "s",
        "samples": [0.5, 1]}
+# What a loaded run says more, where its rounds were not judged.
+READ = {**RUN, "repeats": None, "earlier": []}
 MADE = {"ids": {"kernels": {"base": "0123456789abcdef", "series": None}, "guest": "0" * 16, "qemu": None},
         "command": "scripts/series bench v5.10", "seconds": 7}
 
@@ -27,15 +29,15 @@ def store(path, data):
 def test_what_is_saved_is_loaded(tmp_path):
     path = tmp_path / "new/results.json"
     results.save(path, {"cpu": "x"}, [RUN, {**RUN, "iteration": None}], MADE)
-    assert results.load(path) == {"schema": 3, "host": {"cpu": "x"}, "made": {**MADE, "rounds": 2},
-                                  "runs": [RUN, {**RUN, "iteration": None}]}
+    assert results.load(path) == {"schema": 4, "host": {"cpu": "x"}, "made": {**MADE, "rounds": 2},
+                                  "runs": [READ, {**READ, "iteration": None}]}
     assert below(tmp_path / "new") == ["results.json"]
 
 
 def test_every_run_is_a_line(tmp_path):
     """So that a run that changes is a line that changes."""
     before, after = tmp_path / "a.json", tmp_path / "b.json"
-    runs = [{**RUN, "iteration": number, "params": ["a\nb"]} for number in (1, 2, 3)]
+    runs = [{**READ, "iteration": number, "params": ["a\nb"]} for number in (1, 2, 3)]
     host = {"cpu": "x", "tools": {"gcc": None}, "runs": [1]}
     results.save(before, host, runs, MADE)
     results.save(after, host, [runs[0], {**runs[1], "samples": [7, 8]}, runs[2]], MADE)
@@ -48,18 +50,58 @@ def test_every_run_is_a_line(tmp_path):
 
 def test_results_without_runs_are_loaded(tmp_path):
     results.save(tmp_path / "x.json", {}, [], MADE)
-    assert results.load(tmp_path / "x.json") == {"schema": 3, "host": {}, "made": {**MADE, "rounds": 0}, "runs": []}
+    assert results.load(tmp_path / "x.json") == {"schema": 4, "host": {}, "made": {**MADE, "rounds": 0}, "runs": []}
 
 
 def test_schema_1_knew_no_virtual_clock(tmp_path):
     path = store(tmp_path / "x.json", {"schema": 1, "host": {}, "runs": [without("model")]})
-    assert results.load(path) == {"schema": 3, "host": {}, "runs": [RUN], "made": {
+    assert results.load(path) == {"schema": 4, "host": {}, "runs": [READ], "made": {
         "ids": {}, "rounds": 2, "seconds": 0, "command": ""}}
 
 
 def test_schema_2_knew_not_what_it_was_made_of(tmp_path):
     path = store(tmp_path / "x.json", {"schema": 2, "host": {"command": "scripts/series bench"}, "runs": [RUN]})
     assert results.load(path)["made"] == {"ids": {}, "rounds": 2, "seconds": 0, "command": "scripts/series bench"}
+
+
+VIRTUAL = {**RUN, "clock": "virtual", "model": "nominal"}
+
+
+@pytest.mark.parametrize("schema", [2, 3])
+@pytest.mark.parametrize("samples, repeats", [([1, 1.01], True), ([1, 2], False), ([1], None)])
+def test_before_schema_4_the_samples_say_whether_they_repeat(tmp_path, schema, samples, repeats):
+    path = store(tmp_path / "x.json", {"schema": schema, "host": {}, "made": {**MADE, "rounds": 2},
+                                       "runs": [{**VIRTUAL, "samples": samples}]})
+    data = results.load(path)
+    assert data["schema"] == 4
+    assert [(run["repeats"], run["earlier"]) for run in data["runs"]] == [(repeats, [])]
+
+
+def test_what_does_not_repeat_and_what_was_measured_again_is_kept(tmp_path):
+    run = {**VIRTUAL, "repeats": False, "earlier": [[1, 2], [3, 4]]}
+    results.save(tmp_path / "x.json", {}, [run], MADE)
+    assert results.load(tmp_path / "x.json")["runs"] == [run]
+
+
+@pytest.mark.parametrize("change, reason", [
+    ({"repeats": 1}, "'repeats' is 1"), ({"repeats": "no"}, "'repeats' is 'no'"), ({"earlier": None}, "'earlier' is None"),
+    ({"earlier": [[]]}, "has no samples"), ({"earlier": [1]}, "has no samples"), ({"earlier": [["1"]]}, "sample '1' is")])
+def test_what_rounds_say_of_themselves_is_checked(change, reason):
+    with pytest.raises(Fail, match=f"here.*{reason}"):
+        results.check_run({**READ, **change}, "here")
+
+
+def test_schema_4_says_whether_rounds_repeat(tmp_path):
+    path = store(tmp_path / "x.json", {"schema": 4, "host": {}, "made": {**MADE, "rounds": 2}, "runs": [RUN]})
+    with pytest.raises(Fail, match="run 0 has no 'earlier'"):
+        results.load(path)
+
+
+@pytest.mark.parametrize("path", sorted((paths.ROOT / "Documentation/results").glob("v*.json"))
+                         + sorted((paths.ROOT / "Documentation/results").glob("qemu*.json")), ids=lambda path: path.name)
+def test_every_committed_file_is_readable(path):
+    data = results.load(path)
+    assert data["runs"] and all(set(run) == {*results.KEYS, *results.ROUNDS} for run in data["runs"])
 
 
 def test_rounds_are_those_of_the_nominal_model_s_times():
@@ -131,7 +173,7 @@ def test_a_run_that_is_no_object_is_refused(run):
     ("", "not JSON"), ("vCPUs  base  series", "not JSON"), ('{"schema": 1,', "not JSON"),
     ("[" * 100000, "not JSON"), ("[]", "it has no runs"), ("3", "it has no runs"),
     ({"schema": 1, "host": {}}, "it has no runs"),
-    ({"schema": 4, "host": {}, "runs": []}, "has schema 4, this tool reads 1 to 3"),
+    ({"schema": 5, "host": {}, "runs": []}, "has schema 5, this tool reads 1 to 4"),
     ({"schema": 3, "host": {}, "runs": []}, "'made' needs ids, rounds, command, seconds"),
     ({"host": {}, "runs": []}, "has schema None"),
     ({"schema": 2, "host": [], "runs": []}, "'host' or 'runs' is of the wrong type"),

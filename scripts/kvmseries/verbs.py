@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from . import (bench, build, calibrate, catalog, check, compare, debian, export, functional, guest,
-               here, hunt, image, kconfig, litmus, machine as machines, paths, progress, report, results,
-               selftests, soak, soakfile, toolchain, trees, vtime)
+               here, hunt, image, kconfig, litmus, machine as machines, paths, progress, repeat, report,
+               results, selftests, soak, soakfile, toolchain, trees, vtime)
 from .errors import Fail, Usage
 from .figures import compute, judge
 from .progress import say
@@ -177,8 +177,8 @@ def bench_verb(options):
     line = bench.arguments(options.test, options.arch, extra, series.kernel, options.only_args)
     clock = options.clock or ("virtual" if options.accel == "tcg" and options.here is None
                               else "wall")
-    if clock == "wall" and (options.sensitivity or options.model):
-        raise Usage("--sensitivity and --model are for --clock virtual")
+    if clock == "wall" and (options.sensitivity or options.model or options.must_repeat or options.retry):
+        raise Usage("--sensitivity, --model, --must-repeat and --retry are for --clock virtual")
     if clock == "virtual" and options.here is not None:
         raise Usage("--here runs on this machine, whose clock is the wall's: no --clock virtual")
     if options.sensitivity and options.model:
@@ -196,7 +196,8 @@ def bench_verb(options):
         configs=tuple(options.config), counts=not options.no_counts, times=not options.no_times,
         cpu=options.cpu or case.get("cpu") or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
         accel=options.accel, params=tuple(options.param), kernel=options.kernel, clock=clock,
-        models=models, slice_ns=options.slice, extra=(extra, options.only_args))
+        models=models, slice_ns=options.slice, extra=(extra, options.only_args),
+        must=repeat.metrics(options.must_repeat), retries=options.retry)
     target = Path(options.json) if options.json else paths.out("results", "-".join(
         [series.name, options.arch, options.case or options.test]) + ".json")
     _check_writable(target)
@@ -224,6 +225,9 @@ def bench_verb(options):
     if clock == "virtual" and job.samples < 2:
         say("one round: whether virtual time repeats was not checked")
     say(f"results in {target}")
+    failed = repeat.failed(runs, job.must)
+    if failed:
+        raise Fail(repeat.complaint(failed))
 
 
 def calibrate_verb(options):

@@ -5,14 +5,14 @@ import statistics
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
-from .. import paths, published, results
+from .. import paths, published, repeat, results
 from ..errors import Fail
 from ..report import layout, state
 
 RESULTS = paths.ROOT / "Documentation" / "results"
 # Fewer rounds of a virtual clock are not enough to be quoted.
 ROUNDS = 3
-OPERATIONS = ("value", "min", "max", "range")
+OPERATIONS = ("value", "min", "max", "range", "rounds")
 COMPARED = ("growth", "page")
 # What a figure may say besides keys of a run.
 _OWN = {"of", "op", "by", "per", "over", "form", "published", "as"}
@@ -88,6 +88,7 @@ def compute(files, figure):
       per        keys that differ in what it is counted by, such as {metric: syncs}
       by         keys that differ in what all of that is divided by, such as {kernel: base}
       over       lists of values of keys, of which op takes the least, the greatest or the range
+      op: rounds the least and the greatest of its rounds, for what does not repeat
       published  a column of published.yaml that its growth over 1 vCPU (as: growth) or its time a page is divided by
     """
     check(figure)
@@ -96,6 +97,11 @@ def compute(files, figure):
     if over.get("model") == "all":
         over["model"] = files.models(figure["of"])
     numbers, runs = [], []
+    if figure.get("op") == "rounds":
+        if over or {"by", "published"} & set(figure):
+            raise Fail("op rounds is for a figure of its own: no over, by or published")
+        (low, runs), (high, _) = (_quantity(files, figure, figure["of"], wanted, take) for take in (min, max))
+        return Found((low, high), tuple(runs))
     for values in itertools.product(*over.values()):
         keys = dict(zip(over, values))
         name = keys.pop("of", figure["of"])
@@ -129,9 +135,10 @@ def _one(files, figure, wanted):
     return number, used
 
 
-def _quantity(files, figure, name, wanted):
-    """(number, [(file, run)]): a sum of runs of the results `name`, maybe by page or by another sum."""
-    number, used = _sum(files, name, wanted)
+def _quantity(files, figure, name, wanted, take=statistics.median):
+    """(number, [(file, run)]): a sum of runs of the results `name`, maybe by page or by another sum; take: what of the
+    samples."""
+    number, used = _sum(files, name, wanted, take)
     kind = figure.get("form", "").partition(".")[0]
     if kind in ("page", "vmpage"):
         number /= pages(used[0][1]) * (used[0][1]["vcpus"] if kind == "vmpage" else 1)
@@ -155,13 +162,19 @@ def _list(value):
     return value if isinstance(value, list) else [value]
 
 
-def _sum(files, name, wanted):
-    """(the sum of the medians of all metrics and iterations in `wanted`, [(file, run)])"""
+def _sum(files, name, wanted, take=statistics.median):
+    """(the sum over all metrics and iterations in `wanted`, [(file, run)]).  Raises Fail for the median of what does not
+    repeat."""
     used = []
     for metric, iteration in itertools.product(_list(wanted["metric"]), _list(wanted.get("iteration"))):
         keys = {key: value for key, value in wanted.items() if key != "metric"}
-        used.append((name, files.run(name, metric, {**keys, "iteration": iteration})))
-    return sum(statistics.median(run["samples"]) for _, run in used), used
+        run = files.run(name, metric, {**keys, "iteration": iteration})
+        if run["repeats"] is False and take is statistics.median:
+            raise Fail(f"{files.entries[name]['file']}: {repeat.where(run)} does not repeat from round to round "
+                       f"({min(run['samples']):.6f} s to {max(run['samples']):.6f} s): quote its rounds (op: rounds), or "
+                       "measure again")
+        used.append((name, run))
+    return sum(take(run["samples"]) for _, run in used), used
 
 
 def pages(run):

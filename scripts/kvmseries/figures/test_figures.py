@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from kvmseries import cli, ids, paths, results
+from kvmseries import cli, ids, paths, repeat, results
 from kvmseries.conftest import write
 from kvmseries.errors import Fail
 from kvmseries.figures import compute, judge, text as texts
@@ -359,3 +359,30 @@ def test_a_number_is_not_a_part_of_a_longer_one():
     with pytest.raises(Fail, match="0 times"):
         texts.places("takes 12.5 us", [{"text": "takes {a}", "a": {}}, {"text": "takes {a} us.", "a": {}}], "x")
     assert texts.places("takes 12.5", [{"text": "takes {a}", "a": {}}], "x")[0].there == "12.5"
+
+
+def test_what_does_not_repeat_is_not_quoted_but_its_rounds_are(place):
+    """The rounds of the series with 4 vCPUs are 128 to 160 us: the median is refused, and a ratio of it."""
+    unsteady = [{**run, "samples": [128e-6, 160e-6, 130e-6]} if (run["kernel"], run["vcpus"], run["metric"]) == (
+        "series", 4, "dirty_memory_time") else run for run in runs()]
+    results.save(place.root / "Documentation/results/dirty.json", {}, repeat.mark(unsteady), {
+        "ids": {"kernels": TODAY, "guest": "8" * 16}, "command": "scripts/series bench v5.10", "seconds": 61})
+    found = [problem for problem in place.judge()[1] if "does not repeat" in problem]
+    assert len(found) == 4      # two cells of the table, growth, a range of ratios
+    assert found[0].endswith("dirty.json: dirty_memory_time of series with 4 vCPUs does not repeat from round to round "
+                             "(0.000128 s to 0.000160 s): quote its rounds (op: rounds), or measure again")
+    data = judge.load(place.root / "Documentation/figures.yaml")
+    files = compute.Files(data["results"], place.root / "Documentation/results")
+    figure = {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "kernel": "series", "vcpus": 4, "op": "rounds"}
+    assert compute.text(compute.compute(files, figure), "us.0") == "128 to 160"
+    assert compute.text(compute.compute(files, {**figure, "form": "page.0"}), "page.0") == "500 to 625"
+
+
+@pytest.mark.parametrize("more", [{"by": {"kernel": "base"}}, {"over": {"vcpus": [1, 4]}}, {"published": "x"}])
+def test_rounds_are_of_a_figure_of_its_own(place, more):
+    data = judge.load(place.root / "Documentation/figures.yaml")
+    files = compute.Files(data["results"], place.root / "Documentation/results")
+    figure = {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "kernel": "series", "vcpus": 4, "op": "rounds"}
+    assert compute.text(compute.compute(files, figure), "us.0") == "128"
+    with pytest.raises(Fail, match="op rounds is for a figure of its own"):
+        compute.compute(files, {**figure, **more})

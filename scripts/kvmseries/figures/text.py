@@ -124,7 +124,7 @@ def _merged(common, figure):
 
 
 def _range(figure, common):
-    return _merged(common, figure).get("op") == "range"
+    return _merged(common, figure).get("op") in ("range", "rounds")
 
 
 def unlisted(text, entries, places_, where):

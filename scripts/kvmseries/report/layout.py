@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from .. import repeat
 from . import summary as s
 
 MISSING = "\u2014"    # em dash: not measured, or a ratio that would mean nothing
 RATIO = f"/{s.BASE}"   # ends the label of a row of ratios
 TO = "\u2013"         # en dash, between the ends of a spread
+DIFFERS = "*"        # behind what does not repeat from round to round
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,12 @@ def time_unit(values):
 
 
 def value_cell(value, text=count_text):
-    """The Cell of a Value or Ratio (or None), its numbers written by `text`."""
+    """The Cell of a Value or Ratio (or None), its numbers written by `text`; of one that does not repeat the range."""
     if value is None:
         return Cell()
+    if not value.repeats:
+        ends = [value.median] if value.low is None else [value.low, value.high]
+        return Cell(TO.join(dict.fromkeys(map(text, ends))) + DIFFERS)
     if value.low is None or text(value.low) == text(value.high):
         return Cell(text(value.median))
     return Cell(text(value.median), f"{text(value.low)}{TO}{text(value.high)}")
@@ -93,6 +98,28 @@ def sheet_of(summary, columns, notes):
             rows.append((s.short(compared) + RATIO, cells))
         blocks.append((vcpus, rows))
     return Sheet([column for column, _, _ in columns], blocks, notes=notes)
+
+
+def repeat_notes(summary):
+    """Lines about what does not repeat from round to round, with the reason that bench.yaml has; and about what was
+    measured again."""
+    places = {}
+    for run in summary.unsteady:
+        metric = run["metric"].replace("_", " ")
+        metric += f", iteration {run['iteration']}" if run["iteration"] else ""
+        found = places.setdefault((metric, str(repeat.chance(run) or "")), {})
+        found.setdefault(s.short(run["kernel"]), []).append(run["vcpus"])
+    lines = []
+    for (metric, why), kernels in places.items():
+        where = "; ".join(f"{kernel} with {', '.join(map(str, dict.fromkeys(counts)))} vCPUs"
+                          for kernel, counts in kernels.items())
+        lines.append(f"{DIFFERS} {metric} does not repeat from round to round ({where}): the least and the greatest "
+                     f"are shown. {f'By chance: {why}.' if why else 'No reason is known.'}")
+    if summary.retries:
+        lines.append("Measured again, because rounds did not agree: " + "; ".join(
+            f"{s.short(kernel)} with {vcpus} vCPU{'s' * (vcpus > 1)}, {count} retr{'ies' if count > 1 else 'y'}"
+            for (kernel, vcpus), count in summary.retries.items()) + ". The results file keeps the earlier samples.")
+    return lines
 
 
 def _getter(summary, metric):

@@ -176,6 +176,7 @@ def _group_html(number, summary, several_hosts):
     phases = layout.phase_sheet(summary)
     title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
     parts = [element("h2", title, id=name), _facts(facts), _times_notice(summary)]
+    parts += [element("p", line, class_="notice") for line in layout.repeat_notes(summary)]
     if module:
         parts += [_OWN_HTML[module](summary, name, title),
                   _sheet_html(layout.lock_sheet(summary), f"Lock counts of {title}")]

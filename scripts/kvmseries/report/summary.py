@@ -90,11 +90,13 @@ class Group:
 class Value:
     """The samples of one number, in its metric's unit: {(file, i): number}, never empty.
 
-    iterations: those that were summed, () if the number is for the whole test.
+    iterations: those that were summed, () if the number is for the whole test.  repeats: False where rounds of the
+    virtual clock do not agree: then the median says little, and low to high is what there is.
     """
 
     samples: dict
     iterations: tuple = ()
+    repeats: bool = True
 
     @property
     def median(self):
@@ -111,11 +113,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Ratio:
-    """median / median, and the least and greatest ratio of paired samples (None: no pairs)."""
+    """median / median, and the least and greatest ratio of paired samples (None: no pairs); repeats: as of a Value, of
+    both."""
 
     median: float
     low: object
     high: object
+    repeats: bool = True
 
 
 def clock_name(accel, clock):
@@ -135,7 +139,7 @@ def add(values):
     if not common:
         return None
     return Value({key: sum(value.samples[key] for value in values) for key in common},
-                 values[0].iterations)
+                 values[0].iterations, all(value.repeats for value in values))
 
 
 def ratio(value, base):
@@ -144,13 +148,15 @@ def ratio(value, base):
         return None
     pairs = [value.samples[key] / base.samples[key] for key in value.samples
              if base.samples.get(key, 0) > 0]
-    return Ratio(value.median / base.median, min(pairs, default=None), max(pairs, default=None))
+    return Ratio(value.median / base.median, min(pairs, default=None), max(pairs, default=None),
+                 value.repeats and base.repeats)
 
 
 class Summary:
     """The runs of one Group.  host: that of the first file; unused: runs that no table shows;
     variants: names of the models other than the nominal one, in the order of the files; alone: the
-    Summary of the same runs without aging, None where aging.summarise() found none."""
+    Summary of the same runs without aging, None where aging.summarise() found none; unsteady: runs whose
+    rounds do not repeat; retries: (kernel, vCPUs) -> how often its rounds were measured again."""
 
     def __init__(self, group, host):
         self.group = group
@@ -158,8 +164,11 @@ class Summary:
         self.unused = 0
         self.variants = []
         self.alone = None
+        self.unsteady = []
+        self.retries = {}
         self._kernels = {}
         self._vcpus = set()
+        self._differing = set()     # (kernel, vcpus, metric, iteration) that do not repeat
         self._cells = {}      # (kernel, vcpus, metric, model) -> {iteration: {(file, i): number}}
 
     def add_run(self, run, file):
@@ -176,6 +185,12 @@ class Summary:
             self.variants.append(model)
         iterations = self._cells.setdefault((run["kernel"], run["vcpus"], run["metric"], model), {})
         samples = iterations.setdefault(run["iteration"], {})
+        if run.get("repeats") is False:
+            self.unsteady.append(run)
+            self._differing.add((run["kernel"], run["vcpus"], run["metric"], run["iteration"]))
+        if run.get("earlier"):
+            place = run["kernel"], run["vcpus"]
+            self.retries[place] = max(self.retries.get(place, 0), len(run["earlier"]))
         first = sum(1 for key in samples if key[0] == file)
         for number, sample in enumerate(run["samples"], first):
             if abs(sample) < 1e300:      # not NaN, not infinite
@@ -205,8 +220,11 @@ class Summary:
         iterations = self._cells.get((kernel, vcpus, metric, model), {})
         for number in (iteration, None):
             if iterations.get(number):
-                return Value(iterations[number], () if number is None else (number,))
+                return self._value((kernel, vcpus, metric), iterations[number], number)
         return None
+
+    def _value(self, place, samples, number):
+        return Value(samples, () if number is None else (number,), (*place, number) not in self._differing)
 
     def iterations(self, metric):
         """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
@@ -225,11 +243,12 @@ class Summary:
     def value(self, kernel, vcpus, metric):
         """The metric for the whole test, else the sum over its iterations; None if missing."""
         iterations = self._cells.get((kernel, vcpus, metric, NOMINAL), {})
+        place = kernel, vcpus, metric
         if iterations.get(None):
-            return Value(iterations[None])
+            return self._value(place, iterations[None], None)
         numbers = tuple(sorted(number for number in iterations if number is not None))
-        total = add(Value(iterations[number]) for number in numbers)
-        return total and Value(total.samples, numbers)
+        total = add(self._value(place, iterations[number], number) for number in numbers)
+        return total and Value(total.samples, numbers, total.repeats)
 
     def contended(self, kernel, vcpus, phase=None):
         """All contentions of the lock: the metric, else the sum of write and read ones."""

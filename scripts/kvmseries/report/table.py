@@ -112,6 +112,8 @@ def print_table(results, console):
             for note in sheet.notes:
                 loud = summary.group.emulated and s.EMULATED in note
                 console.print(Text(clean(note), style="yellow" if loud else "dim"))
+        for line in layout.repeat_notes(summary):
+            console.print(Text(clean(line), style="yellow"))
         if not any(sheets):
             console.print(Text(clean("No lock counts or times of the main table in these runs.")))
     for line in state.notes(results):
@@ -145,6 +147,7 @@ def markdown_table(results):
                                    *_further_sheets(summary)]):
             parts.append(_markdown_sheet(sheet))
             parts += [_markdown(note) for note in sheet.notes]
+        parts += [_markdown(line) for line in layout.repeat_notes(summary)]
     parts += [_markdown(line) for line in state.notes(results)]
     return "\n\n".join(parts or [NOTHING]) + "\n"
 
@@ -229,6 +232,8 @@ def ascii_table(results):
             columns, blocks = _ascii_columns(sheet)
             for table in _fit(columns, [column.head for column in sheet.columns]):
                 lines += _draw(table, blocks)
+        for line in layout.repeat_notes(summary):
+            lines += textwrap.wrap(_ascii(line), WIDTH)
         lines.append("")
     for line in state.notes(results):
         lines += textwrap.wrap(_ascii(line), WIDTH)

@@ -125,3 +125,43 @@ def test_latencies_are_those_of_the_last_iteration_and_not_summed():
 
 def test_without_latencies_there_is_no_sheet_of_them():
     assert not layout.latency_sheet(of(make_run()))
+
+
+def unsteady(**more):
+    """Runs of base, which repeats, and of the series, which does not, of populate with 2 vCPUs."""
+    keys = {"metric": "populate_memory_time", "clock": "virtual", "vcpus": 2}
+    return [{**make_run(**keys, samples=[0.5, 0.5, 0.5]), "repeats": True, "earlier": []},
+            {**make_run(**keys, kernel="series", samples=[0.2, 0.6, 0.3]), "repeats": False, "earlier": [], **more}]
+
+
+def test_what_does_not_repeat_is_shown_as_a_range_with_a_mark():
+    summary = of(*unsteady())
+    rows = dict(layout.time_sheet(summary, s.MAIN_TIMES).blocks[0][1])
+    assert rows["base"][0] == layout.Cell("500")
+    assert rows["series"][0] == layout.Cell("200\u2013600*")
+    assert rows["series/base"][0] == layout.Cell("0.40\u20131.20*")
+    assert layout.repeat_notes(summary) == [
+        "* populate memory time does not repeat from round to round (series with 2 vCPUs): the least and the greatest "
+        "are shown. No reason is known."]
+    assert layout.repeat_notes(of(unsteady()[0])) == []
+
+
+def test_a_sum_repeats_where_all_its_parts_do():
+    runs = [{**make_run(iteration=1, clock="virtual", samples=[1, 1]), "repeats": True},
+            {**make_run(iteration=2, clock="virtual", samples=[1, 3]), "repeats": False}]
+    cell = layout.time_sheet(of(*runs), s.MAIN_TIMES).blocks[0][1][0][1][0]
+    assert cell == layout.Cell("2,000\u20134,000*")
+    assert not of(runs[0]).unsteady
+
+
+def test_the_reason_of_bench_yaml_is_told():
+    line, = layout.repeat_notes(of(unsteady(args="-s anonymous_hugetlb_2mb")[1]))
+    assert ". By chance: " in line and "mutexes" in line and line.endswith(").")
+
+
+def test_what_was_measured_again_is_told():
+    runs = unsteady(repeats=True, earlier=[[1, 2], [3, 4]])
+    runs[0]["earlier"] = [[5, 6]]
+    assert layout.repeat_notes(of(*runs)) == [
+        "Measured again, because rounds did not agree: base with 2 vCPUs, 1 retry; series with 2 vCPUs, 2 retries. The "
+        "results file keeps the earlier samples."]

@@ -12,7 +12,7 @@ from kvmseries.errors import Fail
 from kvmseries.report import plots, style, summary as s
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 from kvmseries.report.page import page_html
-from kvmseries.results import KEYS, load
+from kvmseries.results import KEYS, ROUNDS, load
 
 VOID = {"meta", "br", "use"}
 
@@ -216,5 +216,5 @@ def test_the_example_of_the_documentation_is_a_results_file(tmp_path):
     example = tmp_path / "example.json"
     example.write_text(re.search(r"```json\n(.*?)```", text, re.S).group(1), encoding="utf-8")
     Checker(page_html([load(example)], []))
-    for name in [*KEYS, *s.LOCK_METRICS, *s.MAIN_TIMES, *s.OTHER_TIMES, *s.PHASES, *s.COUNTERS]:
+    for name in [*KEYS, *ROUNDS, *s.LOCK_METRICS, *s.MAIN_TIMES, *s.OTHER_TIMES, *s.PHASES, *s.COUNTERS]:
         assert f"`{name}`" in text, name

@@ -117,3 +117,11 @@ def test_ascii_keeps_acquisitions_and_contentions_together():
     tables = table._fit(keys + counts, ["acquisitions"] * 2 + ["contentions"] * 2)
     assert tables == [keys + counts[:2], keys + counts[2:]]
     assert table._fit(keys + counts[:2], ["left", "right"]) == [keys + counts[:2]]
+
+
+def test_every_output_says_what_does_not_repeat(tmp_path):
+    data = make_file({**make_run(clock="virtual", vcpus=2, samples=[0.2, 0.6]), "repeats": False, "earlier": [[1, 2]]})
+    page = report.write_page([data], tmp_path, []).read_text(encoding="utf-8")
+    for text in (printed([data]), report.markdown_table([data]).replace("\\", ""), report.ascii_table([data]), page):
+        assert "does not repeat from round to round (base with 2 vCPUs)" in " ".join(text.split())
+        assert "600*" in text and "2 vCPUs, 1 retry" in " ".join(text.split())
