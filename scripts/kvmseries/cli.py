@@ -65,7 +65,7 @@ def _add_trees(verbs):
     _kernel(parser)
     parser = _verb(verbs, "litmus", litmus_verb, "what herd7 says of the tests in "
                    "arch-*/litmus, by the memory model of the base")
-    parser.add_argument("tests", nargs="*", metavar="TEST", help="these and their twins (default: all)")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="these and their variants (default: all)")
     _kernel(parser)
 
 

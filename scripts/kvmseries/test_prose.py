@@ -1,10 +1,12 @@
-"""What people read first: README stays short, and the index of results has each file with its command."""
+"""What people read: README stays short, the index of results has each file with its command, and texts are in plain
+English: words that are this project's own, or that make a reader stop, stay out of them."""
 
+import argparse
 import re
 
 import pytest
 
-from kvmseries import paths
+from kvmseries import cli, paths
 from kvmseries.figures import judge, text as texts
 
 README = paths.ROOT / "README.md"
@@ -86,3 +88,74 @@ def test_negative_control_an_index_that_lacks_something():
     assert missing("| `a` | x | [a](a.json) | `bench a` |", entry, ["a.json"]) == []
     assert missing("| `a` | x | [a](a.json) | `bench b` |", entry, ["a.json"]) == ["a: a.json, bench a"]
     assert missing("| `a` | x | [a](a.json) | `bench a` |", entry, ["a.json", "b.json"]) == ["b.json"]
+
+
+# Texts that people read, and words that are kept out of them: a pattern, and what to write instead.
+TEXTS = ("README.md", "Documentation/*.md", "Documentation/results/README.md", "arch-*/README.md", "virt-kvm/README.md",
+         "*/litmus/README.md", "qemu-migration/*.md", "tools-testing-selftests-kvm/README.md", "model/README.md",
+         "patches/*/0000-cover-letter.patch")
+WORDS = {
+    r"(?<!people )(?<!person )(?<!somebody )\b[Ww]ho\b": "a CPU, a fault, a reader that ...",
+    r"\bbeside\b": "while, next to, with",
+    r"\b(?:let|lets|letting) go of\b": "releases, drops",
+    r"\b(?:goes|going) without\b": "does not need, has no",
+    r"\b(?:lives|lived) on\b": "keeps running, stays",
+    r"\bthe like of\b": "similar",
+    r"(?<!random )\b[Ss]eeds? \d": "author and year, as in Zhang 2022",
+    r"(?<![Cc]over )\b[Ll]etters?\b": "author and year, or cover letter",
+    r"\b[Rr]ooms?\b(?! for)": "directory",
+    r"\b[Tt]wins?\b": "variant",
+    r"\b(?:series|ours|base|faulting|aging|median) by (?:base|idle|none|the)\b": "/, relative to, divided by",
+    r"\bby (?:that|those) (?:of|with|without)\b": "/, relative to, divided by",
+}
+
+
+def complaints(text, where="x"):
+    """Lines about words that are not to be in a text."""
+    # In a patch: the cover letter's own words, without the list of patches.
+    text = re.split(r"^[^\n]+ \(\d+\):\n(?=  \S)", text.partition("\n\n")[2], maxsplit=1, flags=re.M)[0] if where.endswith(
+        ".patch") else prose(text)
+    text = " ".join(text.split())
+    return [f"{where}: '{text[max(0, found.start() - 30):found.end() + 30]}': {instead}"
+            for pattern, instead in WORDS.items() for found in re.finditer(pattern, text)]
+
+
+def help_texts(parser):
+    """{command: its -h} of a parser and of all parsers below it."""
+    found = {parser.prog: parser.format_help()}
+    for action in parser._actions:  # pylint: disable=protected-access
+        if isinstance(action, argparse._SubParsersAction):  # pylint: disable=protected-access
+            for below in action.choices.values():
+                found.update(help_texts(below))
+    return found
+
+
+def test_texts_are_in_plain_english():
+    paths_ = sorted({path for pattern in TEXTS for path in paths.ROOT.glob(pattern)})
+    assert len(paths_) > 15
+    wrong = []
+    for path in paths_:
+        where = str(path.relative_to(paths.ROOT))
+        wrong += complaints(path.read_text(encoding="utf-8"), where)
+    assert wrong == []
+
+
+def test_help_is_in_plain_english():
+    texts_ = help_texts(cli.parser())
+    assert len(texts_) > 10
+    assert [line for where, text in texts_.items() for line in complaints(text, where)] == []
+
+
+@pytest.mark.parametrize("text", [
+    "Who holds it lets it go.", "for\nwho ages", "a pass beside\nidle vCPUs", "it lets go of the lock", "it goes without",
+    "it lived on", "the like of it", "seed 1's machine", "the letter says", "see the rooms", "its twin", "series by base",
+    "time by that of 1 vCPU"])
+def test_negative_control_words_that_stop_a_reader(text):
+    assert complaints(text)
+
+
+@pytest.mark.parametrize("text", [
+    "people who run hosts", "the cover letter", "random seed 1", "`--case seed 1`", "    who\n", "room for two",
+    "divided by base's time"])
+def test_words_that_are_plain(text):
+    assert complaints(text) == []
