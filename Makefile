@@ -8,10 +8,9 @@ OUT = $(or $(SERIES_OUT),out)
 RESULTS = $(OUT)/results/$(SERIES)-arm64-dirty_log_perf_test.json
 PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
 # With the time of each check, and the same for machines.
-RUN = $(PYTEST) -p kvmseries.testrun --junit-xml=$(OUT)/tests.xml -s -v
+RUN = $(PYTEST) -p checks.testrun --junit-xml=$(OUT)/tests.xml -s -v
 # Quick ones first.
-CHECKS = $(wildcard scripts/kvmseries/test_*.py) scripts/kvmseries/report scripts/kvmseries/figures scripts/kvmseries/qemu \
-	scripts/vtime/selftest scripts/kvmseries/checks
+CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime/selftest scripts/checks
 
 export KERNEL
 

@@ -5,13 +5,31 @@ import os
 import sys
 from pathlib import Path
 
-from . import catalog, git, kconfig, paths
-from .errors import Fail, Usage
+from .base import paths
+from .base.errors import Fail, Usage
+from .kernel import kconfig
 from .model import verbs as model_verbs
 from .qemu import verbs as qemu_verbs
-from .verbs import (apply_verb, base_verb, bench_verb, boot_verb, build_verb, calibrate_verb,
-                    check_verb, compare_verb, deps_verb, export_verb, figures_verb, hunt_verb, list_verb,
-                    litmus_verb, report_verb, soak_verb, test_verb)
+from .source import catalog, git
+from .verbs import (
+    apply_verb,
+    base_verb,
+    bench_verb,
+    boot_verb,
+    build_verb,
+    calibrate_verb,
+    check_verb,
+    compare_verb,
+    deps_verb,
+    export_verb,
+    figures_verb,
+    hunt_verb,
+    list_verb,
+    litmus_verb,
+    report_verb,
+    soak_verb,
+    test_verb,
+)
 
 
 class _Parser(argparse.ArgumentParser):

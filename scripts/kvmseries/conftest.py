@@ -13,7 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from kvmseries import build, catalog, cli, image, paths, selftests
+from kvmseries import cli
+from kvmseries.base import paths
+from kvmseries.guest import image
+from kvmseries.kernel import build, selftests
+from kvmseries.source import catalog
 
 NO_NETWORK = """\
 case "$*" in
@@ -150,11 +154,8 @@ versions:
 
 
 @pytest.fixture(autouse=True)
-def sandbox(request):
-    """out/, git's configuration and the programs of apt are the test's own: for the unit tests
-    beside the modules, not for checks/, which work on what is really there."""
-    if request.path.parent == Path(__file__).parent:
-        request.getfixturevalue("own_world")
+def sandbox(own_world):  # pylint: disable=redefined-outer-name,unused-argument
+    """out/, git's configuration and the programs of apt are the test's own."""
 
 
 @pytest.fixture

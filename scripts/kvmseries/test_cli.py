@@ -5,9 +5,21 @@ import os
 
 import pytest
 
-from kvmseries import cli, paths, trees, verbs
-from kvmseries.conftest import (ARM, COMPILER, MMU, RUN_JOB, SUBJECTS, below, edit, git,
-                                snapshot, write)
+from kvmseries import cli, verbs
+from kvmseries.base import paths
+from kvmseries.conftest import (
+    ARM,
+    below,
+    COMPILER,
+    edit,
+    git,
+    MMU,
+    RUN_JOB,
+    snapshot,
+    SUBJECTS,
+    write,
+)
+from kvmseries.source import trees
 
 pytestmark = pytest.mark.usefixtures("patches")
 

@@ -2,7 +2,7 @@
 
 from pyflakes import api, reporter
 
-from kvmseries import paths
+from kvmseries.base import paths
 
 
 class _Complaints(reporter.Reporter):

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from kvmseries import cli, paths
+from kvmseries import cli
+from kvmseries.base import paths
 from kvmseries.figures import judge, text as texts
 
 README = paths.ROOT / "README.md"

@@ -9,12 +9,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from . import (bench, build, calibrate, catalog, check, compare, debian, export, functional, guest,
-               here, hunt, image, kconfig, litmus, machine as machines, paths, progress, repeat, report,
-               results, selftests, soak, soakfile, toolchain, trees, vtime)
-from .errors import Fail, Usage
+from . import report
+from .base import debian, paths
+from .base.errors import Fail, Usage
+from .base.progress import say
+from .data import repeat, results
 from .figures import compute, judge
-from .progress import say
+from .guest import image, machine as machines, run as guest, vtime
+from .kernel import build, kconfig, selftests, toolchain
+from .measure import bench, calibrate, here
+from .report import compare
+from .source import catalog, export, trees
+from .verify import check, functional, hunt, litmus, soak, soakfile
 
 
 def _count(options):
@@ -68,34 +74,9 @@ def export_verb(options):
 
 def check_verb(options):
     """scripts/series check"""
-    check_series(options, check, "check", (90, 30, 300))
-
-
-def check_series(options, own, key, seconds):
-    """What every series is checked for, and what its project checks itself.
-
-    own: the module with checkpatch() and builds() for the project.  key: what its steps' names begin with.
-    seconds: estimates for applying, for what takes no build, and for the builds of an arch.
-    """
     series = options.series
-    arches = [options.arch] if options.arch else series.arches
-    plan = [(f"{key}-applies", "applies to all versions of its base", seconds[0]),
-            (f"{key}-patches", "checkpatch, sign-offs, cover letter, export", seconds[1])]
-    if not options.no_build:
-        plan += [(f"{key}-builds-{arch}", f"every patch builds for {arch}", seconds[2])
-                 for arch in arches]
-    steps = progress.Steps(plan)
-    with steps.step(f"{key}-applies") as note:
-        check.applies(series, note, options.kernel)
-    with steps.step(f"{key}-patches"):
-        check.clean(series)
-        own.checkpatch(series, options.kernel)
-        if not options.kernel:
-            check.round_trip(series)
-    for arch in [] if options.no_build else arches:
-        with steps.step(f"{key}-builds-{arch}") as note:
-            own.builds(series, arch, note, options.kernel)
-    say(f"{series.name}: {len(series.patches)} patches are fine")
+    check.every(series, [options.arch] if options.arch else series.arches, check, "check", (90, 30, 300),
+                not options.no_build, options.kernel)
 
 
 def litmus_verb(options):
@@ -167,7 +148,7 @@ def bench_verb(options):
     series = options.series
     entry = bench.settings(options.test)
     kernels = options.kernels or ("base,series" if series.patches else "base")
-    points = bench.points(series, kernels)
+    points = catalog.points(series, kernels)
     if options.no_counts and options.no_times:
         raise Usage("--no-counts and --no-times leave nothing to measure")
     if options.case and (options.test_args or options.only_args):
@@ -207,7 +188,7 @@ def bench_verb(options):
             raise Usage("--here runs on the kernel that is booted: no --param, --config, "
                         "--no-counts or --no-times")
         label = options.here or here.label()
-        bench.points(series, label)
+        catalog.points(series, label)
         runs, versions = here.run(job, label)
         machine, made_of = here.host(versions), lambda: here.made_of(job, label)
     else:
@@ -245,7 +226,7 @@ def calibrate_verb(options):
 
 def test_verb(options):
     """scripts/series test"""
-    points = bench.points(options.series, options.kernels)
+    points = catalog.points(options.series, options.kernels)
     machines.check(machines.Machine(options.arch, options.cpu, options.accel))
     verdicts, complaints, machine = functional.run(
         options.series, options.arch, points, options.cpu, options.accel, options.config,

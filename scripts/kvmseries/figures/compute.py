@@ -3,10 +3,11 @@
 import itertools
 import statistics
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal, ROUND_HALF_UP
 
-from .. import paths, published, repeat, results
-from ..errors import Fail
+from ..base import paths
+from ..base.errors import Fail
+from ..data import published, repeat, results
 from ..report import layout, state
 
 RESULTS = paths.ROOT / "Documentation" / "results"

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from .. import compare, paths
-from ..errors import Fail
-from ..report import migrating, summary as s
+from ..base import paths
+from ..base.errors import Fail
+from ..data import summary as s
+from ..report import compare, migrating
 from . import compute, text as texts
 
 FILE = paths.ROOT / "Documentation" / "figures.yaml"

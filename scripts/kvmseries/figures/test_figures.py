@@ -6,9 +6,11 @@ import re
 import pytest
 import yaml
 
-from kvmseries import cli, ids, paths, repeat, results
+from kvmseries import cli
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
 from kvmseries.conftest import write
-from kvmseries.errors import Fail
+from kvmseries.data import ids, repeat, results
 from kvmseries.figures import compute, judge, text as texts
 
 RUN = {"series": "v5.10", "arch": "arm64", "accel": "tcg", "clock": "virtual", "model": "nominal", "cpu": "neoverse-n1",

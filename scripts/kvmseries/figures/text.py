@@ -11,7 +11,7 @@ says the rest.
 import re
 from dataclasses import dataclass
 
-from ..errors import Fail
+from ..base.errors import Fail
 
 NUMBER = r"[-+]?(?:\d[\d,]*\d|\d)(?:\.\d+)?"
 _VALUE = rf"{NUMBER}(?:\s+to\s+{NUMBER})?"

@@ -4,6 +4,6 @@
 mistakes, `runs` runs scenarios and says what came of them.
 """
 
-from .. import paths
+from ..base import paths
 
 ROOM = paths.ROOT / "model"

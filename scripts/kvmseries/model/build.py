@@ -5,9 +5,9 @@ import re
 import shutil
 import subprocess
 
-from .. import paths, proc
-from ..errors import Fail
-from ..progress import say
+from ..base import paths, proc
+from ..base.errors import Fail
+from ..base.progress import say
 from . import ROOM, source
 
 # What the crates in Cargo.lock say that they need.

@@ -5,8 +5,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from .. import paths, proc
-from ..errors import Fail
+from ..base import paths, proc
+from ..base.errors import Fail
 from . import build, runs, source
 
 

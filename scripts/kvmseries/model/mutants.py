@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import paths, proc
-from ..errors import Fail
-from . import ROOM, build, runs, source
+from ..base import paths, proc
+from ..base.errors import Fail
+from . import build, ROOM, runs, source
 
 FOLDER = ROOM / "mutants"
 _FIELDS = ("Mistake", "Kind", "Scenario", "Engine")

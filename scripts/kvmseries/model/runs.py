@@ -3,7 +3,7 @@
 import subprocess
 from typing import NamedTuple
 
-from ..errors import Fail
+from ..base.errors import Fail
 from . import build
 
 

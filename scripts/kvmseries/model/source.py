@@ -8,7 +8,7 @@ import re
 import shutil
 from typing import NamedTuple
 
-from ..errors import Fail
+from ..base.errors import Fail
 from . import ROOM
 
 LIST = ROOM / "functions"

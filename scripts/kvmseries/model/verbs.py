@@ -5,9 +5,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .. import paths, trees
-from ..errors import Fail, Usage
-from ..progress import say
+from ..base import paths
+from ..base.errors import Fail, Usage
+from ..base.progress import say
+from ..source import trees
 from . import build, coverage, mutants, runs
 
 # What the engine must see of relaxed memory, and what it must not: the model's calibration. Load buffering is

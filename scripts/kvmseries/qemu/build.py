@@ -14,10 +14,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import debian, paths, proc, toolchain, trees
-from ..build import warnings
-from ..errors import Fail
-from ..progress import say, single
+from ..base import debian, paths, proc
+from ..base.errors import Fail
+from ..base.progress import say, single
+from ..kernel import toolchain
+from ..kernel.build import warnings
+from ..source import trees
 from . import sysroot
 
 # Nothing of the desktop, networks and disks that a migration under test does not need.

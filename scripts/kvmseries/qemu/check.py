@@ -2,9 +2,10 @@
 
 import re
 
-from .. import debian, proc, trees
-from ..check import files, that_change
-from ..errors import Fail
+from ..base import debian, proc
+from ..base.errors import Fail
+from ..source import trees
+from ..verify.check import that_change
 from . import build
 
 # Changes to these compile nothing.
@@ -32,12 +33,3 @@ def builds(series, arch, note, kernel=None):
     counts = that_change(series, trees.base(series, kernel), _NOT_BUILT)
     build.each_patch(series, arch, counts, note, kernel)
     return counts
-
-
-def touched_warnings(series, arch, kernel=None):
-    """Build the whole series; returns the compiler's warnings about files that it changes."""
-    tree = trees.worktree(series, len(series.patches), kernel)
-    build.in_tree(tree, arch)
-    touched = {name for patch in series.patches for name in files(tree.path, patch)}
-    # "../accel/kvm/kvm-all.c: warning: ..."
-    return {line for line in build.found_warnings(tree, arch) if line.partition(":")[0].replace("../", "") in touched}

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from kvmseries import catalog, paths
-from kvmseries.conftest import NO_NETWORK, edit, git, write
+from kvmseries.base import paths
+from kvmseries.conftest import edit, git, NO_NETWORK, write
 from kvmseries.qemu import build
+from kvmseries.source import catalog
 
 KVM = "accel/kvm/kvm-all.c"
 FILE = "qemu_10.0.13+ds.orig.tar.gz"

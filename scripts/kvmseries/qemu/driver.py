@@ -6,9 +6,10 @@ import re
 import shutil
 from dataclasses import dataclass
 
-from .. import debian, paths, proc, toolchain
-from ..errors import Fail
-from ..progress import say
+from ..base import debian, paths, proc
+from ..base.errors import Fail
+from ..base.progress import say
+from ..kernel import toolchain
 
 FOLDER = paths.ROOT / "qemu-migration"
 NAMES = ("driver", "guest.elf")

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import yaml
 
-from .. import debian, functional, paths, proc, progress, results, toolchain, trees
-from ..errors import Fail, Usage
-from ..git import git
+from ..base import debian, paths, proc, progress
+from ..base.errors import Fail, Usage
+from ..data import results
+from ..kernel import toolchain
+from ..source import trees
+from ..verify import functional
 from . import build
 
 # Of one qtest and of a unit test's program, in seconds: many times what they take here.
@@ -29,7 +32,7 @@ def known(series):
 
 
 def run(series, points, targets=("arm64", "x86_64"), accel="tcg", pattern="", kernel=None):
-    """Run the tests on all `points` (bench.Point) with the emulators of `targets`.
+    """Run the tests on all `points` (catalog.Point) with the emulators of `targets`.
 
     pattern: only those with this in their name (as "precopy/unix" or "unit/").  Returns (list of
     functional.Verdict, list of complaints, host).
@@ -97,19 +100,6 @@ def compare(found, reasons):
                     if label != "base" or name in by_name}
         verdicts.append(functional.judge(name, by_label, reasons.get(name, "")))
     return verdicts
-
-
-def own_units(series, kernel=None):
-    """Build and run the unit tests that the series itself adds, and no more; returns {"unit/NAME": result}."""
-    tree = trees.worktree(series, len(series.patches), kernel)
-    added = git(tree.path, "diff", "--diff-filter=A", "--name-only", "base..HEAD", "--", "tests/unit").split()
-    names = tuple(name[:-len(".c")] for name in added if re.fullmatch(r"tests/unit/test-[\w-]+\.c", name))
-    if not names:
-        return {}
-    kind = build.Kind("units", host_arch(), ("arm64",), kvm=False, only=names)
-    folder = build.compiled(tree, kind)
-    found = unit(folder, build.environment(tree.path), names=[Path(name).name for name in names])
-    return {f"unit/{Path(name).name}": found.get(f"unit/{Path(name).name}", "skip") for name in names}
 
 
 def unit(folder, env, pattern="", log=None, names=None):

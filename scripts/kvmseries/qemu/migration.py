@@ -10,10 +10,13 @@ import platform
 import shutil
 from dataclasses import dataclass, replace
 
-from .. import (build as kernels, catalog, guest, ids, machine as machines, paths, proc, progress, results, toolchain,
-                trees)
-from ..errors import Fail, Usage
-from ..progress import say
+from ..base import paths, proc, progress
+from ..base.errors import Fail, Usage
+from ..base.progress import say
+from ..data import ids, results
+from ..guest import machine as machines, run as guest
+from ..kernel import build as kernels, toolchain
+from ..source import catalog, trees
 from . import build, driver, rootfs
 
 TEST = "migration"
@@ -27,7 +30,7 @@ class Job:
     """What to run: each of `settings` with each of `points`, `samples` times."""
 
     series: object       # catalog.Series
-    points: tuple        # of bench.Point
+    points: tuple        # of catalog.Point
     settings: tuple      # of driver.Setting
     samples: int
     accel: str = "tcg"

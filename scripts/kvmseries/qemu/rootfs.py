@@ -3,7 +3,8 @@ guest and the QEMUs with their libraries."""
 
 import shutil
 
-from .. import image, paths
+from ..base import paths
+from ..guest import image
 from . import driver
 
 

@@ -5,9 +5,11 @@ import json
 import random
 import time
 
-from .. import guest, paths, results
-from ..errors import Fail
-from ..progress import clock, say
+from ..base import paths
+from ..base.errors import Fail
+from ..base.progress import clock, say
+from ..data import results
+from ..guest import run as guest
 from . import driver, migration
 
 # How often each is drawn.

@@ -5,9 +5,10 @@ import os
 import re
 from pathlib import Path
 
-from .. import debian, paths, proc, toolchain
-from ..errors import Fail
-from ..progress import say
+from ..base import debian, paths, proc
+from ..base.errors import Fail
+from ..base.progress import say
+from ..kernel import toolchain
 
 # Debian's packages; of several names the first that the suite has.  No libc and no linux headers:
 # those of the cross compiler must not be hidden by others.

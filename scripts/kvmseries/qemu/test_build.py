@@ -5,11 +5,13 @@ import json
 
 import pytest
 
-from kvmseries import catalog, export, toolchain, trees
+from checks import extra
+from kvmseries.base.errors import Fail
 from kvmseries.conftest import edit, git, write
-from kvmseries.errors import Fail
+from kvmseries.kernel import toolchain
 from kvmseries.qemu import build, check
 from kvmseries.qemu.conftest import KVM
+from kvmseries.source import catalog, export, trees
 
 NATIVE, OTHER = (("x86_64", "arm64") if not toolchain.prefix("x86_64") else ("arm64", "x86_64"))
 
@@ -115,16 +117,16 @@ def test_the_patch_that_brings_a_warning_is_named(qmini, qemu_mirror, compilers)
     series = changed(qmini, [("int kvm20;", "int warned;")])
     with pytest.raises(Fail, match="0003-.* brings a compiler warning for x86_64: .*unused"):
         check.builds(series, "x86_64", lambda text: None)
-    assert check.touched_warnings(series, "x86_64") == {f"../{KVM}: warning: unused [-Wunused]"}
+    assert extra.touched_warnings(series, "x86_64") == {f"../{KVM}: warning: unused [-Wunused]"}
 
 
 def test_warnings_of_what_the_series_changes_are_told_from_others(qmini, qemu_mirror, compilers):
-    assert check.touched_warnings(qmini, "arm64") == set()
+    assert extra.touched_warnings(qmini, "arm64") == set()
     series = changed(qmini, [("int kvm20;", "int warned;")])
-    assert check.touched_warnings(series, "arm64") == {f"../{KVM}: warning: unused [-Wunused]"}
+    assert extra.touched_warnings(series, "arm64") == {f"../{KVM}: warning: unused [-Wunused]"}
     build.log_of(trees.worktree(series, 3), build.Kind("program", "arm64", ("arm64",))).write_text(
         "../hw/other.c:7:1: warning: unused [-Wunused]\n", encoding="utf-8")
-    assert check.touched_warnings(series, "arm64") == set()
+    assert extra.touched_warnings(series, "arm64") == set()
 
 
 def test_a_few_things_can_be_built_alone(qmini, qemu_mirror, compilers):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kvmseries.errors import Fail
+from kvmseries.base.errors import Fail
 from kvmseries.qemu import driver
 
 PRINTED = """\

@@ -4,12 +4,14 @@ import json
 
 import pytest
 
-from kvmseries import catalog, export, paths, trees
-from kvmseries.bench import Point
+from checks import extra
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import git, write
-from kvmseries.errors import Fail, Usage
 from kvmseries.qemu import build, functional
 from kvmseries.qemu.conftest import KVM
+from kvmseries.source import catalog, export, trees
+from kvmseries.source.catalog import Point
 
 PLAIN = "aarch64/migration/precopy/unix/plain"
 TAP = f"TAP version 13\n# random seed: R02S\n1..1\n# Start of {{0}}\nok 1 /{PLAIN}\n# End\n"
@@ -152,7 +154,7 @@ def test_kvm_is_for_what_the_machine_is(qmini, monkeypatch):
 
 
 def test_the_unit_tests_that_a_series_adds_are_run_alone(qmini, qemu_mirror, compilers, monkeypatch):
-    assert functional.own_units(qmini) == {}
+    assert extra.own_units(qmini) == {}
     tree = trees.worktree(qmini, 2).path
     for name in ("test-ring.c", "helper.c", "test-other.c"):
         write(tree / "tests/unit" / name, "int main(void);\n")
@@ -166,6 +168,6 @@ def test_the_unit_tests_that_a_series_adds_are_run_alone(qmini, qemu_mirror, com
         return {"unit/test-ring": "pass"}
     monkeypatch.setattr(functional, "unit", unit)
     # What meson does not know has not passed.
-    assert functional.own_units(catalog.load(qmini.name)) == {"unit/test-ring": "pass", "unit/test-other": "skip"}
+    assert extra.own_units(catalog.load(qmini.name)) == {"unit/test-ring": "pass", "unit/test-other": "skip"}
     (folder, names), = ran
     assert folder.startswith("build-units-") and sorted(names) == ["test-other", "test-ring"]

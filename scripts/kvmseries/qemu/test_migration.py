@@ -6,10 +6,12 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from kvmseries import guest, ids, results, trees
-from kvmseries.errors import Fail, Usage
+from kvmseries.base.errors import Fail, Usage
+from kvmseries.data import ids, results
+from kvmseries.guest import run as guest
 from kvmseries.qemu import driver, migration, migration_table, soak
 from kvmseries.qemu.test_driver import PRINTED
+from kvmseries.source import trees
 
 BASE = SimpleNamespace(label="base", count=0)
 SERIES = SimpleNamespace(label="series", count=3)

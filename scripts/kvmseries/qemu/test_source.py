@@ -2,10 +2,11 @@
 
 import pytest
 
-from kvmseries import catalog, debian, git as git_module, paths, trees
-from kvmseries.conftest import NO_NETWORK, edit, git, write
-from kvmseries.errors import Fail
+from kvmseries.base import debian, paths
+from kvmseries.base.errors import Fail
+from kvmseries.conftest import edit, git, NO_NETWORK, write
 from kvmseries.qemu.conftest import FILE, KVM
+from kvmseries.source import catalog, git as git_module, trees
 
 
 def test_the_series_says_what_it_is_for(qmini):

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from kvmseries import debian, paths
+from kvmseries.base import debian, paths
+from kvmseries.base.errors import Fail
 from kvmseries.conftest import write
-from kvmseries.errors import Fail
 from kvmseries.qemu import sysroot
 
 PROGRAM = """\

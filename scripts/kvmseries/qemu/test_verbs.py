@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kvmseries import catalog, check as checks, paths, results
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
 from kvmseries.conftest import edit, git, write
-from kvmseries.errors import Fail
+from kvmseries.data import results
 from kvmseries.qemu import build, check, functional, migration, soak
 from kvmseries.qemu.conftest import KVM
-from kvmseries.functional import judge
+from kvmseries.source import catalog
+from kvmseries.verify import check as checks
+from kvmseries.verify.functional import judge
 
 
 @pytest.mark.parametrize("words, wanted", [

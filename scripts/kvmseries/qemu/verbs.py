@@ -10,10 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from .. import bench, functional as judging, paths, results, soakfile
-from ..errors import Fail, Usage
-from ..progress import say
-from ..verbs import check_series
+from ..base import paths
+from ..base.errors import Fail, Usage
+from ..base.progress import say
+from ..data import results
+from ..source import catalog
+from ..verify import check as checking, functional as judging, soakfile
 from . import build, check, functional, migration, migration_table, soak
 
 SAME = ("list", "fetch", "apply", "export")
@@ -45,7 +47,9 @@ def build_verb(options):
 
 def check_verb(options):
     """scripts/series check"""
-    check_series(options, check, "qemu-check", (60, 10, 900))
+    series = options.series
+    checking.every(series, [options.arch] if options.arch else series.arches, check, "qemu-check", (60, 10, 900),
+                   not options.no_build, options.kernel)
 
 
 def test_verb(options):
@@ -53,7 +57,7 @@ def test_verb(options):
     series = options.series
     targets = (options.arch,) if options.arch else series.arches
     kernels = options.kernels if series.patches else "base"
-    points = bench.points(series, kernels)
+    points = catalog.points(series, kernels)
     verdicts, complaints, machine = functional.run(series, points, targets, options.accel, options.pattern,
                                                    options.kernel)
     Console(highlight=False).print(judging.table(verdicts, [point.label for point in points],
@@ -77,7 +81,7 @@ def bench_verb(options):
     series = options.series
     if options.test != "dirty_log_perf_test" and options.test != migration.TEST:
         raise Usage(f"{series.name}: bench knows the test {migration.TEST}, not '{options.test}'")
-    points = bench.points(series, options.kernels or ("base,series" if series.patches else "base"))
+    points = catalog.points(series, options.kernels or ("base,series" if series.patches else "base"))
     migration.check(options.accel)
     job = migration.Job(
         series, points, migration.settings(

@@ -7,9 +7,8 @@ latter becomes `.alone` of the former.  All figures are of the last iteration; s
 import functools
 from dataclasses import replace
 
-from .. import published, published_aging
+from ..data import published, summary as s
 from . import layout
-from . import summary as s
 
 TEST = "access_tracking_stress_test"
 IDLE, RUNNING = "pass_median.idle", "pass_median.running"
@@ -128,7 +127,7 @@ def curves(summary):
 @functools.lru_cache(maxsize=None)
 def entries():
     """The published figures."""
-    return published_aging.load()
+    return published.load_aging()
 
 
 def source():

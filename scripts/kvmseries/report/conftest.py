@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvmseries.report.summary import COUNTERS
+from kvmseries.data.summary import COUNTERS
 
 HOST = {
     "machine": "x86_64", "cpu": "Fixture CPU @ 2.00GHz", "cpus": 2, "memory": 8 * 2 ** 30,

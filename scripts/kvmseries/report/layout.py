@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .. import repeat
-from . import summary as s
+from ..data import repeat, summary as s
 
 MISSING = "\u2014"    # em dash: not measured, or a ratio that would mean nothing
 RATIO = f"/{s.BASE}"   # ends the label of a row of ratios

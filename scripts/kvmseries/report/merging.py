@@ -6,8 +6,8 @@ All figures are of the last iteration; see NOTE.  The vCPUs' time of reading whi
 left out: a difference of two loops that spin, which is mostly noise.
 """
 
+from ..data import summary as s
 from . import layout
-from . import summary as s
 
 TEST = "change_pte_test"
 READ_EXITS, WRITE_EXITS = "read_merged_exits_per_page", "write_merged_exits_per_page"

@@ -3,8 +3,8 @@
 A group is of one way to track dirty pages (its "config"), one working set and one rate.
 """
 
+from ..data import summary as s
 from . import layout
-from . import summary as s
 
 TEST = "migration"
 # (heading, name, metric, how a number is written)

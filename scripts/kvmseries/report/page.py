@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
-from ..results import KEYS
+from ..base.files import write_atomically
+from ..data import summary as s
+from ..data.results import KEYS
 from . import aging, layout, merging, migrating, own, plots, scaling, state, style
-from . import summary as s
-from .markup import Html, element, flat, write_atomically
+from .markup import element, flat, Html
 
 
 def _table_head(sheet, wide):

@@ -16,9 +16,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from ..base.files import write_atomically
+from ..data import summary as s
 from . import aging, layout, merging, own, scaling, style
-from . import summary as s
-from .markup import Html, write_atomically
+from .markup import Html
 
 SETTINGS = {
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,

@@ -8,9 +8,8 @@ own, else the last.  Growth means nothing on the wall clock of an emulator, whic
 import functools
 from dataclasses import dataclass
 
-from .. import published
+from ..data import published, summary as s
 from . import layout
-from . import summary as s
 
 PAGE = 4096
 

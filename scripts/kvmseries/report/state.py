@@ -1,6 +1,6 @@
 """Of which state of the sources results are: lines that say which kernels are old, or not known."""
 
-from .. import ids
+from ..data import ids
 
 
 def notes(results):

@@ -6,8 +6,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ..data import summary as s
 from . import aging, layout, own, scaling, state
-from . import summary as s
 
 WIDTH = 75      # of an ASCII table: it survives being quoted in mail
 NOTHING = "No runs in these results."

@@ -4,9 +4,17 @@ import pytest
 from PIL import Image
 
 from kvmseries import report
-from kvmseries.report import aging, layout, plots, summary as s
-from kvmseries.report.conftest import (AGING, aging_results, aging_runs, full_results, make_file,
-                                       make_run, virtual_results)
+from kvmseries.data import summary as s
+from kvmseries.report import aging, layout, plots
+from kvmseries.report.conftest import (
+    AGING,
+    aging_results,
+    aging_runs,
+    full_results,
+    make_file,
+    make_run,
+    virtual_results,
+)
 from kvmseries.report.page import page_html
 from kvmseries.report.test_page import Checker
 from kvmseries.report.test_table import printed

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kvmseries.report import layout, summary as s
+from kvmseries.data import summary as s
+from kvmseries.report import layout
 from kvmseries.report.conftest import full_results, make_file, make_run
 
 

@@ -4,9 +4,17 @@ import pytest
 from PIL import Image
 
 from kvmseries import report
-from kvmseries.report import layout, merging, plots, summary as s
-from kvmseries.report.conftest import (MERGING, aging_results, full_results, make_file, merging_results,
-                                       merging_runs, virtual_results)
+from kvmseries.data import summary as s
+from kvmseries.report import layout, merging, plots
+from kvmseries.report.conftest import (
+    aging_results,
+    full_results,
+    make_file,
+    MERGING,
+    merging_results,
+    merging_runs,
+    virtual_results,
+)
 from kvmseries.report.page import page_html
 from kvmseries.report.test_aging import texts
 from kvmseries.report.test_page import Checker

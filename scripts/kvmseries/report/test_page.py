@@ -8,11 +8,12 @@ import pytest
 from PIL import Image
 
 from kvmseries import report
-from kvmseries.errors import Fail
-from kvmseries.report import plots, style, summary as s
+from kvmseries.base.errors import Fail
+from kvmseries.data import summary as s
+from kvmseries.data.results import KEYS, load, ROUNDS
+from kvmseries.report import plots, style
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 from kvmseries.report.page import page_html
-from kvmseries.results import KEYS, ROUNDS, load
 
 VOID = {"meta", "br", "use"}
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kvmseries.report import layout, scaling, summary as s
+from kvmseries.data import summary as s
+from kvmseries.report import layout, scaling
 from kvmseries.report.conftest import GROWTH, HUGETLB, make_file, make_run, virtual_results
 
 THP = "-b 4M -i 2 -m 2 -s anonymous_thp"

@@ -3,7 +3,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from kvmseries import ids, report
+from kvmseries import report
+from kvmseries.data import ids
 from kvmseries.report import state
 from kvmseries.report.conftest import make_file, make_run
 

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from kvmseries import report
-from kvmseries.report import summary as s, table
+from kvmseries.data import summary as s
+from kvmseries.report import table
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 
 

@@ -1,0 +1,50 @@
+"""What the checks ask of a series, and the tool does not."""
+
+import re
+from pathlib import Path
+
+from kvmseries.base import paths
+from kvmseries.qemu import build as qemu_build, functional
+from kvmseries.source import trees
+from kvmseries.source.git import git
+from kvmseries.verify import check
+
+
+def debug_patches(series, kernel=None):
+    """Those of patches/debug for `series` apply on top of it, each with those that its text says it is on
+    top of.  Returns their names."""
+    tree = trees.worktree(series, len(series.patches), kernel)
+    folder, found = paths.PATCHES / "debug", []
+    for patch in sorted(folder.glob(f"{series.name}-*.patch")):
+        text = re.split(r"^(?:diff --git|--- a/)", patch.read_text(encoding="utf-8"), maxsplit=1, flags=re.M)[0]
+        below = re.findall(rf"[Oo]n top of ({re.escape(series.name)}-[\w-]+\.patch)", " ".join(text.split()))
+        # In one file: of several ones git does not look at one on top of the other.
+        together = paths.out("debug-check.patch")
+        together.write_text("\n".join((folder / name).read_text(encoding="utf-8")
+                                      for name in (*below, patch.name)), encoding="utf-8")
+        git(tree.path, "apply", "--check", str(together), what=f"git apply {patch.name}")
+        paths.remove(together)
+        found.append(patch.name)
+    return found
+
+
+def touched_warnings(series, arch, kernel=None):
+    """Build the whole series; returns the compiler's warnings about files that it changes."""
+    tree = trees.worktree(series, len(series.patches), kernel)
+    qemu_build.in_tree(tree, arch)
+    touched = {name for patch in series.patches for name in check.files(tree.path, patch)}
+    # "../accel/kvm/kvm-all.c: warning: ..."
+    return {line for line in qemu_build.found_warnings(tree, arch) if line.partition(":")[0].replace("../", "") in touched}
+
+
+def own_units(series, kernel=None):
+    """Build and run the unit tests that the series itself adds, and no more; returns {"unit/NAME": result}."""
+    tree = trees.worktree(series, len(series.patches), kernel)
+    added = git(tree.path, "diff", "--diff-filter=A", "--name-only", "base..HEAD", "--", "tests/unit").split()
+    names = tuple(name[:-len(".c")] for name in added if re.fullmatch(r"tests/unit/test-[\w-]+\.c", name))
+    if not names:
+        return {}
+    kind = qemu_build.Kind("units", functional.host_arch(), ("arm64",), kvm=False, only=names)
+    folder = qemu_build.compiled(tree, kind)
+    found = functional.unit(folder, qemu_build.environment(tree.path), names=[Path(name).name for name in names])
+    return {f"unit/{Path(name).name}": found.get(f"unit/{Path(name).name}", "skip") for name in names}

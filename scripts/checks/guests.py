@@ -1,0 +1,152 @@
+"""What the checks that boot guests share: kernels of v5.10's series, and what is run on them."""
+
+import hashlib
+import json
+import os
+import shutil
+
+from kvmseries.base import paths, progress
+from kvmseries.data import parse
+from kvmseries.guest import image, machine, run as guest, vtime
+from kvmseries.kernel import build, kconfig, selftests, toolchain
+from kvmseries.measure import bench
+from kvmseries.source import catalog, trees
+
+KERNEL = os.environ.get("KERNEL") or None
+# ns, of the virtual clock: as the instrument's own default.
+SLICE = 500
+
+
+# Delays, and bugs of which kvm.planted=NAME plants one: patches/debug/README.md. One kernel of an architecture
+# is for all of them.
+BUGS = ("delays", "x86-delays", "planted")
+# Where v5.10-hold-times.patch counts how often mmu_lock is taken.
+COUNTS = "/sys/kernel/debug/mmu_lock_counts"
+
+
+def planted(*names, arch="arm64", configs=(), count=None, note=None):
+    """The series' kernel, or that of its first `count` patches, with patches/debug/v5.10-NAME.patch for
+    each of `names`.  It is kept in out/planted: the tree that it is built in is for all."""
+    series = catalog.load("v5.10")
+    config = kconfig.load(arch, configs, series.kernel)
+    folder = paths.out("planted", "-".join([*names, "series" if count is None else str(count), arch, config.name]))
+    wanted = None if KERNEL else _made_from(series, names, arch, config, count)
+    with paths.locked("planted-kernels", progress.say):
+        if not (folder / "planted.json").exists() or _stamp(folder)["from"] != wanted or KERNEL:
+            kernel = build.in_tree(trees.planted(series, names, KERNEL, count), arch, configs, note)
+            table = next(parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists())
+            with paths.whole(folder) as part:
+                for file in (kernel.image, table):
+                    shutil.copy2(file, part / file.name)
+                (part / "planted.json").write_text(json.dumps(
+                    {"from": wanted, "image": kernel.image.name, "release": kernel.release}), encoding="utf-8")
+    stamp = _stamp(folder)
+    tree = trees.Tree(folder, "planted", len(series.patches) if count is None else count, series.kernel)
+    return build.Kernel(tree, arch, config, folder / stamp["image"], stamp["release"])
+
+
+def _stamp(folder):
+    return json.loads((folder / "planted.json").read_text(encoding="utf-8"))
+
+
+def _made_from(series, names, arch, config, count):
+    """An id of all that such a kernel is made from."""
+    patches = [(paths.PATCHES / "debug" / f"{series.name}-{name}.patch").read_text(encoding="utf-8") for name in names]
+    whole = len(series.patches) if count is None else count
+    return hashlib.sha256(json.dumps([series.versions[0].sha256, series.patches_id(whole), patches, config.text,
+                                      toolchain.version(arch)]).encode()).hexdigest()
+
+
+def with_bugs(arch="arm64", configs=()):
+    """The kernel with delays in which bug() plants a bug."""
+    return planted(*BUGS, arch=arch, configs=configs)
+
+
+def bug(name):
+    """The kernel parameter that plants the bug `name` in the kernel of with_bugs()."""
+    return f"kvm.planted={name}"
+
+
+def initrd(arch="arm64"):
+    """The initramfs with the series' selftests."""
+    return image.base(arch, selftests.build(catalog.load("v5.10"), arch, KERNEL))
+
+
+def built(label, arch="arm64", configs=()):
+    """The kernel `label`, such as "base" or "series"."""
+    series = catalog.load("v5.10")
+    point, = catalog.points(series, label)
+    return build.kernel(series, point.count, arch, configs, KERNEL)
+
+
+def script(name, *words):
+    """The command that runs tools-testing-selftests-kvm/guest/NAME with `words`."""
+    text = (image.GUEST / name).read_text(encoding="utf-8")
+    return ("sh", "-c", text, name, *map(str, words))
+
+
+def stress(kernel, name, command, seconds, cpu="max", params=()):
+    """(guest.Outcome, splats) of one command that takes `seconds` on `kernel`, with swap."""
+    archive = initrd(kernel.arch)
+    with progress.single("stress", name, seconds) as note:
+        # Everything takes longer with lockdep and KASAN, and a vCPU's end is waited for.
+        result = guest.run(kernel, archive, machine.Machine(kernel.arch, cpu, params=(machine.SWAP, *params)),
+                           [("stress", 3 * seconds + 120, list(command))], name, note)
+    return result.outcomes[0], result.splats
+
+
+def races(wanted, most, run):
+    """Call run(), which returns {race: times} of what went well, `most` times at most, until each race of
+    `wanted`, {race: times}, was met as often."""
+    hit = dict.fromkeys(wanted, 0)
+    # A host that is slow by the load of others gets its time.
+    for _ in range(most):
+        met = run()
+        hit = {race: hit[race] + met[race] for race in hit}
+        if all(hit[race] >= wanted[race] for race in hit):
+            return
+    # Or nothing has raced, and this has shown nothing.
+    assert all(hit[race] >= wanted[race] for race in hit), hit
+
+
+def virtual(kernel, name, commands, cpus, params=(), slice_ns=SLICE):
+    """Run `commands` in virtual time: the guest.Result, all of them well."""
+    archive = initrd(kernel.arch)
+    with progress.single("vtime-guest", f"virtual time: {name}", 15) as note:
+        emulated = machine.Machine(kernel.arch, vtime.CPUS[kernel.arch], cpus=cpus, params=params,
+                                   clock="virtual", model=vtime.NOMINAL, slice_ns=slice_ns)
+        result = guest.run(kernel, archive, emulated, commands, f"vtime-{name}", note)
+    assert not result.splats
+    assert not any(outcome.status for outcome in result.outcomes), result.folder
+    return result
+
+
+def counted_locks(test, args, vcpus, label):
+    """Runs of `test` on arm64 as those of lock_counts(), from the normal configuration with
+    patches/debug/v5.10-hold-times.patch: it counts mmu_lock where KVM takes it today, and nowhere else."""
+    series = catalog.load("v5.10")
+    point, = catalog.points(series, label)
+    kernel, archive = planted("hold-times", count=point.count), initrd()
+    line = bench.arguments(test, "arm64", args, series.kernel)
+    commands = [(f"{test}-{count}", 240 * (1 + count), ["/tests/lockphase", "-f", COUNTS, "--", f"/tests/{test}", "-v",
+                                                        str(count), *line]) for count in vcpus]
+    with progress.single("lock-counts", f"lock counts of {test} on {label}", 20) as note:
+        result = guest.run(kernel, archive, machine.Machine("arm64", cpus=max(vcpus) + 2), commands,
+                           f"counts-{label}-{test}", note)
+    assert not result.splats
+    assert not any(outcome.status for outcome in result.outcomes), result.folder
+    return [{"kernel": label, "vcpus": count, "metric": found.metric, "iteration": found.iteration,
+             "samples": [found.value]} for count, outcome in zip(vcpus, result.outcomes)
+            for found in parse.parse(test, outcome.output) if found.metric.startswith("mmu_lock_")]
+
+
+def lock_counts(test, args, vcpus, kernels, arch="arm64", params=()):
+    """Runs of `test` (a key of bench.yaml, with `args` over its defaults) on the lockstat kernels named by
+    `kernels`, such as "base,series": with lock counts, and without times."""
+    series = catalog.load("v5.10")
+    runs, _ = bench.run(bench.Job(
+        series=series, arch=arch, test=test,
+        line=tuple(bench.arguments(test, arch, args, series.kernel)), vcpus=vcpus,
+        points=catalog.points(series, kernels), samples=1, configs=(), counts=True, times=False,
+        cpu="max", accel="tcg", params=params, kernel=KERNEL))
+    return runs

@@ -1,0 +1,82 @@
+"""The stage-2 code under the model checker (model/README.md): all scenarios hold, each mistake of
+model/mutants is found, and the engine sees of relaxed memory what it must.  Needs gcc and cargo: without,
+it is skipped, and fails in CI."""
+
+import os
+import re
+
+import pytest
+
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
+from kvmseries.model import build, mutants, ROOM, runs, verbs
+from kvmseries.source import catalog, trees
+
+KERNEL = os.environ.get("KERNEL") or None
+SERIES = "v5.10"
+SCHEDULES = 1000
+MILLION = 1_000_000
+
+
+@pytest.fixture(scope="module", name="tree")
+def _tree():
+    try:
+        build.need()
+    except Fail as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    series = catalog.load(SERIES)
+    return trees.worktree(series, len(series.patches), KERNEL).path
+
+
+@pytest.fixture(scope="module", name="model")
+def _model(tree):
+    return runs.ready(tree)
+
+
+def test_what_the_engine_sees_of_relaxed_memory(model):
+    assert verbs.calibration(*model) == []
+
+
+def test_every_scenario_holds_and_meets_its_race(model):
+    results = verbs.loom(*model, (), None, print)
+    assert len(results) > 40
+    assert [result.line + "\n" + result.trace for result in results if not result.good] == []
+
+
+@pytest.mark.parametrize("engine", ["random", "pct"])
+def test_long_runs_hold(model, engine):
+    results = verbs.shuttle(*model, (), engine, SCHEDULES, 1, print)
+    assert results and [result.line + "\n" + result.trace for result in results if not result.good] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["random", "pct"])
+def test_a_million_schedules(model, engine):
+    results = verbs.shuttle(*model, (), engine, MILLION // 6, 2, print)
+    assert sum(result.executions for result in results) >= MILLION // 2 - 3
+    assert [result.line + "\n" + result.trace for result in results if not result.good] == []
+
+
+def test_every_mutant_is_found(tree, model):
+    outcomes = mutants.judge_all(mutants.every(), tree, model[0])
+    print(verbs.summary(outcomes))
+    assert [outcome.line for outcome in outcomes if not outcome.good] == []
+
+
+def test_the_same_seed_gives_the_same_trace(tree, model):
+    mutant = next(mutant for mutant in mutants.every() if mutant.name == "log-no-bit")
+    library = build.library(mutants.plant(tree, mutant.path, paths.out("model", "planted", "replay")))
+    first, second = (runs.run(model[0], library, "log-long", "random", "limit=50", "seed=7") for _ in range(2))
+    assert first.verdict == "found" and first.trace and first.trace == second.trace
+    assert "stage2_attr_walker() pgtable.c:" in first.trace
+
+
+def test_the_readme_names_each_scenario_and_invariant(model):
+    text = (ROOM / "README.md").read_text(encoding="utf-8")
+    named = [s.name for s in runs.scenarios(model[0]) if s.kind != "litmus"]
+    assert [name for name in named if f"`{name}`" not in text] == []
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOM / "src").glob("*.rs"))
+    invariants = set(re.findall(r'fail\("([\w-]+)"', source)) - {"seen"}
+    assert [name for name in sorted(invariants) if f"`{name}`" not in text] == []

@@ -1,0 +1,67 @@
+"""Every series applies, and its patches are as they must be.  No boot, no kernel build."""
+
+import os
+
+import pytest
+
+from checks import extra
+from kvmseries.data import ids
+from kvmseries.qemu import check as qemu_check
+from kvmseries.source import catalog, trees
+from kvmseries.verify import check
+
+# The user's own tree as the base, as in `make test KERNEL=/path`.
+KERNEL = os.environ.get("KERNEL") or None
+SERIES = catalog.names()
+
+
+def own_base(series):
+    """The user's tree, if it is one that this series is for: KERNEL is a kernel in `make test KERNEL=/path`."""
+    return KERNEL if series.project == "linux" else None
+
+
+@pytest.fixture(params=SERIES)
+def series(request):
+    """Each directory of patches/."""
+    return catalog.load(request.param)
+
+
+@pytest.fixture
+def patched(series):
+    """Each of them that is more than its base."""
+    if not series.patches:
+        pytest.skip(f"{series.name} has no patches yet")
+    return series
+
+
+def test_applies_to_every_version_of_its_base(series):
+    if own_base(series) and not series.patches:
+        pytest.skip("nothing to apply to the user's tree")
+    check.applies(series, kernel=own_base(series))
+
+
+def test_checkpatch_is_clean(patched):
+    (qemu_check if patched.project == "qemu" else check).checkpatch(patched, own_base(patched))
+
+
+def test_trailers_milestones_and_cover_letter(series):
+    check.clean(series)
+
+
+@pytest.mark.skipif(bool(KERNEL), reason="patches name the contents of the pinned base by hash")
+def test_export_gives_the_same_files_back(patched):
+    check.round_trip(patched)
+
+
+def test_debug_patches_apply(patched):
+    extra.debug_patches(patched, own_base(patched))
+
+
+@pytest.mark.skipif(bool(KERNEL), reason="the ids are those of the pinned base")
+def test_ids_need_no_tree(series):
+    """What is said of results by patches/ alone is what a tree says that the patches are applied to."""
+    whats = (*series.arches, *(() if series.project == "qemu" else (ids.TESTS, ids.SUITE)))
+    for label, count in (("base", 0), ("series", len(series.patches))):
+        tree = trees.worktree(series, count)
+        assert {what: ids.today(label, series.name, what) for what in whats} == {
+            what: ids.source(tree.path, what, series.project) for what in whats}

@@ -1,0 +1,77 @@
+"""Base, every step and the series build, on every architecture of it, without a new warning; with W=1 and by
+sparse what is changed.  Of QEMU the series, for arm64, and on this machine the unit tests that it adds.
+
+Whether every patch does, `scripts/series check SERIES` says: 25 minutes.
+"""
+
+import os
+
+import pytest
+
+from checks import extra
+from kvmseries.base import paths, progress
+from kvmseries.kernel import build
+from kvmseries.source import catalog, trees
+from kvmseries.verify import check, soak
+
+KERNEL = os.environ.get("KERNEL") or None
+
+# A series without patches has nothing to compare with its base.
+PATCHED = [series for series in map(catalog.load, catalog.names()) if series.patches]
+CASES = [(series.name, arch) for series in PATCHED if series.project == "linux" for arch in series.arches]
+SOAKED = sorted({(one.arch, one.config) for one in soak.plan(catalog.load("v5.10")).configurations})
+QEMU = [series.name for series in PATCHED if series.project == "qemu"]
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("name,arch", CASES)
+def test_base_and_series_build_without_new_warnings(name, arch):
+    series = catalog.load(name)
+    found = {}
+    for count in (0, len(series.patches)):
+        kernel = build.kernel(series, count, arch, kernel_tree=KERNEL)
+        tree = kernel.tree
+        log = paths.out("logs",
+                        f"build-{tree.path.parent.name}-{tree.point}-{arch}-normal.log")
+        # Of all files, without line numbers, which the series moves.
+        lines = build.warnings(log)
+        found[count] = build.about("\n".join(lines), {line.partition(":")[0].removeprefix("../") for line in lines})
+    new = found[len(series.patches)] - found[0]
+    assert not new
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("arch,overlays", SOAKED, ids=lambda value: value if value in catalog.ARCHES else "+".join(value))
+def test_the_kernel_takes_every_configuration_of_the_soak(arch, overlays):
+    build.configure(trees.base(catalog.load("v5.10"), KERNEL), arch, overlays)
+
+
+@pytest.mark.build
+@pytest.mark.slow
+@pytest.mark.parametrize("name,arch", CASES)
+def test_w1_and_sparse_find_nothing_new_in_what_is_changed(name, arch):
+    assert not check.new_warnings(catalog.load(name), arch, KERNEL)
+
+
+@pytest.mark.build
+@pytest.mark.slow
+@pytest.mark.parametrize("name,arch", CASES)
+def test_every_step_builds(name, arch):
+    series = catalog.load(name)
+    with progress.single(f"check-steps-{arch}", f"every step of {name} builds for {arch}", 200) as note:
+        assert check.builds(series, arch, note, KERNEL, steps=True)
+
+
+@pytest.mark.build
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QEMU)
+def test_qemu_builds_without_warnings_of_what_is_changed(name):
+    assert not extra.touched_warnings(catalog.load(name), "arm64")
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("name", QEMU)
+def test_qemus_new_unit_tests_pass(name):
+    """All of its unit tests and migration qtests, base and series: `scripts/series test qemu-10.0`."""
+    found = extra.own_units(catalog.load(name))
+    assert found and set(found.values()) == {"pass"}, found

@@ -1,0 +1,166 @@
+"""Aging without a lock: that it takes none, that vCPUs that fault and who ages do not slow each other
+down where the pages that are aged are young, and that no access is forgotten, all by
+access_tracking_stress_test.  And aging that races:
+stage2_fault_stress_test on a kernel whose faults, unmapping and write protection wait for aging to be
+there (patches/debug/v5.10-delays.patch).
+
+A walk that ages counts once, however many leaves of it raced.  Bounded, and so with the normal
+configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two CPUs:
+`SERIES_AGES=1000 make test-all CHECKS=scripts/checks/test_6_aging.py`
+"""
+
+import functools
+import os
+import re
+
+import pytest
+
+from checks import aging, claims, guests
+from kvmseries.base import progress
+from kvmseries.guest import machine, run as guest
+
+# Pages of a vCPU that are aged, and how often while vCPUs are idle.
+PAGES, PASSES = 64, 4
+# In virtual time: vCPUs, and iterations, of which the first warms up.
+VCPUS, ITERATIONS = 16, 3
+
+# How many of each race there must be; above WANTED with the debug configuration.
+WANTED = 20
+AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
+CONFIGS = ("debug",) if AGES > WANTED else ()
+
+PROGRAM = "/tests/stage2_fault_stress_test"
+# Never so many of everything that it stops before its time.  No vCPU stays at a word.
+LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "1000", "-v", "1")
+# All who make aging race, and some who age by themselves
+ALL = (*LINE, "-v", "3", "-b", "8M", "-o", "log,punch,rally,age")
+# Who makes what race, over what memory: blocks are split and collapsed as logging goes on and off.
+RACES = {
+    "log": (("lost", "replaced"), "anonymous_thp", "16M"),
+    "punch": (("unmapped",), "anonymous", "8M"),
+}
+# Seconds for one of each.  Measured with two CPUs that are busy otherwise: 0.25, and 0.06 for what
+# is unmapped; in a debug kernel many times that.
+SECONDS = 1 if AGES <= WANTED else 5
+DELAY_US, LATE_US = 5000, 20000
+KILLED = 6
+# An oops of who walks the page table, and of nobody else.
+OOPS = r"Unable to handle kernel[^\0]*?\bpc : (stage2_|__kvm_pgtable_)"
+
+
+@pytest.fixture(scope="module", name="counts")
+def _counts():
+    """Of base and series, aged while vCPUs fault in memory that is new to the host, too."""
+    return [run for label in ("base", "series") for run in guests.counted_locks(
+        aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}", (2,), label)]
+
+
+@pytest.mark.boot
+def test_aging_takes_no_lock(counts):
+    assert not claims.lockless_aging(counts, "series")
+
+
+@pytest.mark.boot
+def test_negative_control_base_takes_the_lock_to_age(counts):
+    assert not claims.locked_aging(counts, "base", PAGES, PASSES)
+    assert claims.lockless_aging(counts, "base")
+
+
+@functools.lru_cache(maxsize=None)
+def _figures(label):
+    """aging.hot() with so many vCPUs that fault memory in and access what is aged."""
+    return aging.hot(label, "arm64", f"-i {ITERATIONS}", VCPUS, 120, label)
+
+
+@pytest.mark.boot
+def test_faults_do_not_slow_aging_down():
+    found = _figures("series")["aging"]
+    aging.found_young(found, VCPUS)
+    assert found["pass_median.running"] <= aging.BESIDE * found["pass_median.idle"]
+
+
+@pytest.mark.boot
+def test_negative_control_faults_slow_aging_down_on_base():
+    found = _figures("base")["aging"]
+    aging.found_young(found, VCPUS)
+    assert found["pass_median.running"] > 5 * found["pass_median.idle"]
+
+
+@pytest.mark.boot
+def test_aging_does_not_slow_faults_down():
+    found, none = _figures("series")["aging"], _figures("series")["no-aging"]
+    metric = "instructions_per_fault.fault"
+    assert found[metric] == pytest.approx(none[metric], rel=0.05)
+    assert found["fault_memory_time"] <= aging.SLOWER * none["fault_memory_time"]
+
+
+@pytest.mark.boot
+def test_negative_control_an_access_that_is_forgotten_is_noticed():
+    kernel, initrd = guests.with_bugs(), guests.initrd()
+    with progress.single("planted", "a planted bug: age-forgets", 60) as note:
+        result = guest.run(kernel, initrd, machine.Machine("arm64", params=(guests.bug("age-forgets"),)),
+                           [(aging.ACCESS, 120, [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"])],
+                           "aging-age-forgets", note)
+    assert re.search(r"\d+ pages were found idle, although vCPUs accessed them after a flush",
+                     result.outcomes[0].output), result.outcomes[0].output
+    assert result.outcomes[0].status
+
+
+def _killing(vms, seconds):
+    """The command that has so many VMs killed while they are aged."""
+    return (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-v", "2", "-b", "4M",
+            "-o", "punch,age", "-K", "-k", str(vms), "-t", str(seconds))
+
+
+@pytest.fixture(scope="module", name="delayed")
+def _delayed():
+    """The kernel with delays and no bug."""
+    return guests.with_bugs(configs=CONFIGS)
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("helper", RACES)
+def test_aging_that_races_loses_nothing(helper, delayed):
+    races, memory, size = RACES[helper]
+    seconds = AGES * SECONDS
+    aging.races(delayed, helper, (*LINE, "-o", helper, "-s", memory, "-b", size, "-t", str(seconds)), seconds,
+                DELAY_US, dict.fromkeys(races, AGES), 3)
+
+
+@pytest.mark.boot
+def test_vms_are_killed_while_they_are_aged(delayed):
+    vms = KILLED if AGES <= WANTED else AGES // 20
+    outcome, splats, walks = aging.delayed(delayed, "late", _killing(vms, 2 * vms), 3 * vms, LATE_US)
+    assert not outcome.status, outcome.output
+    assert not splats
+    assert walks["late"] >= (1 if AGES <= WANTED else AGES), outcome.output
+
+
+def _wreck(bug, command, delay_us):
+    return aging.wreck(guests.with_bugs(), bug, command, delay_us, (guests.bug(bug),))
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_negative_control_what_is_unmapped_comes_back():
+    found = _wreck("age-without-cmpxchg", (*ALL, "-t", "60"), DELAY_US)
+    assert re.search(r": (stale|lost|wrong): |is not in the dirty log|"
+                     rf"WARNING: .* at (stage2_|__kvm_pgtable_)|{OOPS}", found), found
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_negative_control_write_protection_that_gives_up():
+    found = _wreck("wrprotect-gives-up", (*LINE, "-o", "log", "-b", "8M", "-t", "60"), DELAY_US)
+    assert "is not in the dirty log" in found, found
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("bug, command", [
+    ("pgt-freed-without-rcu", _killing(10, 20)),
+    ("age-table-freed-without-rcu", (*ALL, "-t", "45")),
+])
+def test_negative_control_freed_under_aging(bug, command):
+    found = _wreck(bug, command, LATE_US)
+    assert re.search(f"WARNING: .*(stage2_age|__kvm_pgtable_walk)|Bad page state|{OOPS}", found), found

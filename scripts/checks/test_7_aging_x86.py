@@ -1,0 +1,111 @@
+"""Aging without a lock on x86-64, in each of the ways in which 5.10 maps memory: that faults do not hold
+it up, and that nothing is lost where it races, by stage2_fault_stress_test on a kernel on which aging
+waits for its SPTE to change (patches/debug/v5.10-x86-delays.patch).
+
+Bounded, and so with the normal configuration and without lock counts, which take kernels of their own:
+`SERIES_AGES=200 make test-all CHECKS=scripts/checks/test_7_aging_x86.py` has 200 of each race on the
+debug configuration, and counts locks.
+"""
+
+import os
+import re
+
+import pytest
+
+from checks import aging, claims, guests
+
+# By default SPTEs are direct and found by rmaps; so are shadow page tables, with npt=0.
+MMUS = {"default": (), "tdp_mmu": ("kvm.tdp_mmu=1",), "shadow": ("kvm_amd.npt=0",)}
+
+# For lock counts: pages of a vCPU that are aged, and as many that are faulted in; passes over idle vCPUs.
+PAGES, PASSES = 64, 4
+# How many walks that age must race; above WANTED with the debug configuration.
+WANTED = 8
+AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
+LONG = AGES > WANTED
+# What can change an SPTE that was found accessed. A huge page is replaced by the others' kernel, too, but
+# seldom while somebody ages it.
+RACES = ("lost", "zapped")
+# Seconds for WANTED of each, with two CPUs that are busy otherwise; a debug kernel takes five times that.
+SECONDS = 24
+# Huge pages are split and collapsed as dirty logging goes on and off.
+LINE = ("/tests/stage2_fault_stress_test", "-m", "get", "-n", "1000000", "-r", "3", "-i", "1000", "-v", "1",
+        "-o", "log,punch,age", "-s", "anonymous_thp", "-b", "16M")
+DELAY_US = 5000
+FREED_US = 20000
+# In virtual time
+VCPUS = 8
+
+
+@pytest.fixture(scope="module", name="delayed")
+def _delayed():
+    """The kernel with delays and no bug."""
+    return guests.with_bugs("x86_64", ("debug",) if LONG else ())
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("mmu", MMUS)
+def test_aging_that_races_loses_nothing(mmu, delayed):
+    seconds = SECONDS * AGES // WANTED * (5 if LONG else 1)
+    aging.races(delayed, f"x86-{mmu}", (*LINE, "-t", seconds), seconds, DELAY_US, dict.fromkeys(RACES, AGES), 4,
+                MMUS[mmu])
+
+
+def _wreck(bug, mmu, delay_us, zap_us=None):
+    """What is seen of a kernel with `bug`, which stops at the first mistake that it finds."""
+    command = (*LINE, "-t", "60")
+    if zap_us:
+        command = guests.script("zaps.sh", zap_us, *command)
+    return aging.wreck(guests.with_bugs("x86_64"), bug, command, delay_us,
+                       (*MMUS[mmu], guests.bug(bug), "panic_on_warn=1"))
+
+
+@pytest.mark.boot
+def test_negative_control_an_spte_that_was_zapped_comes_back():
+    found = _wreck("x86-age-not-atomic", "shadow", DELAY_US)
+    assert re.search(r"WARNING: .* at spte_age|Kernel BUG at (rmap|pte_list)", found), found
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("bug, mmu", [("x86-rmap-no-lock-bit", "shadow"),
+                                      ("x86-tdp-table-freed-without-rcu", "tdp_mmu")])
+def test_negative_control_freed_under_aging(bug, mmu):
+    found = _wreck(bug, mmu, FREED_US, 20000)
+    assert re.search("WARNING: .* at kvm_mmu_delay_age|Bad page state", found), found
+
+
+def _figures(label, mmu):
+    """aging.hot() with so many vCPUs that fault memory in and access what is aged."""
+    return aging.hot(label, "x86_64", "-i 2 -n 8", VCPUS, 240, f"x86-{label}-{mmu}", MMUS[mmu])
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("mmu", ("tdp_mmu", pytest.param("shadow", marks=pytest.mark.slow)))
+def test_faults_do_not_slow_aging_down(mmu):
+    figures = _figures("series", mmu)
+    found, none = figures["aging"], figures["no-aging"]
+    aging.found_young(found, VCPUS)
+    assert found["pass_median.running"] <= aging.BESIDE * found["pass_median.idle"]
+    assert found["fault_memory_time"] <= aging.SLOWER * none["fault_memory_time"]
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_negative_control_faults_slow_aging_down_on_base():
+    found = _figures("base", "tdp_mmu")["aging"]
+    aging.found_young(found, VCPUS)
+    assert found["pass_median.running"] > 2 * found["pass_median.idle"]
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.skipif(not LONG, reason="kernels of its own, see above")
+@pytest.mark.parametrize("mmu", MMUS)
+def test_aging_takes_no_lock(mmu):
+    counts = guests.lock_counts(aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}",
+                                (2,), "base,series", arch="x86_64", params=MMUS[mmu])
+    assert not claims.lockless_aging(counts, "series", PAGES)
+    # As it is on base.
+    assert claims.lockless_aging(counts, "base", PAGES)
+    assert not claims.locked_aging(counts, "base", PAGES, PASSES)

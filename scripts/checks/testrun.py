@@ -1,0 +1,227 @@
+"""What a run of the checks leaves behind, a plugin of pytest (-p checks.testrun): how long each check took,
+and which have passed, so that `make test-all` goes on where it was interrupted.
+
+A check that builds or boots and has passed is in passed.json below out/.  With --go-on it is not run again for
+the same inputs: sources, tools, environment, see inputs().  The others take minutes together and always run.
+
+With --ahead the kernels that all checks need are built while those run that keep one CPU busy: this file as a program.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kvmseries.base import paths, progress
+from kvmseries.base.errors import Fail
+from kvmseries.kernel import build, toolchain
+from kvmseries.source import catalog
+
+# What checks read, below the project's root; without what is only read by unit tests, which always run.
+_SOURCES = ("patches", "scripts", "tools-testing-selftests-kvm", "qemu-migration", "pytest.ini")
+_MARKS = ("build", "boot")
+# Seconds from which on a check gets a line of its own.
+LONG = 1
+
+
+@dataclass
+class Check:
+    """What became of one check."""
+
+    outcome: str = "passed"     # "passed", "failed", "skipped"
+    seconds: float = 0
+    before: str = ""            # when it passed, if it was not run for that
+
+
+def read_by_checks(path):
+    """Whether checks that build or boot depend on the file `path` below the project's root."""
+    unit_test = path.name.startswith("test_") and path.parent.name != "checks"
+    return not (path.suffix in (".md", ".pyc") or path.name.startswith("0000-") or unit_test)
+
+
+def sources(root=paths.ROOT):
+    """An id of the files that checks which build or boot depend on."""
+    digest = hashlib.sha256()
+    for top in _SOURCES:
+        below = [root / top] if (root / top).is_file() else sorted((root / top).rglob("*"))
+        for path in below:
+            if path.is_file() and read_by_checks(path.relative_to(root)):
+                digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def surroundings():
+    """Lines about what else a check depends on: compilers, QEMUs, the user's own tree, how long it is to run."""
+    lines = []
+    for arch in ("arm64", "x86_64"):
+        for program in (f"{toolchain.prefix(arch)}gcc", f"qemu-system-{toolchain.machine(arch)}"):
+            lines.append(_first_line([program, "--version"]))
+    kernel = os.environ.get("KERNEL")
+    if kernel:
+        lines.append(f"{kernel} {_first_line(['git', '-C', kernel, 'rev-parse', 'HEAD'])}")
+    lines += [f"{name}={value}" for name, value in sorted(os.environ.items())
+              if name.startswith("SERIES_") and name not in ("SERIES_OUT", "SERIES_CACHE")]
+    return lines
+
+
+def _first_line(command):
+    if not shutil.which(command[0]):
+        return ""
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition("\n")[0]
+
+
+class Passed:
+    """passed.json: {"inputs": id, "checks": {nodeid: [when, seconds]}}, of the latest inputs alone."""
+
+    def __init__(self):
+        self.path = paths.out("passed.json")
+        # What is changed while checks run was not what they have begun with.
+        self.sources = sources()
+
+    def inputs(self):
+        """The id of what checks depend on now.  Tools may be installed while checks run."""
+        return hashlib.sha256("\n".join([self.sources, *surroundings()]).encode()).hexdigest()[:16]
+
+    def read(self):
+        """{nodeid: (when, seconds)} of what has passed for the same inputs."""
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+            return {name: tuple(found) for name, found in data["checks"].items()} \
+                if data["inputs"] == self.inputs() else {}
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            # Nothing is lost but time.
+            return {}
+
+    def add(self, nodeid, seconds):
+        """`nodeid` has passed."""
+        checks = {**self.read(), nodeid: (time.strftime("%Y-%m-%d %H:%M"), round(seconds, 1))}
+        part = self.path.with_suffix(".part")
+        try:
+            part.write_text(json.dumps({"inputs": self.inputs(), "checks": checks}, indent=1) + "\n", encoding="utf-8")
+            part.replace(self.path)
+        except OSError as error:
+            raise paths.os_fail(error, self.path) from None
+
+
+class Run:
+    """The checks of one run of pytest."""
+
+    def __init__(self, go_on, ahead):
+        self.go_on, self.ahead, self.passed = go_on, ahead, Passed()
+        self.builder = None
+        self.checks, self.marked, self.begun = {}, set(), time.monotonic()
+
+    def pytest_collection_modifyitems(self, config, items):
+        """Leave out what has passed before."""
+        before = self.passed.read() if self.go_on else {}
+        self.marked = {item.nodeid for item in items if any(map(item.get_closest_marker, _MARKS))}
+        known = [item for item in items if item.nodeid in before and item.nodeid in self.marked]
+        for item in known:
+            when, seconds = before[item.nodeid]
+            self.checks[item.nodeid] = Check("passed", seconds, when)
+        config.hook.pytest_deselected(items=known)
+        items[:] = [item for item in items if item not in known]
+
+    def pytest_collection_finish(self, session):
+        """Begin to build, if checks that build are to run."""
+        if self.ahead and any(item.get_closest_marker("build") for item in session.items):
+            with open(paths.out("logs", "ahead.log"), "wb") as log:
+                self.builder = subprocess.Popen(  # pylint: disable=consider-using-with
+                    [sys.executable, "-m", "checks.testrun"], stdin=subprocess.DEVNULL, stdout=log,
+                    stderr=subprocess.STDOUT, start_new_session=True)
+
+    def pytest_sessionfinish(self):
+        """Leave no compiler behind."""
+        if self.builder:
+            # What it has started is in sessions of their own, and ended by it.
+            self.builder.terminate()
+            self.builder.wait()
+
+    def pytest_runtest_logreport(self, report):
+        """Count a phase of a check."""
+        check = self.checks.setdefault(report.nodeid, Check())
+        check.seconds += report.duration
+        # A check that is run again ("rerun") begins anew with its setup.
+        if report.when == "setup" or report.outcome != "passed":
+            check.outcome = report.outcome
+        if report.when == "teardown" and check.outcome == "passed" and report.nodeid in self.marked:
+            self.passed.add(report.nodeid, check.seconds)
+
+    def pytest_terminal_summary(self, terminalreporter):
+        """The tables."""
+        for title, lines in (("time of each check", longest(self.checks)), ("summary", summary(self.checks))):
+            terminalreporter.section(title)
+            for line in lines:
+                terminalreporter.write_line(line)
+        terminalreporter.write_line(f"This run took {progress.clock(time.monotonic() - self.begun)}.")
+
+
+def longest(checks):
+    """Lines with the seconds of each check that takes LONG or more, in the order of the run."""
+    return [f"{check.seconds:7.1f} s  {check.outcome:7s} {nodeid}"
+            + (f"  (not run: passed {check.before} for the same inputs)" if check.before else "")
+            for nodeid, check in checks.items() if check.seconds >= LONG or check.before]
+
+
+def summary(checks):
+    """Lines with the number of checks by outcome and their time, a line for each file of checks/."""
+    rows = {}
+    for nodeid, check in checks.items():
+        path = Path(nodeid.partition("::")[0])
+        rows.setdefault(f"checks/{path.name}" if path.parent.name == "checks" else "unit tests", []).append(check)
+    lines = [f"{'':28s} passed before failed skipped   time"]
+    for name, found in [*rows.items(), ("all", list(checks.values()))]:
+        now = [check for check in found if not check.before]
+        counts = [sum(check.outcome == "passed" for check in now), len(found) - len(now),
+                  *(sum(check.outcome == outcome for check in now) for outcome in ("failed", "skipped"))]
+        lines.append(f"{name:28s} {counts[0]:6d} {counts[1]:6d} {counts[2]:6d} {counts[3]:7d} "
+                     f"{progress.clock(sum(check.seconds for check in now)):>6s}")
+    lines.append("before: passed before for the same inputs, and not run again")
+    return lines
+
+
+def pytest_addoption(parser):
+    """--go-on."""
+    parser.addoption("--go-on", action="store_true",
+                     help="do not run again what builds or boots and has passed for the same inputs")
+    parser.addoption("--ahead", action="store_true", help="build kernels while quick checks run")
+
+
+def pytest_configure(config):
+    """Register the run, unless nothing is to be run."""
+    if config.getoption("collectonly"):
+        return
+    try:
+        config.pluginmanager.register(Run(config.getoption("--go-on"), config.getoption("--ahead")), "kvmseries-run")
+    except Fail as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def build_ahead():
+    """Build base and series of each kernel series.  What fails here fails in the check that wants it, too."""
+    for name in catalog.names():
+        series = catalog.load(name)
+        if series.project == "linux" and series.patches:
+            for arch in series.arches:
+                for count in (0, len(series.patches)):
+                    with contextlib.suppress(Fail):
+                        build.kernel(series, count, arch, kernel_tree=os.environ.get("KERNEL") or None)
+
+
+def _terminated(*_):
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminated)
+    with contextlib.suppress(KeyboardInterrupt):
+        build_ahead()

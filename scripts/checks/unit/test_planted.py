@@ -1,0 +1,89 @@
+"""Kernels with patches/debug: each is built once, and again when what it is made from has changed; and what is documented of them."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from checks import guests
+from kvmseries.base import paths
+from kvmseries.conftest import below, write
+from kvmseries.kernel import build, toolchain
+from kvmseries.source import catalog, trees
+
+
+@pytest.fixture(name="made")
+def _made(own_world, tmp_path, monkeypatch):
+    """What was built, a list of names."""
+    built = []
+
+    def in_tree(tree, arch, configs, _note):
+        built.append(f"{tree} {arch}")
+        image = tmp_path / f"tree/build-{arch}/arch/boot/Image"
+        write(image, f"{tree} {arch} {len(built)}")
+        write(tmp_path / f"tree/build-{arch}/System.map", "map")
+        return SimpleNamespace(image=image, release="5.10-x")
+    monkeypatch.setattr(trees, "planted", lambda _series, names, _kernel, count: f"{'+'.join(names)} {count}")
+    monkeypatch.setattr(build, "in_tree", in_tree)
+    monkeypatch.setattr(toolchain, "version", lambda arch: f"gcc {arch}")
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
+    monkeypatch.setattr(catalog, "load", lambda _: SimpleNamespace(
+        name="mini", kernel="5.10.262", patches=(1, 2), versions=[SimpleNamespace(sha256="x")], patches_id=str))
+    for name in ("a", "b"):
+        write(tmp_path / f"patches/debug/mini-{name}.patch", name)
+    return built
+
+
+def test_a_planted_kernel_is_built_once_and_kept(made):
+    first, second = guests.planted("a"), guests.planted("b")
+    assert guests.planted("a") == first and guests.planted("b") == second and len(made) == 2
+    # Each has a copy of its own, for the tree is that of the last one.
+    assert first.image.read_text() == "a None arm64 1" and second.image.read_text() == "b None arm64 2"
+    assert first.image.parent.joinpath("System.map").exists() and first.release == "5.10-x"
+
+
+def test_architectures_points_and_combinations_are_others(made):
+    kernels = [guests.planted("a"), guests.planted("a", arch="x86_64"), guests.planted("a", count=0),
+               guests.planted("a", count=1), guests.planted("a", "b"), guests.planted("a", configs=("debug",))]
+    assert len({kernel.image for kernel in kernels}) == len(made) == 6
+
+
+def test_what_has_changed_is_built_again(made, monkeypatch):
+    guests.planted("a")
+    write(paths.PATCHES / "debug/mini-a.patch", "changed")
+    assert guests.planted("a").image.read_text() == "a None arm64 2"
+    monkeypatch.setattr(toolchain, "version", lambda arch: "gcc 99")
+    guests.planted("a")
+    assert len(made) == 3
+
+
+def test_a_build_that_fails_keeps_nothing(made, monkeypatch):
+    def fails(*_):
+        raise RuntimeError
+    monkeypatch.setattr(build, "in_tree", fails)
+    with pytest.raises(RuntimeError):
+        guests.planted("a")
+    assert not below(paths.out("planted", "x").parent)
+
+
+def _table(folder, head):
+    """The first column of the table with `head` in the README of `folder`, of code in backquotes."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    table = re.search(rf"^\| {re.escape(head)} \|.*\n\|[-|]*\n((?:\|.*\n)+)", text, re.M)[1]
+    return set(re.findall(r"^\| `([^`]+)`", table, re.M))
+
+
+def test_the_readme_names_each_debug_patch_and_each_bug():
+    folder = paths.ROOT / "patches/debug"
+    assert _table(folder, "patch") == {path.name for path in folder.glob("*.patch")}
+    text = (folder / "v5.10-planted.patch").read_text(encoding="utf-8")
+    bugs = {name.replace("_", "-") for name in re.findall(r"^\+\tbug\((\w+)\)", text, re.M)}
+    assert bugs and _table(folder, "`kvm.planted=`") == bugs
+
+
+def test_each_bug_that_a_check_plants_is_there():
+    text = (paths.ROOT / "patches/debug/v5.10-planted.patch").read_text(encoding="utf-8")
+    bugs = {name.replace("_", "-") for name in re.findall(r"^\+\tbug\((\w+)\)", text, re.M)}
+    checks = "\n".join(path.read_text(encoding="utf-8") for path in (paths.ROOT / "scripts/checks").glob("*.py"))
+    planted = set(re.findall(r'guests\.bug\("([\w-]+)"\)', checks))
+    assert planted and planted <= bugs

@@ -1,0 +1,149 @@
+"""Runs of pytest on checks that are made up."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from checks import testrun
+from kvmseries.base import paths
+from kvmseries.conftest import write
+
+CHECKS = """\
+import os, pytest
+@pytest.mark.boot
+def test_boots(): note("boots")
+@pytest.mark.boot
+@pytest.mark.slow
+def test_slow(): note("slow")
+@pytest.mark.boot
+def test_breaks():
+    note("breaks")
+    assert os.environ.get("MENDED")
+@pytest.mark.boot
+def test_breaks_at_its_end(broken): note("end")
+@pytest.mark.build
+def test_cannot(): pytest.skip("not here")
+def test_quick(): note("quick")
+@pytest.fixture
+def broken():
+    yield
+    assert os.environ.get("MENDED")
+def note(text):
+    with open(os.environ["NOTES"], "a") as file:
+        file.write(text + "\\n")
+"""
+
+
+@pytest.fixture(name="run")
+def _run(tmp_path):
+    """run("--go-on", MENDED="1"): (output, what ran) of a run of CHECKS."""
+    write(tmp_path / "checks/test_0_made_up.py", CHECKS)
+
+    def run(*options, **environment):
+        notes = tmp_path / "notes"
+        notes.unlink(missing_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-c", str(paths.ROOT / "pytest.ini"), "--rootdir", str(tmp_path), "-p",
+             "checks.testrun", *options, str(tmp_path / "checks")], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts"), "NOTES": str(notes), **environment})
+        return done.stdout + done.stderr, notes.read_text(encoding="utf-8").split() if notes.exists() else []
+    return run
+
+
+def _passed():
+    return set(json.loads(paths.out("passed.json").read_text(encoding="utf-8"))["checks"])
+
+
+def test_what_has_passed_is_not_run_again_and_all_else_is(run):
+    _, ran = run()
+    assert ran == ["boots", "slow", "breaks", "end", "quick"]
+    text, ran = run("--go-on")
+    assert ran == ["breaks", "end", "quick"]
+    assert re.search(r"passed  checks/test_0_made_up.py::test_boots  \(not run: passed 20\d\d-.* for the same inputs\)", text)
+    # passed, before, failed, skipped
+    assert re.search(r"^checks/test_0_made_up.py +1 +2 +2 +1 +0:00$", text, re.M), text
+    text, ran = run("--go-on", MENDED="1")
+    assert ran == ["breaks", "end", "quick"]
+    assert run("--go-on")[1] == ["quick"]
+
+
+def test_without_being_asked_everything_is_run(run):
+    run(MENDED="1")
+    assert run(MENDED="1")[1] == ["boots", "slow", "breaks", "end", "quick"]
+
+
+def test_what_has_passed_for_other_inputs_is_run_again(run):
+    run()
+    assert run("--go-on", SERIES_STRESS="600")[1] == ["boots", "slow", "breaks", "end", "quick"]
+    # And forgotten.
+    assert run("--go-on")[1] == ["boots", "slow", "breaks", "end", "quick"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"inputs": 1}', '{"inputs": "x", "checks": []}'])
+def test_a_record_that_was_cut_short_costs_time_alone(text):
+    write(paths.out("passed.json"), text)
+    passed = testrun.Passed()
+    assert passed.read() == {}
+    passed.add("x", 1)
+    assert list(passed.read()) == ["x"]
+
+
+def test_make_test_leaves_out_what_is_slow(run):
+    assert run("-m", "not slow")[1] == ["boots", "breaks", "end", "quick"]
+    assert _passed() == {"checks/test_0_made_up.py::test_boots"}
+
+
+def test_an_interrupted_run_keeps_what_has_passed(run):
+    text, _ = run("-x")
+    assert "test_breaks" in text
+    assert _passed() == {f"checks/test_0_made_up.py::test_{name}" for name in ("boots", "slow")}
+
+
+def test_inputs_are_what_checks_read(tmp_path):
+    names = {"patches/v5.10/0001-x.patch": True, "patches/v5.10/0000-cover-letter.patch": False,
+             "scripts/kvmseries/guest/run.py": True, "scripts/kvmseries/guest/test_guest.py": False,
+             "scripts/checks/unit/test_claims.py": False,
+             "scripts/checks/test_5_stress.py": True, "scripts/README.md": False,
+             "tools-testing-selftests-kvm/tests.yaml": True, "Documentation/method.md": False}
+    before = testrun.sources(tmp_path)
+    for name, counts in names.items():
+        write(tmp_path / name, "x")
+        after = testrun.sources(tmp_path)
+        assert (after != before) == counts, name
+        before = after
+        write(tmp_path / name, "y")
+        assert (testrun.sources(tmp_path) != before) == counts, name
+        before = testrun.sources(tmp_path)
+
+
+# A stand-in for the module that builds: it says when it begins, and when it is told to end.
+BUILDER = """\
+import os, pathlib, signal, time
+def note(text):
+    with open(os.environ["NOTES"], "a") as file:
+        file.write(text + "\\n")
+def ended(*_):
+    note("ended")
+    raise SystemExit
+signal.signal(signal.SIGTERM, ended)
+note("builds")
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("options, builds", [(["--ahead"], True), ([], False), (["--ahead", "-k", "quick"], False)])
+def test_kernels_are_built_meanwhile_if_a_check_wants_them_and_no_longer(run, tmp_path, options, builds):
+    write(tmp_path / "checks/test_0_made_up.py", CHECKS.replace(
+        'def test_quick(): note("quick")',
+        'def test_quick():\n    import time\n    time.sleep(3)'))
+    write(tmp_path / "bin/python", f"#!/bin/sh\nexec {sys.executable} {tmp_path}/builder.py\n")
+    (tmp_path / "bin/python").chmod(0o755)
+    write(tmp_path / "builder.py", BUILDER)
+    write(tmp_path / "checks/conftest.py", f"import sys\nsys.executable = {str(tmp_path / 'bin/python')!r}\n")
+    _, ran = run(*options)
+    assert [word for word in ran if word in ("builds", "ended")] == (["builds", "ended"] if builds else [])

@@ -1,0 +1,168 @@
+"""Where things are, and how to make a directory that is there whole or not at all.
+
+Everything that the tool makes is under out/ (git-ignored; SERIES_OUT moves it):
+  trees/      git trees, one directory for each base, with worktrees base, series, upto-N
+  selftests/  test programs and guest images
+  results/    results JSON;  report/  the page;  logs/  the output of long commands
+Downloads and the compiler cache are in the user's cache directory, kvm-series/ (SERIES_CACHE is
+another): all clones of a user share them, and there is nothing that cannot be fetched again.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from .errors import Fail
+
+ROOT = Path(__file__).resolve().parents[3]
+PATCHES = ROOT / "patches"
+TESTS = ROOT / "tools-testing-selftests-kvm"
+
+
+def out(*parts):
+    """The path of `parts` under out/; the directory that holds it is made."""
+    return _below(Path(os.environ.get("SERIES_OUT") or ROOT / "out").absolute(), parts)
+
+
+def cache(*parts):
+    """The path of `parts` under the user's cache directory; the directory that holds it is made."""
+    return _below(cache_root(), parts)
+
+
+def cache_root():
+    """The cache directory: SERIES_CACHE, or kvm-series in XDG_CACHE_HOME or ~/.cache.  Raises Fail if the
+    environment names none."""
+    if os.environ.get("SERIES_CACHE"):
+        return Path(os.environ["SERIES_CACHE"]).absolute()
+    user = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(user):
+        return Path(user) / "kvm-series"
+    try:
+        return Path.home() / ".cache/kvm-series"
+    except RuntimeError:
+        raise Fail("this user has no home directory for the cache: set SERIES_CACHE to a directory") from None
+
+
+def check_writable(folder):
+    """Make the directory `folder` if it is not there; raise Fail unless files can be made in it.  For
+    programs that do not say so in one line."""
+    folder = Path(folder)
+    probe = folder / f".probe.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"x" * 4096)
+    except OSError as error:
+        raise os_fail(error, folder) from None
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+
+
+def _below(root, parts):
+    path = root.joinpath(*parts)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise os_fail(error, path.parent) from None
+    return path
+
+
+def _in_cache(path):
+    """Whether `path` is in the cache directory."""
+    try:
+        return Path(path).is_relative_to(cache_root())
+    except Fail:
+        return False
+
+
+def os_fail(error, path=None):
+    """The Fail for an OSError: a full disk, no permission, a file in the way."""
+    where = error.filename or path or "the disk"
+    cached = _in_cache(where)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        need = "downloads and compiled objects take up to 6 GB" if cached else "a base tree takes 1.7 GB, a build 0.4 GB"
+        return Fail(f"disk full: {where}; free some space, or set {'SERIES_CACHE' if cached else 'SERIES_OUT'} to a "
+                    f"bigger disk ({need})")
+    hint = "; set SERIES_CACHE to a directory of yours" if cached else ""
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return Fail(f"no permission to write {where}: {error.strerror}{hint}")
+    return Fail(f"{where}: {error.strerror}{hint}")
+
+
+def remove(path):
+    """Remove a file or a tree, whichever it is, if it is there."""
+    path = Path(path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole(path):
+    """Make the directory `path` whole or not at all.
+
+    Yields an empty directory beside it, which becomes `path` when the block ends and is removed
+    when the block fails.  A leftover of a run that was killed is removed first: the caller holds
+    the lock that covers `path`.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.part")
+    parents = []
+    try:
+        parents = [parent for parent in path.parents if not parent.exists()]
+        remove(part)
+        try:
+            part.mkdir(parents=True)
+        except FileNotFoundError:
+            # Not for want of parents: /proc and the like let nobody make anything.
+            raise Fail(f"no directory can be made in {path.parent}: name another") from None
+        yield part
+        remove(path)
+        part.rename(path)
+    except OSError as error:
+        raise os_fail(error, path) from None
+    finally:
+        remove(part)
+        for parent in parents if not path.exists() else ():
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+
+
+@contextlib.contextmanager
+def locked(name, say=None, shared=False):
+    """Hold the lock `name` (one for each thing that two runs must not make at once).
+
+    shared: of a thing in the cache directory, which the runs of other clones must not make either."""
+    path = (cache if shared else out)("locks", name.replace("/", "_"))
+    try:
+        file = open(path, "w", encoding="utf-8")  # pylint: disable=consider-using-with
+    except OSError as error:
+        raise os_fail(error, path) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if say:
+                say(f"waiting for another run that is making {name}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def check_destination(path):
+    """Raise Fail unless `path` can be made: it is not there or is an empty directory."""
+    path = Path(path)
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise Fail(f"destination {path} is a file: name a directory that is new or empty")
+    if path.is_dir() and any(path.iterdir()):
+        raise Fail(f"destination {path} is not empty: name a directory that is new or empty")
+    parent = path.absolute()
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir():
+        raise Fail(f"destination {path}: {parent} is a file")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise Fail(f"no permission to write {parent}: choose another destination")

@@ -1,0 +1,1 @@
+"""What was measured or published: files, their schema, figures in them, and what they are ids of."""

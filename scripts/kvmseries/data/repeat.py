@@ -1,0 +1,123 @@
+"""Whether times of the virtual clock repeat: which are judged, by how much rounds may differ, and which differ by
+chance, as tools-testing-selftests-kvm/bench.yaml says.
+
+A run is what results.py describes.  Its `repeats` is True, False, or None where it is not judged.
+"""
+
+import functools
+import shlex
+from dataclasses import dataclass
+
+import yaml
+
+from ..base import paths
+from ..base.errors import Fail, Usage
+
+# Times that are judged, with what rounds may differ by besides _SHARES, s: ticks of the guest's timer fall into them.
+JUDGED = {"dirty_memory_time": 2e-6, "populate_memory_time": 2e-5, "fault_memory_time": 2e-5}
+# Share of the least by which rounds may differ: with one vCPU, and with more.
+_SHARES = (0.02, 0.05)
+# What `shown` of bench.yaml says of a reason that nobody has shown.
+UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Why metrics of a test with the word `args` among its arguments need not repeat; shown: how that was shown, or
+    UNEXPLAINED."""
+
+    args: str
+    metrics: tuple
+    why: str
+    shown: str
+
+    def __str__(self):
+        return f"{self.why} ({'not shown' if self.shown == UNEXPLAINED else f'shown: {self.shown}'})"
+
+
+def judge(run):
+    """Whether the rounds of `run` agree; None unless it is a judged time of the nominal model with two samples or more."""
+    if run["clock"] != "virtual" or run["model"] != "nominal" or run["metric"] not in JUDGED or len(run["samples"]) < 2:
+        return None
+    low, high = min(run["samples"]), max(run["samples"])
+    return high - low <= low * _SHARES[run["vcpus"] > 1] + JUDGED[run["metric"]]
+
+
+def mark(runs):
+    """Set `repeats` of each of `runs`, and what bench has not set of `earlier`."""
+    for run in runs:
+        run["repeats"] = judge(run)
+        run.setdefault("earlier", [])
+    return runs
+
+
+@functools.lru_cache(maxsize=None)
+def _entries():
+    """{test: [Chance]} of bench.yaml.  Raises Fail with one line."""
+    known = yaml.safe_load((paths.TESTS / "bench.yaml").read_text(encoding="utf-8"))
+    found = {}
+    for test, entry in known.items():
+        for one in entry.get("chance", ()):
+            if not isinstance(one, dict) or set(one) != set(Chance.__dataclass_fields__) or not all(one.values()):
+                raise Fail(f"bench.yaml: chance of {test}: each entry has {', '.join(Chance.__dataclass_fields__)}")
+            unknown = set(one["metrics"]) - set(JUDGED)
+            if unknown:
+                raise Fail(f"bench.yaml: chance of {test}: {sorted(unknown)[0]} is not judged, it needs no reason")
+            found.setdefault(test, []).append(Chance(**{**one, "metrics": tuple(one["metrics"])}))
+    return found
+
+
+def chance(run):
+    """The Chance that bench.yaml has for a run's metric, or None: then it should repeat."""
+    words = shlex.split(run["args"])
+    return next((one for one in _entries().get(run["test"], ())
+                 if one.args in words and run["metric"] in one.metrics), None)
+
+
+def metrics(text):
+    """The metrics that must repeat, from "populate_memory_time,dirty_memory_time"; () for "none"; None for "": all
+    that do not differ by chance.  Raises Usage for a metric that is not judged."""
+    if not text:
+        return None
+    names = () if text == "none" else tuple(text.split(","))
+    for name in names:
+        if name not in JUDGED:
+            raise Usage(f"--must-repeat '{name}': there is {', '.join(JUDGED)}, or none")
+    return names
+
+
+def wanted(run, must=None):
+    """Whether it is a failure if `run` does not repeat.  must: what metrics() returns."""
+    return run["metric"] in must if must is not None else not chance(run)
+
+
+def failed(runs, must=None):
+    """Those of `runs` that should repeat and do not."""
+    return [run for run in runs if judge(run) is False and wanted(run, must)]
+
+
+def where(run):
+    """What a run is of: "dirty_memory_time of base with 4 vCPUs"."""
+    return f"{run['metric']} of {run['kernel']} with {run['vcpus']} vCPU{'s' * (run['vcpus'] > 1)}"
+
+
+def complaint(runs):
+    """One line about runs that failed() has found."""
+    one, more = runs[0], len(runs) - 1
+    others = f"; {more} more time{'s do' if more > 1 else ' does'} not" if more else ""
+    return (f"virtual time does not repeat: {where(one)} is {min(one['samples']):.6f} s to "
+            f"{max(one['samples']):.6f} s{others}; measure again with --retry 2, or say with --must-repeat what must "
+            "repeat")
+
+
+def replace(runs, again):
+    """Put the samples of `again`, which were taken in the place of those of `runs`, into `runs`: the samples that were
+    there go to `earlier`.  Both are lists of runs; what `again` does not have stays as it is."""
+    def key(run):
+        return tuple(str(value) for name, value in run.items() if name not in ("samples", "repeats", "earlier"))
+    found = {key(run): run for run in again}
+    for run in runs:
+        better = found.get(key(run))
+        if better:
+            run["earlier"] = [*run.get("earlier", ()), run["samples"]]
+            run["samples"] = better["samples"]

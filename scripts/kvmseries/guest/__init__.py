@@ -1,0 +1,1 @@
+"""QEMU: its command line, its archive, its virtual clock, and a job that runs in it."""

@@ -1,0 +1,92 @@
+"""The guest's initramfs: busybox, init, the test programs, and a job to run."""
+
+import shlex
+import shutil
+from pathlib import Path
+
+from ..base import debian, paths, proc
+from ..base.errors import Fail
+from ..base.progress import say
+from ..kernel import selftests, toolchain
+
+GUEST = paths.TESTS / "guest"
+
+
+def base(arch, tests):
+    """Path of the archive with busybox, init and the programs of `tests` (a directory made by
+    selftests.build()), made if it is not there or they have changed."""
+    target = paths.out("selftests", f"{tests.name}.cpio")
+    with paths.locked(f"image-{tests.name}", say):
+        inputs = [GUEST / "init", GUEST / "job.sh", tests / ".stamp"]
+        if target.exists() and all(path.stat().st_mtime_ns <= target.stat().st_mtime_ns
+                                   for path in inputs):
+            return target
+        program = busybox(arch)
+        with paths.whole(paths.out("selftests", f"{tests.name}.root")) as root:
+            for folder in ("bin", "tests", "dev", "proc", "sys", "tmp"):
+                (root / folder).mkdir()
+            shutil.copy2(program, root / "bin/busybox")
+            for name in ("init", "job.sh"):
+                shutil.copy2(GUEST / name, root / name)
+            (root / "init").chmod(0o755)
+            for name in selftests.programs(tests):
+                (root / "tests" / name).parent.mkdir(exist_ok=True)
+                shutil.copy2(tests / name, root / "tests" / name)
+            cpio(root, target)
+        paths.remove(target.with_suffix(".root"))
+    return target
+
+
+def with_job(base_image, job, target):
+    """Write to `target` an archive of `base_image` and /job, a shell script."""
+    target = Path(target)
+    with paths.whole(target.with_suffix(".job")) as root:
+        (root / "job").write_text(job, encoding="utf-8")
+        cpio(root, target.with_suffix(".tail"))
+    paths.remove(target.with_suffix(".job"))
+    try:
+        with open(target, "wb") as out:
+            for part in (base_image, target.with_suffix(".tail")):
+                with open(part, "rb") as file:
+                    shutil.copyfileobj(file, out)
+    except OSError as error:
+        raise paths.os_fail(error, target) from None
+    paths.remove(target.with_suffix(".tail"))
+    return target
+
+
+def job(commands):
+    """The text of /job for `commands`: a list of (name, seconds, [program, argument...])."""
+    lines = [". /job.sh"]
+    for name, seconds, command in commands:
+        lines.append(f"run {shlex.quote(name)} {int(seconds)} {shlex.join(command)}")
+    return "\n".join([*lines, "finish", ""])
+
+
+def busybox(arch):
+    """busybox-static of the guest's architecture."""
+    name = f"busybox-{arch}"
+    target = paths.cache(name)
+    with paths.locked(name, say, shared=True):
+        if target.exists():
+            return target
+        deb = debian.fetch_native("busybox-static", toolchain.debian_arch(arch))
+        with paths.whole(paths.cache(f"{name}.d")) as part:
+            proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
+            # /bin before Debian's /usr merge.
+            found = next((part / folder / "busybox" for folder in ("usr/bin", "bin")
+                          if (part / folder / "busybox").is_file()), None)
+            if not found:
+                raise Fail(f"{deb} has no busybox in it")
+            found.rename(target)
+        paths.remove(paths.cache(f"{name}.d"))
+    return target
+
+
+def cpio(root, target):
+    """Archive the tree `root`, owned by root, in the order of names."""
+    names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+    part = target.with_suffix(".part")
+    proc.run(["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0", "-O", str(part)], "cpio", cwd=root,
+             stdin="".join(f"{name}\n" for name in names).encode())
+    part.rename(target)

@@ -1,0 +1,105 @@
+"""QEMU command lines: an emulated (or nested) machine whose kernel is the one under test."""
+
+import os
+import platform
+import shutil
+from dataclasses import dataclass, field
+
+from ..base import debian, proc
+from ..base.errors import Usage
+from ..kernel import toolchain
+from . import vtime
+
+# The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and IDC;
+# cortex-a72 is nVHE without them.  Any other name that QEMU knows may be given.
+CPUS = {"arm64": ("max", "cortex-a72"), "x86_64": ("max",)}
+
+# For `params`: swap of 64 MiB on zram, which guest/init makes, or tests that page out would do nothing.
+SWAP = "series.swap=64"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the guest kernel runs on."""
+
+    arch: str
+    cpu: str = "max"
+    accel: str = "tcg"
+    cpus: int = 4
+    memory: int = 3072             # MiB
+    params: tuple = field(default=())
+    clock: str = "wall"            # or "virtual": every CPU has a clock of its own (scripts/vtime)
+    model: str = vtime.NOMINAL     # of the virtual clock
+    slice_ns: int = 500            # of the virtual clock
+
+
+def binary(arch):
+    """QEMU's program for `arch`."""
+    return f"qemu-system-{toolchain.machine(arch)}"
+
+
+def check(machine):
+    """Install QEMU, and raise Usage if the machine cannot be had on this host."""
+    if machine.clock == "virtual":
+        if machine.accel != "tcg":
+            raise Usage("--clock virtual is for emulated CPUs: use --accel tcg")
+        vtime.parameters(machine.arch, machine.model)
+        vtime.qemu(machine.arch)
+        return
+    if machine.accel == "kvm":
+        if platform.machine() != toolchain.machine(machine.arch):
+            raise Usage(f"--accel kvm runs {machine.arch} on a {toolchain.machine(machine.arch)} "
+                        f"host only, this is {platform.machine()}: use --accel tcg")
+        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            raise Usage("--accel kvm: cannot open /dev/kvm; use --accel tcg")
+    if not shutil.which(binary(machine.arch)):
+        debian.install(f"boot-{machine.arch}")
+    proc.need(binary(machine.arch))
+
+
+def command(machine, kernel, initrd, folder=None):
+    """The QEMU command line, as a list.
+
+    kernel: a build.Kernel.  folder: gets job.log, which is what the job prints (the guest's
+    /dev/hvc0), and the counters of a virtual clock; None for a machine to sit at.  The console is
+    standard input and output.
+    """
+    # QEMU's stand-in for the pointer authentication algorithm: the architected one is most of what
+    # an emulated kernel does.
+    cpu = "host" if machine.accel == "kvm" else \
+        "max,pauth-impdef=on" if (machine.arch, machine.cpu) == ("arm64", "max") else machine.cpu
+    accel = "kvm" if machine.accel == "kvm" else "tcg,thread=multi"
+    # -nodefaults: nothing that is not named, such as a network card and its ROM.
+    line = [binary(machine.arch)]
+    if machine.clock == "virtual":
+        line = vtime.prefix(machine.arch)
+    line += ["-nodefaults", "-display", "none", "-no-reboot",
+            "-accel", accel, "-cpu", cpu, "-smp", str(machine.cpus), "-m", f"{machine.memory}M"]
+    if machine.arch == "arm64":
+        gic = "host" if machine.accel == "kvm" else "3"
+        line += ["-M", f"virt,virtualization=on,gic-version={gic}"]
+        console, bus = "ttyAMA0", "virtio-serial-device"
+    else:
+        line += ["-M", "q35"]
+        console, bus = "ttyS0", "virtio-serial-pci"
+    if folder:
+        line += ["-serial", "stdio", "-device", bus,
+                 "-chardev", f"file,id=job,path={folder / 'job.log'}", "-device", "virtconsole,chardev=job",
+                 # A CPU that resets, such as by a triple fault, prints nothing.
+                 "-d", "cpu_reset", "-D", str(folder / "resets.log")]
+    else:
+        line += ["-serial", "mon:stdio"]
+    # The kernel panics if the timer has not ticked after a wait that is counted in TSC cycles, which go on
+    # where an overloaded host does not let QEMU's timers run.
+    more = ["no_timer_check"] if machine.arch == "x86_64" and machine.accel == "tcg" else []
+    if machine.clock == "virtual":
+        if folder:
+            vtime.marks(kernel, folder / "marks")
+        line += vtime.plugin(machine.arch, machine.model, machine.slice_ns, folder)
+        if machine.arch == "x86_64":
+            # Nothing that waits by reading the TSC, every read of which is a signal: comparing the
+            # CPUs' counters, calibrating a delay (lpj: 1 GHz by HZ=250), 10 ms for a CPU to start.
+            more += ["tsc=reliable", "lpj=4000000", "cpu_init_udelay=0"]
+    words = [f"console={console}", "panic=-1", *kernel.config.cmdline, *more, *machine.params]
+    return line + ["-kernel", str(kernel.image), "-initrd", str(initrd),
+                   "-append", " ".join(words)]

@@ -1,0 +1,223 @@
+"""Running a job in a guest: what its commands printed, or what the guest died of.
+
+The kernel's console and the job's output are two files, so that neither lands inside a line of
+the other; job.sh (in tools-testing-selftests-kvm/guest) writes the lines that begin with @@.
+"""
+
+import re
+import shlex
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..base import paths, proc
+from ..base.errors import Fail
+from ..base.progress import say
+from . import image, machine as machines
+
+# Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
+BOOT_SILENCE = 120
+SILENCE = 60
+
+# What 5.10 and 7.3 say when they have found a mistake of their own. Much of it is printed without WARN or BUG,
+# and without a taint.
+_REPORTS = (
+    r"WARNING: ", r"\bBUG: ", r"[Kk]ernel BUG at", r"hyp BUG at", r"Kernel panic", r"PANIC: ",
+    # The header of an oops, "invalid opcode: 0000 [#1] SMP"; what stands before it; faults that are survived.
+    r"\[#\d+\] ", r"Internal error: ", r"Unable to handle kernel", r"general protection fault",
+    r"Corrupted page table at", r"unchecked MSR access error: ", r"Insufficient stack space",
+    r"Thread overran stack",
+    # lockdep, RCU, the watchdogs
+    r"INFO: possible", r"INFO: trying to register", r"suspicious RCU usage", r"DEBUG_LOCKS_WARN_ON",
+    r"INFO: rcu.*stall", r"INFO: task .* blocked", r"Double-freed CB",
+    # pages: mm/page_poison.c, page_alloc.c, debug.c, pgtable-generic.c
+    r"pagealloc: (memory corruption|single bit error)", r"Bad page state", r"page dumped because",
+    r": bad (pte|pmd|pud|p4d|pgd) ", r"(Bad|Unused) swap (file|offset) entry",
+    # objects and lists: mm/slub.c, lib/list_debug.c, refcount.c, debugobjects.c (not what it replaces at boot)
+    r"\bBUG \S+ \(.*\): ", r"Slab cache still has objects", r"list_(add|del) (corruption|double add)",
+    r"refcount_t: ", r"ODEBUG: (?!\d)", r"UBSAN: ",
+    # KVM: arch/x86/kvm/mmu, arch/arm64/kvm/mmu.c
+    r"pte_list_remove: .*(BUG|many->many)", r"gfn mismatch under direct page", r"(Invalid|Unexpected) SPTE change",
+    r"detect reserved bits on spte", r"Unexpected L2 read permission error", r"Unsupported FSC: ",
+)
+_SPLAT = re.compile("|".join(_REPORTS))
+# Functions that are called with (machine.Machine, folder) of each guest that is started.
+watchers = []
+_BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
+_END = re.compile(r"^@@ end (\S+) rc=(\d+) seconds=([\d.]+)$", re.M)
+
+
+@dataclass
+class Outcome:
+    """What became of one command."""
+
+    name: str
+    status: int          # exit status; 124 if its time was up, 128+N for signal N
+    seconds: float       # by the guest's clock
+    output: str          # standard output and error
+
+    def why(self):
+        """One line of its output that says why it failed."""
+        if self.status in (124, 137):
+            return "its time was up"
+        lines = [line for line in self.output.splitlines()
+                 if re.search(r"unexpected exit|: page \d+|exit_reason|Failed|failed|No page", line)]
+        text = lines[0] if lines else (self.output.strip().splitlines() or ["nothing printed"])[-1]
+        return f"status {self.status}: {text.strip()[:160]}"
+
+
+@dataclass
+class Result:
+    """What became of a job."""
+
+    outcomes: list = field(default_factory=list)
+    splats: list = field(default_factory=list)     # lines of the console
+    version: str = ""                               # the kernel's own banner
+    folder: Path = None                             # console.log, job.log, qemu.sh
+
+
+def parse_job(text):
+    """Outcomes from the output of a job: (list, whether it ran to its end)."""
+    outcomes = []
+    for match in _END.finditer(text):
+        name = match[1]
+        begin = [found for found in _BEGIN.finditer(text, 0, match.start()) if found[1] == name]
+        if not begin:
+            raise Fail(f"the job's output ends '{name}', which never began")
+        outcomes.append(Outcome(name, int(match[2]), float(match[3]),
+                                _lines(text[begin[-1].end() + 1:match.start()])))
+    return outcomes, bool(re.search(r"^@@ done$", text, re.M))
+
+
+def _lines(text):
+    """`text` without what job.sh puts before its own line."""
+    text = text.rstrip("\n")
+    return f"{text}\n" if text else ""
+
+
+def splats(console):
+    """Lines of a console's text with which the kernel reports a mistake, without time stamps."""
+    found = [re.sub(r"^\[ *[\d.]+\] ?(\[ *[TC]\d+\] ?)?", "", line).strip()
+             for line in console.splitlines() if _SPLAT.search(line)]
+    return list(dict.fromkeys(found))
+
+
+def run(kernel, initrd, machine, commands, name, note=None, silence=SILENCE):
+    """Boot `kernel` on `machine` and run `commands` (as for image.job()); returns the Result.
+
+    name: of the directory under out/runs that keeps the logs; the last run of a name is kept.
+    Raises Fail if the guest panics, hangs or QEMU fails.  A command that fails does not.
+    """
+    machines.check(machine)
+    with paths.locked(f"run-{name}", say):
+        return _run(kernel, initrd, machine, commands, paths.out("runs", name), note, silence)
+
+
+def _run(kernel, initrd, machine, commands, folder, note, silence):
+    paths.remove(folder)
+    try:
+        folder.mkdir(parents=True)
+        archive = image.with_job(initrd, image.job(commands), folder / "initrd.cpio")
+        line = machines.command(machine, kernel, archive, folder)
+        (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise paths.os_fail(error, folder) from None
+    for watcher in watchers:
+        watcher(machine, folder)
+    limits = {command[0]: command[1] for command in commands}
+    status = _watch(line, folder, limits, len(commands), note, silence)
+    console = _text(folder / "console.log")
+    text = _text(folder / "job.log")
+    outcomes, done = parse_job(text)
+    if not done:
+        raise Fail(_death(folder, console, text, status))
+    error = re.search(r"^@@ error (.*)$", text, re.M)
+    if error:
+        raise Fail(f"the guest lacks what its tests need: {error[1]} (see {folder}/job.log)")
+    paths.remove(archive)
+    banner = re.search(r"Linux version (\S+)", console)
+    found = splats(console)
+    if not found:
+        # A kernel that is tainted has said why, in words that splats() may not know.
+        found = [f"tainted during {name}"
+                 for name in re.findall(r"^@@ taint (\S+) ", text, re.M)]
+    return Result(outcomes, found, banner[1] if banner else "unknown", folder)
+
+
+def _watch(line, folder, limits, total, note, silence):
+    """Run QEMU to its end and return its exit status; kill it when it says nothing for too long."""
+    with open(folder / "console.log", "wb") as console:
+        process = subprocess.Popen(  # pylint: disable=consider-using-with
+            line, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+            start_new_session=True)
+        try:
+            size, heard = -1, time.monotonic()
+            while process.poll() is None:
+                time.sleep(0.05)
+                now = _size(folder / "console.log") + _size(folder / "job.log")
+                if now != size:
+                    size, heard = now, time.monotonic()
+                    if note:
+                        _tell(note, folder, total)
+                if time.monotonic() - heard > _patience(folder, limits, silence):
+                    raise Fail(f"the guest hangs: nothing for {int(time.monotonic() - heard)} s; "
+                               f"it last printed: {_last(folder)} (see {folder})")
+            return process.returncode
+        finally:
+            proc.end(process)
+
+
+def _tell(note, folder, total):
+    begun = _BEGIN.findall(_text(folder / "job.log"))
+    if begun:
+        note(f"{begun[-1]} ({len(begun)} of {total})")
+
+
+def _patience(folder, limits, silence):
+    begun = _BEGIN.findall(_text(folder / "job.log"))
+    if not begun:
+        return BOOT_SILENCE if silence == SILENCE else silence
+    return limits.get(begun[-1], 0) + silence
+
+
+def _death(folder, console, text, status):
+    panic = [line for line in splats(console) if "Kernel panic" in line]
+    running = _BEGIN.findall(text)
+    during = f" during {running[-1]}" if running and len(_END.findall(text)) < len(running) else ""
+    if panic:
+        return f"the guest's kernel panicked{during}: {panic[-1]} (see {folder}/console.log)"
+    if "Linux version" not in console and "Booting" not in console:
+        return f"QEMU failed: {proc.reason(console)} (see {folder}/qemu.sh)"
+    if status:
+        how = signal.Signals(-status).name if status < 0 else f"status {status}"
+        return (f"QEMU ended with {how}{during}; the guest last printed: {_last(folder)} (see {folder}/console.log "
+                f"and {folder}/qemu.sh)")
+    how = " by a triple fault" if "Triple fault" in _text(folder / "resets.log") else ""
+    return f"the guest ended before its job{during}{how}; it last printed: {_last(folder)} (see {folder})"
+
+
+def _last(folder):
+    """The last line that the guest printed, of the job's or the console's, whichever is newer."""
+    files = [path for path in (folder / "console.log", folder / "job.log")
+             if path.exists() and path.stat().st_size]
+    for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+        lines = [line.strip() for line in _text(path).splitlines() if line.strip()]
+        if lines:
+            return f"'{lines[-1][:160]}'"
+    return "nothing"
+
+
+def _size(path):
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _text(path):
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").replace("\r", "")
+    except FileNotFoundError:
+        return ""

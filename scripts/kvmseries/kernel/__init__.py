@@ -1,0 +1,1 @@
+"""Compilers, configurations, kernels and selftests that are built of a tree."""

@@ -1,0 +1,188 @@
+"""Building kernels, in a directory build-<arch>-<config> inside their tree.
+
+Inside, because kbuild then names sources by the relative path "..": the compiler cache sees the
+same command for the same file in every tree.  Of a series' kernel only what its patches touch is
+compiled once its base is built.
+"""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..base import debian, paths, proc
+from ..base.errors import Fail
+from ..base.progress import say, single
+from ..source import trees
+from . import kconfig, toolchain
+
+# What no other architecture compiles.
+FOLDERS = {"arm64": "arch/arm64/", "x86_64": "arch/x86/"}
+_IMAGE = {"arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
+# Seconds on 2 cores when nothing is known: (from cold, with the base's objects in the cache).
+_SECONDS = {"normal": (150, 45), "lockstat": (160, 50), "debug": (420, 150), "kcsan": (300, 100)}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that is built."""
+
+    tree: trees.Tree
+    arch: str
+    config: kconfig.Config
+    image: Path
+    release: str     # what uname -r says in the guest
+
+
+def seconds(arch, config, count):
+    """Estimate for a build of `count` patches."""
+    cold, warm = _SECONDS.get(config.split("+")[0], (200, 60))
+    return (warm if count else cold) * (1.3 if arch == "x86_64" else 1)
+
+
+def kernel(series, count, arch, configs=(), kernel_tree=None, note=None):
+    """Build (or find built) the Kernel of the first `count` patches of `series`.
+
+    configs: names of overlays.  note: called with a line of progress.  Raises Fail with the
+    compiler's first error.
+    """
+    return in_tree(trees.worktree(series, count, kernel_tree), arch, configs, note)
+
+
+def in_tree(tree, arch, configs=(), note=None):
+    """Build the Kernel of a tree that is at hand."""
+    config = kconfig.load(arch, configs, tree.version)
+    toolchain.install(arch)
+    folder = tree.path / f"build-{arch}-{config.name}"
+    with paths.locked(f"build-{tree.path.parent.name}-{tree.point}-{arch}-{config.name}", say):
+        try:
+            release = _build(tree, arch, config, folder, note)
+        except OSError as error:
+            raise paths.os_fail(error, folder) from None
+    return Kernel(tree, arch, config, folder / _IMAGE[arch], release)
+
+
+def _build(tree, arch, config, folder, note):
+    stamp = folder / "series.json"
+    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch),
+              "config": hashlib.sha256(config.text.encode()).hexdigest()}
+    if stamp.exists() and (folder / _IMAGE[arch]).exists():
+        built = json.loads(stamp.read_text(encoding="utf-8"))
+        if {key: built.get(key) for key in wanted} == wanted:
+            return built["release"]
+    paths.remove(stamp)
+    folder.mkdir(exist_ok=True)
+    _remove_torn(folder)
+    log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-"
+                    f"{config.name}.log")
+    make = _configure(tree, arch, config, folder, log)
+    env = toolchain.environment()
+    title = f"build {tree.point} for {arch} ({config.name})"
+    target = "Image" if arch == "arm64" else "bzImage"
+    if note:
+        note(title)
+        proc.run([*make, target], title, log=log, env=env)
+    else:
+        estimate = seconds(arch, config.name, tree.count)
+        with single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate):
+            proc.run([*make, target], title, log=log, env=env)
+    release = _read(folder / "include/config/kernel.release").strip()
+    part = stamp.with_suffix(".part")
+    part.write_text(json.dumps({**wanted, "release": release}), encoding="utf-8")
+    part.replace(stamp)
+    return release
+
+
+def _remove_torn(folder):
+    """Remove the files in `folder` that make reads and a build that was killed has left without their end: make
+    would stop at one."""
+    for path in folder.rglob(".*.cmd"):
+        if not path.read_bytes().endswith(b"\n"):
+            paths.remove(path)
+
+
+def configure(tree, arch, configs):
+    """Make the configuration that in_tree() would build, and build nothing; raises Fail if the kernel does not take
+    it."""
+    config = kconfig.load(arch, configs, tree.version)
+    toolchain.install(arch)
+    folder = tree.path / f"build-{arch}-configured"
+    paths.remove(folder)
+    try:
+        folder.mkdir()
+        _configure(tree, arch, config, folder, paths.out("logs", f"configure-{arch}-{config.name}.log"))
+    except OSError as error:
+        raise paths.os_fail(error, folder) from None
+    finally:
+        paths.remove(folder)
+
+
+def _configure(tree, arch, config, folder, log):
+    """Have .config of `config` in `folder`; returns make's command line without a target."""
+    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch),
+            f"LOCALVERSION=-{tree.point}"]
+    allconfig = folder / "fragments.config"
+    if not (folder / ".config").exists() or _read(allconfig) != config.text:
+        # fragments.config is what .config was made from and found right with, so it comes last.
+        paths.remove(allconfig)
+        wish = allconfig.with_suffix(".new")
+        wish.write_text(config.text, encoding="utf-8")
+        proc.run([*make, "allnoconfig"], "make allnoconfig", log=log,
+                 env={**toolchain.environment(), "KCONFIG_ALLCONFIG": str(wish)})
+        kconfig.check(config, _read(folder / ".config"))
+        wish.replace(allconfig)
+    return make
+
+
+def _read(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+def warnings(log):
+    """Compiler warnings in a build log: a list of lines."""
+    return [line for line in _read(Path(log)).splitlines() if re.search(r"\bwarning:", line)]
+
+
+def about(text, names):
+    """A Counter of the compiler's and sparse's lines in `text` that warn of the files `names`, without line numbers."""
+    lines = re.findall(r"^(?:\.\./)?(\S+?):\d+(?::\d+)?: ((?:\w+: )?(?:warning|error): .*)$", text, re.M)
+    return Counter(f"{name}: {words}" for name, words in lines if name in names)
+
+
+def examine(kernel, names):
+    """What gcc with W=1 and sparse say of those of `names` that `kernel` is made of, as from about().
+
+    names: files of the tree.  Compiles them anew in the kernel's directory."""
+    debian.install("static")
+    proc.need("sparse")
+    tree, folder = kernel.tree, kernel.image.parents[3]
+    objects = [Path(name).with_suffix(".o") for name in names if name.endswith(".c")]
+    objects = [path for path in objects if (folder / path.parent / f".{path.name}.cmd").exists()]
+    if not objects:
+        raise Fail(f"{folder} has none of the files to look at")
+    with paths.locked(f"build-{tree.path.parent.name}-{tree.point}-{kernel.arch}-{kernel.config.name}", say):
+        for path in objects:
+            # Or make would find nothing to do, and gcc say nothing.
+            paths.remove(folder / path)
+        text = proc.run(["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(kernel.arch),
+                         f"LOCALVERSION=-{tree.point}", "W=1", "C=2", *map(str, objects)],
+                        f"W=1 and sparse on {tree.point} ({kernel.arch})", env=toolchain.environment())
+    return about(text, names)
+
+
+def each_patch(series, arch, counts, note, kernel_tree=None):
+    """Build the kernel after each number of patches in `counts`, ascending, in one tree.
+
+    Raises Fail that names the patch with which it stops building.
+    """
+    for tree in trees.walk(series, counts, kernel_tree):
+        try:
+            in_tree(tree, arch, (), note)
+        except Fail as error:
+            name = series.patches[tree.count - 1].name if tree.count else "the base"
+            raise Fail(f"{series.name} does not build for {arch} with {name}: {error}") from None

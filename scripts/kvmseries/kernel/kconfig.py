@@ -1,0 +1,93 @@
+"""Kernel configurations from the fragments in tools-testing-selftests-kvm/configs/.
+
+A configuration is normal.config, the architecture's, and the overlays named with --config, in that
+order; of two lines about a symbol the last one counts.  normal.config says what the comments
+`# since V`, `# before V`, `# only V`, `# arch: NAME` and `# cmdline: WORD` mean.
+"""
+
+import re
+from dataclasses import dataclass
+
+from ..base import paths
+from ..base.errors import Fail, Usage
+from ..source import catalog
+
+CONFIGS = paths.TESTS / "configs"
+_SET = re.compile(r"^(CONFIG_\w+)=(\S+|\"[^\"]*\")(?:\s+#\s*(since|before|only)\s+(\d+)\.(\d+))?\s*$")
+_UNSET = re.compile(r"^# (CONFIG_\w+) is not set$")
+
+
+def name(names):
+    """The name of the configuration with the overlays `names`."""
+    return "+".join(names) or "normal"
+
+
+@dataclass(frozen=True)
+class Config:
+    """The fragments of one configuration, read."""
+
+    names: tuple      # overlays, () for the normal kernel
+    text: str         # for KCONFIG_ALLCONFIG
+    wanted: dict      # symbol -> value, "n" for one that must be off, for the kernel version
+    cmdline: tuple    # words for the kernel command line
+
+    @property
+    def name(self):
+        """"normal", "lockstat", "debug+64k": names directories, and is a run's "config"."""
+        return name(self.names)
+
+
+def overlays():
+    """Names that --config takes."""
+    return sorted({path.stem for path in CONFIGS.glob("*.config")} - set(catalog.ARCHES))
+
+
+def load(arch, names, version):
+    """The Config for `arch`, overlays `names` (a list; "normal" adds nothing) and kernel `version`
+    ("5.10.262")."""
+    known = overlays()
+    for name in names:
+        if name not in known:
+            raise Usage(f"unknown config '{name}': there is {', '.join(known)}")
+    names = tuple(dict.fromkeys(name for name in names if name != "normal"))
+    major, minor = (int(part) for part in version.split(".")[:2])
+    text, wanted, cmdline = [], {}, []
+    for stem in ("normal", arch, *names):
+        fragment = (CONFIGS / f"{stem}.config").read_text(encoding="utf-8")
+        only = re.search(r"^# arch: (\w+)$", fragment, re.M)
+        if only and only[1] != arch:
+            raise Usage(f"config '{stem}' is for {only[1]}, not for {arch}")
+        cmdline += re.findall(r"^# cmdline: (\S+)$", fragment, re.M)
+        for line in fragment.splitlines():
+            symbol, value, applies = _parse(line, (major, minor), stem)
+            if symbol and applies:
+                wanted[symbol] = value
+                text.append(f"# {symbol} is not set" if value == "n" else f"{symbol}={value}")
+    return Config(names, "\n".join(text) + "\n", wanted, tuple(dict.fromkeys(cmdline)))
+
+
+def _parse(line, version, stem):
+    """(symbol, value, whether it is for kernel `version`) of a fragment's line."""
+    match = _UNSET.match(line)
+    if match:
+        return match[1], "n", True
+    if not line.startswith("CONFIG_"):
+        return None, None, False
+    match = _SET.match(line)
+    if not match:
+        raise Fail(f"{stem}.config: '{line}' is not a line of a fragment")
+    limit = (int(match[4]), int(match[5])) if match[3] else None
+    applies = {None: True, "since": limit and version >= limit, "before": limit and version < limit,
+               "only": limit and version == limit}[match[3]]
+    return match[1], match[2], bool(applies)
+
+
+def check(config, dotconfig):
+    """Raise Fail unless every wanted symbol is in `dotconfig` (the text of .config) as wanted: a
+    missing dependency turns a symbol off without a word."""
+    found = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", dotconfig, re.M))
+    wrong = [f"{symbol}={value}" if value != "n" else f"{symbol} off"
+             for symbol, value in config.wanted.items() if found.get(symbol, "n") != value]
+    if wrong:
+        raise Fail(f"config {config.name}: this kernel does not take {', '.join(wrong)}: a "
+                   "dependency is missing in the fragment, or the symbol has another name")

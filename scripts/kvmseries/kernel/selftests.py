@@ -1,0 +1,78 @@
+"""Building the KVM selftests, statically, from the tree that has the whole series.
+
+Base and series run the same binaries: what differs in a comparison is the kernel.
+"""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+from ..base import paths, proc
+from ..base.progress import say
+from ..source import trees
+from . import toolchain
+
+SUBDIR = "tools/testing/selftests/kvm"
+# Programs of ours beside the tests: lockphase counts locks phase by phase, spread has the scheduler
+# spread a benchmark's threads.
+HELPERS = ("lockphase", "spread")
+GUEST = paths.TESTS / "guest"
+
+
+def build(series, arch, kernel_tree=None):
+    """Build the selftests of `series` for `arch` (or find them built); returns their directory.
+
+    Tests are in it under their names in the Makefile: dirty_log_perf_test, aarch64/get-reg-list
+    (5.10), arm64/vgic_init (7.3).
+    """
+    tree = trees.worktree(series, len(series.patches), kernel_tree)
+    toolchain.install(arch)
+    folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}")
+    wanted = hashlib.sha256(json.dumps(
+        [trees.head(tree.path), toolchain.version(arch),
+         *((GUEST / f"{name}.c").read_text(encoding="utf-8") for name in HELPERS)]).encode()).hexdigest()
+    with paths.locked(f"selftests-{folder.name}", say):
+        if _stamp(folder) == wanted:
+            return folder
+        log = paths.out("logs", f"selftests-{folder.name}.log")
+        headers = paths.out("selftests", f"{folder.name}-headers")
+        make = ["make", *toolchain.make_arguments(arch)]
+        env = toolchain.environment()
+        with paths.whole(headers) as part:
+            proc.run([*make, "-C", str(tree.path), f"O={part}/obj", f"INSTALL_HDR_PATH={part}",
+                      "headers_install"], "make headers_install", log=log, env=env)
+            paths.remove(part / "obj")
+        with paths.whole(folder) as part:
+            # The Makefile makes directories in the source otherwise; 7.3's also headers of system
+            # registers, unless it has abs_objdir, where it wants a directory for them.
+            (part / "tools").mkdir()
+            proc.run([*make, "-C", str(tree.path / SUBDIR), f"OUTPUT={part}", f"abs_objdir={part}",
+                      f"INSTALL_HDR_PATH={headers}", "KSFT_KHDR_INSTALL_DONE=1",
+                      f"KHDR_INCLUDES=-isystem {headers}/include",
+                      "LDFLAGS=-static -pthread"],
+                     f"building the selftests for {arch}", log=log, env=env)
+            _helpers(arch, part)
+            (part / ".stamp").write_text(wanted, encoding="utf-8")
+    return folder
+
+
+def _helpers(arch, folder):
+    for name in HELPERS:
+        proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
+                  str(folder / name), str(GUEST / f"{name}.c")], f"building {name}")
+
+
+def _stamp(folder):
+    try:
+        return (folder / ".stamp").read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+def programs(folder):
+    """Names of the test programs in a directory made by build(), sorted."""
+    folder = Path(folder)
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
+                  if path.is_file() and path.suffix not in (".o", ".a", ".d")
+                  and path.name != ".stamp" and shutil.os.access(path, shutil.os.X_OK))

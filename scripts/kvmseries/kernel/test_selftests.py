@@ -1,0 +1,65 @@
+"""Building the selftests: what make is told, and when it is run at all."""
+
+import pytest
+
+from kvmseries.base.errors import Fail
+from kvmseries.kernel import selftests
+
+# Selftests of 5.10 make directories in the source, those of 7.3 headers in $abs_objdir/tools, which
+# must be there.
+MAKE = """\
+for word; do case $word in *=*) eval "${word%%=*}='${word#*=}'" ;; esac; done
+case "$*" in
+*headers_install*) mkdir -p "$INSTALL_HDR_PATH/include" "$O" ;;
+*)
+	[ -d "$abs_objdir/tools" ] && [ -d "$INSTALL_HDR_PATH/include" ] || exit 2
+	[ "$KHDR_INCLUDES" = "-isystem $INSTALL_HDR_PATH/include" ] || exit 3
+	echo x >> "$COUNT"
+	for name in some_test some_test.o; do
+		echo "$ARCH" > "$OUTPUT/$name"; chmod +x "$OUTPUT/$name"
+	done ;;
+esac
+"""
+# The compiler of our own programs: -o names the program.
+GCC = """\
+while [ $# -gt 1 ]; do [ "$1" = -o ] && echo > "$2" && chmod +x "$2"; shift; done
+echo 1.0
+"""
+
+
+@pytest.fixture
+def make(program, mini, kernel, tmp_path, monkeypatch):
+    """make(): builds for arm64, returns the directory; make.count holds an x for each real run."""
+    for name in ("flex", "bison", "bc", "ccache", "rsync"):
+        program(name, "")
+    program("make", MAKE)
+    program("aarch64-linux-gnu-gcc", GCC)
+    monkeypatch.setenv("COUNT", str(tmp_path / "count"))
+
+    def run():
+        return selftests.build(mini, "arm64", kernel)
+    run.count = tmp_path / "count"
+    return run
+
+
+def test_the_programs_are_those_that_can_be_run(make):
+    assert selftests.programs(make()) == ["lockphase", "some_test", "spread"]
+
+
+def test_what_is_built_is_not_built_again_until_a_program_of_ours_changes(make, tmp_path,
+                                                                         monkeypatch):
+    assert make() == make()
+    assert make.count.read_text(encoding="utf-8") == "x\n"
+    monkeypatch.setattr(selftests, "GUEST", tmp_path)
+    for name in selftests.HELPERS:
+        (tmp_path / f"{name}.c").write_text("another\n", encoding="utf-8")
+    make()
+    assert make.count.read_text(encoding="utf-8") == "x\nx\n"
+
+
+def test_a_build_that_fails_leaves_no_programs(make, program):
+    program("make", "echo 'x.c:1: error: no'; exit 2\n")
+    with pytest.raises(Fail, match="error: no"):
+        make()
+    program("make", MAKE)
+    assert selftests.programs(make()) == ["lockphase", "some_test", "spread"]

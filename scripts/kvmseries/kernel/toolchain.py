@@ -1,0 +1,61 @@
+"""Compilers: which one builds for an architecture on this host, and make's arguments for it."""
+
+import os
+import platform
+
+from ..base import debian, paths, proc
+
+# arch -> (kernel's ARCH, GNU machine, QEMU's target, Debian's architecture)
+_ARCH = {
+    "arm64": ("arm64", "aarch64", "aarch64", "arm64"),
+    "x86_64": ("x86_64", "x86_64", "x86_64", "amd64"),
+}
+
+
+def machine(arch):
+    """uname -m of `arch`, which is QEMU's name for it, too."""
+    return _ARCH[arch][1]
+
+
+def debian_arch(arch):
+    """Debian's name for `arch`."""
+    return _ARCH[arch][3]
+
+
+def prefix(arch):
+    """CROSS_COMPILE: empty where the host can run what it builds."""
+    return "" if platform.machine() == machine(arch) else f"{machine(arch)}-linux-gnu-"
+
+
+def install(arch):
+    """Install and check what builds for `arch`."""
+    cross = [f"build-{arch}"] if prefix(arch) else []
+    debian.install("build", *cross)
+    proc.need(f"{prefix(arch)}gcc")
+    for program in ("make", "flex", "bison", "bc", "ccache", "rsync"):
+        proc.need(program)
+
+
+def version(arch):
+    """The compiler's own line about its version."""
+    return proc.run([f"{prefix(arch)}gcc", "--version"], "gcc").splitlines()[0]
+
+
+def make_arguments(arch):
+    """Arguments that every make of a kernel or of its selftests gets."""
+    return [f"ARCH={_ARCH[arch][0]}", f"CROSS_COMPILE={prefix(arch)}",
+            f"CC=ccache {prefix(arch)}gcc", "HOSTCC=ccache gcc",
+            f"-j{len(os.sched_getaffinity(0))}"]
+
+
+def environment():
+    """For ccache, which keeps the objects that base and series share, and for builds that are the
+    same wherever and whenever they are made."""
+    folder = paths.cache("ccache")
+    # ccache would fail each compilation, in words of its own.
+    paths.check_writable(folder)
+    return {"CCACHE_DIR": str(folder), "CCACHE_MAXSIZE": "5G",
+            "CCACHE_COMPILERCHECK": "content", "CCACHE_SLOPPINESS": "time_macros",
+            "KBUILD_BUILD_TIMESTAMP": "2000-01-01", "KBUILD_BUILD_USER": "series",
+            "KBUILD_BUILD_HOST": "localhost", "KBUILD_BUILD_VERSION": "1",
+            "MAKEFLAGS": "", "LOCALVERSION": ""}

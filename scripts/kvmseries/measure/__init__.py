@@ -1,0 +1,1 @@
+"""Benchmarks: in guests, in virtual time, on this machine."""

@@ -1,0 +1,341 @@
+"""Benchmarks: base and series take turns in one run, times from one kernel, lock counts from
+another (LOCK_STAT brings lockdep, which is no kernel to take a time from)."""
+
+import re
+import shlex
+from dataclasses import dataclass
+
+import yaml
+
+from ..base import paths, progress
+from ..base.errors import Fail, Usage
+from ..data import ids, parse, repeat, results
+from ..guest import image, machine as machines, run as guest, vtime
+from ..kernel import build, kconfig, selftests, toolchain
+from ..source import trees
+from . import benchargs, counters
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run: everything about a benchmark but the kernel."""
+
+    series: object           # catalog.Series
+    arch: str
+    test: str                # a key of bench.yaml
+    line: tuple              # the test's arguments but the number of vCPUs
+    vcpus: tuple
+    points: tuple            # of Point
+    samples: int
+    configs: tuple           # overlays of the kernels: ("64k",)
+    counts: bool             # also boot lockstat kernels
+    times: bool
+    cpu: str
+    accel: str
+    params: tuple
+    kernel: object           # the user's tree, or None
+    clock: str = "wall"
+    models: tuple = (vtime.NOMINAL,)    # of the virtual clock; see vtime.py
+    slice_ns: int = 500      # of the virtual clock
+    extra: tuple = ()        # (test_args, whether they are all): for the other series' own defaults
+    must: object = None      # metrics that must repeat, as repeat.metrics() returns them
+    retries: int = 0         # how often rounds that do not repeat are measured again
+
+
+def settings(test):
+    """The entry of bench.yaml for `test`."""
+    known = yaml.safe_load((paths.TESTS / "bench.yaml").read_text(encoding="utf-8"))
+    if test not in known or test not in parse.PARSERS:
+        raise Usage(f"unknown test '{test}': scripts/series bench knows "
+                    f"{', '.join(sorted(set(known) & set(parse.PARSERS)))}")
+    return known[test]
+
+
+def vcpu_counts(text):
+    """Counts from "1,2,4"."""
+    if not re.fullmatch(r"\d{1,5}(,\d{1,5})*", text, re.A):
+        raise Usage(f"--vcpus '{text}' is not a list of numbers such as 1,2,4")
+    counts = tuple(int(word) for word in text.split(","))
+    for count in counts:
+        if not 1 <= count <= 64:
+            raise Usage(f"--vcpus {count}: a guest has 1 to 64 vCPUs")
+    if len(set(counts)) != len(counts):
+        raise Usage(f"--vcpus {text} names a count twice")
+    return counts
+
+
+def case(test, name):
+    """The case `name` of bench.yaml, for "" an empty one: dict of args (--test-args) and, maybe, cpu."""
+    known = settings(test).get("cases", {})
+    if name and name not in known:
+        raise Usage(f"unknown case '{name}': {test} has {', '.join(known) or 'none'}")
+    return known[name] if name else {"args": ""}
+
+
+def arguments(test, arch, extra, kernel, alone=False):
+    """The test's arguments but the number of vCPUs: the defaults for selftests of `kernel`
+    ("5.10.262") with `extra` (text) over them, or `extra` alone.  An option of `extra` with a minus sign
+    behind it, "-g-", takes the default away."""
+    entry = settings(test)
+    try:
+        words = shlex.split(extra or "")
+    except ValueError as error:
+        raise Usage(f"--test-args '{extra}': {error}") from None
+    # getopt takes "-v4", too.
+    if any(word.startswith(entry["vcpus"]) for word in words):
+        raise Usage(f"--test-args: the number of vCPUs comes from --vcpus, not from "
+                    f"{entry['vcpus']}")
+    less = [word[:-1] for word in words if re.fullmatch(r"-\w-", word)]
+    words = [word for word in words if not re.fullmatch(r"-\w-", word)]
+    line = []
+    for option, value in ({} if alone else benchargs.defaults(test, arch, kernel)).items():
+        if option not in words and option not in less:
+            line += [option] if value is None else [option, str(value)]
+    return line + words
+
+
+def kernel_params(test, line):
+    """Kernel parameters that the arguments `line` need."""
+    found = []
+    for word, params in settings(test).get("params", {}).items():
+        if word in line:
+            found += params
+    return found
+
+
+# Rounds of a virtual clock differ in the length of its slice: a figure that depends on it is wrong.
+_SLICES = (1, 0.8, 1.25)
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One boot of each kernel."""
+
+    config: tuple
+    model: str
+    number: int
+
+    @property
+    def counts(self):
+        """Whether it is for lock counts."""
+        return "lockstat" in self.config
+
+
+def rounds(job):
+    """The _Rounds of `job`, in order."""
+    found = [_Round((*job.configs, "lockstat"), vtime.NOMINAL, 0)] if job.counts else []
+    for model in job.models if job.times else ():
+        found += [_Round(job.configs, model, number)
+                  for number in range(job.samples if model == vtime.NOMINAL else 1)]
+    return found
+
+
+def run(job):
+    """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions)."""
+    steps = progress.Steps(_plan(job))
+    kernels, programs = {}, {}
+    with steps.step("fetch-apply"):
+        for point in job.points:
+            trees.base(point.series, _tree(job, point))
+            trees.worktree(point.series, point.count, _tree(job, point))
+    for config in dict.fromkeys(entry.config for entry in rounds(job)):
+        for point in job.points:
+            with steps.step(_build_key(job, point, config)) as note:
+                kernels[point.label, config] = build.kernel(point.series, point.count, job.arch, config,
+                                                      _tree(job, point), note)
+    with steps.step(f"selftests-{job.arch}"):
+        for point in job.points:
+            if point.series.name not in programs:
+                tests = selftests.build(point.series, job.arch, _tree(job, point))
+                programs[point.series.name] = image.base(job.arch, tests)
+    table, versions = {}, {}
+    for entry, point in _turns(job, rounds(job)):
+        with steps.step(_boot_key(job, entry.config)) as note:
+            versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
+                job, (kernels, programs), point, entry, job.vcpus, table, note)
+    runs = list(table.values())
+    if job.clock == "virtual":
+        _retry(job, (kernels, programs), runs)
+    return repeat.mark(runs), versions
+
+
+def _turns(job, entries):
+    """(_Round, Point) in the order in which they run: every other round the other way round, so that what drifts hits
+    both alike."""
+    return [(entry, point) for entry in entries
+            for point in (job.points[::-1] if entry.number % 2 else job.points)]
+
+
+def _measure(job, built, point, entry, vcpus, table, note):
+    """Boot once for the counts `vcpus` and add what was measured to `table`; returns the kernel's version.
+
+    built: ({(label, configs): build.Kernel}, {series: initrd}).
+    """
+    kernels, programs = built
+    result, counted = _boot(job, kernels[point.label, entry.config], programs[point.series.name], point, entry,
+                            vcpus, note)
+    for outcome, count in zip(result.outcomes, vcpus):
+        measures = parse.parse(job.test, outcome.output)
+        if counted is not None and not entry.number and entry.model == job.models[0]:
+            if not counted.get(outcome.name):
+                raise Fail(f"the virtual clock saw no phase of {outcome.name} (see {result.folder})")
+            measures += counters.measures(counted[outcome.name])
+        collect(table, job, point, entry.config, list(job.line), count, measures,
+                (job.accel, job.clock, entry.model if job.clock == "virtual" else ""))
+    return result.version
+
+
+def _retry(job, built, runs):
+    """Measure the rounds of what should repeat and does not again, `job.retries` times at most: all rounds of such a
+    kernel with such a number of vCPUs.  `runs` get the new samples, and keep the old ones as `earlier`."""
+    for attempt in range(job.retries):
+        again = {}
+        for run in repeat.failed(runs, job.must):
+            again.setdefault(run["kernel"], set()).add(run["vcpus"])
+        if not again:
+            return
+        turns = [(entry, point) for entry, point in _turns(job, rounds(job))
+                 if point.label in again and entry.model == vtime.NOMINAL and not entry.counts]
+        steps = progress.Steps([(_boot_key(job, entry.config), f"{job.test} on {point.label} again (retry "
+                                 f"{attempt + 1} of {job.retries}, round {entry.number + 1})", _seconds(job))
+                                for entry, point in turns])
+        table = {}
+        for entry, point in turns:
+            with steps.step(_boot_key(job, entry.config)) as note:
+                _measure(job, built, point, entry, sorted(again[point.label]), table, note)
+        repeat.replace(runs, list(table.values()))
+
+
+def _tree(job, point):
+    """The user's own tree, which stands for the base of `job`'s series alone."""
+    return job.kernel if point.series.name == job.series.name else None
+
+
+def _boot_key(job, config):
+    return (f"bench-{job.arch}-{kconfig.name(config)}-{job.clock}-{job.test}-{sum(job.vcpus)}")
+
+
+def _build_key(job, point, config):
+    return f"build-{job.arch}-{kconfig.name(config)}-{point.series.name}-{bool(point.count)}"
+
+
+def _plan(job):
+    plan = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
+    for config in dict.fromkeys(entry.config for entry in rounds(job)):
+        for point in job.points:
+            plan.append((_build_key(job, point, config),
+                         f"build {point.label} for {job.arch} ({kconfig.name(config)})",
+                         build.seconds(job.arch, kconfig.name(config), point.count)))
+    plan.append((f"selftests-{job.arch}", f"build the selftests for {job.arch}", 15))
+    for entry in rounds(job):
+        for point in job.points[::-1] if entry.number % 2 else job.points:
+            what = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
+            if entry.model != vtime.NOMINAL:
+                what = f"times, {entry.model}"
+            plan.append((_boot_key(job, entry.config),
+                         f"{job.test} on {point.label} ({what})", _seconds(job)))
+    return plan
+
+
+def _seconds(job):
+    """Estimate for a boot.  In virtual time contended CPUs cost more than their share."""
+    if job.clock == "virtual":
+        return 3 + sum(0.4 * count + 0.012 * count ** 2 for count in job.vcpus)
+    return 10 + 4 * sum(job.vcpus)
+
+
+def scheduling(arch, test):
+    """Words before a test's command in virtual time: spread, which makes its threads real-time ones that keep
+    off each other's CPUs, unless bench.yaml wants it fair there."""
+    return [] if arch in settings(test).get("fair", ()) else ["/tests/spread"]
+
+
+def _boot(job, kernel, initrd, point, entry, vcpus, note):
+    """(guest.Result, counters by command or None) of runs with each of the counts `vcpus`, on a machine for all of the
+    job's"""
+    setting = settings(job.test)
+    line = list(job.line)
+    if point.series.name != job.series.name:
+        line = arguments(job.test, job.arch, job.extra[0], point.series.kernel, job.extra[1])
+    prefix = scheduling(job.arch, job.test) if job.clock == "virtual" else []
+    prefix += ["/tests/lockphase", "--"] if entry.counts else []
+    limit = setting["timeout"] * (4 if entry.counts else 1)
+    commands = [(f"{job.test}-{count}", limit * (1 + count),
+                 [*prefix, f"/tests/{job.test}", setting["vcpus"], str(count), *line])
+                for count in vcpus]
+    virtual = {"clock": "virtual", "model": entry.model, "slice_ns": round(
+        job.slice_ns * _SLICES[entry.number % len(_SLICES)])} if job.clock == "virtual" else {}
+    machine = machines.Machine(job.arch, job.cpu, job.accel, max(job.vcpus) + 2,
+                               setting.get("memory", 3072),
+                               (*kernel_params(job.test, line), *job.params), **virtual)
+    name = (f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-"
+            f"{kconfig.name(entry.config)}")
+    result = guest.run(kernel, initrd, machine, commands, name, note)
+    if result.splats:
+        raise Fail(f"{point.label}: the kernel reported a mistake: {result.splats[0]} "
+                   f"(see {result.folder}/console.log)")
+    for outcome in result.outcomes:
+        if outcome.status:
+            last = outcome.output.strip().splitlines()[-1:] or ["nothing"]
+            raise Fail(f"{outcome.name} on {point.label} "
+                       f"{'ran out of time' if outcome.status == 124 else 'failed'} (status "
+                       f"{outcome.status}): {last[0].strip()} (see {result.folder}/job.log)")
+    if job.clock != "virtual":
+        return result, None
+    return result, counters.by_test(counters.load(result.folder))
+
+
+def collect(table, job, point, config, line, count, measures, origin):
+    """Add one run's measures to `table`, a dict of runs by everything but their samples.
+
+    origin: (accel, clock, model).  Only its lock counts are taken of a lockstat kernel, all else
+    of the others.
+    """
+    for measure in measures:
+        if measure.metric.startswith("mmu_lock_") != ("lockstat" in config):
+            continue
+        key = (point.label, config, count, measure.metric, measure.iteration, origin[2])
+        entry = table.setdefault(key, {
+            "series": job.series.name, "kernel": point.label, "arch": job.arch,
+            "accel": origin[0], "clock": origin[1], "model": origin[2],
+            "cpu": job.cpu if origin[0] == "tcg" else "host", "config": kconfig.name(config),
+            "params": list(job.params), "test": job.test, "args": shlex.join(line),
+            "vcpus": count, "iteration": measure.iteration, "metric": measure.metric,
+            "unit": measure.unit, "samples": []})
+        entry["samples"].append(measure.value)
+
+
+def host(job, versions):
+    """Description of this machine for the results of `job`."""
+    virtual = job.clock == "virtual"
+    tools = [vtime.qemu(job.arch).program if virtual else machines.binary(job.arch),
+             f"{toolchain.prefix(job.arch)}gcc"]
+    found = results.host_info(tools, versions)
+    if virtual:
+        found["vtime"] = {**vtime.description(job.arch), "slice_ns": job.slice_ns}
+    return found
+
+
+def state(job):
+    """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
+    return [ids.guest(), ids.instrument(), *(ids.model(job.arch, name) for name in job.models),
+            *(point.series.patches_id(point.count) for point in job.points)]
+
+
+def made_of(job):
+    """The ids of all that `job` measures, for results.save().  Its trees are made."""
+    trees_of = {point.label: trees.worktree(point.series, point.count, _tree(job, point)) for point in job.points}
+    suites = {point.series.name: trees.worktree(point.series, len(point.series.patches), _tree(job, point))
+              for point in job.points}
+    virtual = job.clock == "virtual"
+    emulator = vtime.qemu(job.arch).program if virtual else machines.binary(job.arch)
+    return {
+        "kernels": {label: ids.source(tree.path, job.arch) for label, tree in trees_of.items()},
+        "tests": {name: ids.tests(tree.path) for name, tree in suites.items()},
+        "configs": {kconfig.name(config): ids.config(job.arch, config, job.series.kernel)
+                    for config in dict.fromkeys(entry.config for entry in rounds(job))},
+        "models": {name: ids.model(job.arch, name) for name in job.models} if virtual else {},
+        "guest": ids.guest(),
+        "instrument": ids.instrument() if virtual else None,
+        "qemu": ids.program(emulator),
+    }

@@ -1,0 +1,83 @@
+"""Fitting the virtual machine's two free parameters on the one published column that is for that.
+
+The parameters with `fitted: true` in scripts/vtime/model.yaml; the column with `fitted: true` in
+published.yaml.  Time per page is compared, not growth: the column's machine is the one that the model
+describes.  One step of Gauss-Newton from the values in model.yaml; where it moves nothing any more they
+are the fit.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy
+
+from ..base.errors import Fail
+from ..data import published
+from ..guest import vtime
+from ..source import catalog
+from . import bench
+
+# By how much a parameter is moved to see what that does.
+_STEP = 1.1
+_VCPUS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a step found."""
+
+    column: object       # published.Column
+    errors: dict         # vCPUs -> time by published time, minus 1, with model.yaml as it is
+    values: dict         # fitted parameter -> (ns in model.yaml, ns that fits better)
+    residual: float      # root of the mean square of the errors that remain, by the linear model
+
+
+def column(series, arch):
+    """The published.Column that the model is fitted on.  Raises Fail if there is not exactly one."""
+    found = [entry for entry in published.load()
+             if entry.fitted and (entry.series, entry.arch) == (series.name, arch)]
+    if len(found) != 1:
+        raise Fail(f"{published.FILE} has {len(found)} columns of {series.name} on {arch} to fit the "
+                   "model on, not one")
+    return found[0]
+
+
+def job(series, arch, wanted, kernel, **more):
+    """The bench.Job that measures the column `wanted` with the fitted parameters moved in turn."""
+    names = [name for name, entry in vtime.parameters(arch).items() if entry.get("fitted")]
+    words = " ".join(option if value is None else f"{option} {value}"
+                     for option, value in {"-b": "2M", **wanted.args}.items())
+    return bench.Job(
+        series=series, arch=arch, test=wanted.test, line=tuple(bench.arguments(
+            wanted.test, arch, words, series.kernel)), vcpus=_VCPUS,
+        points=catalog.points(series, wanted.kernels[0]), samples=1, configs=(), counts=False,
+        times=True, cpu=vtime.CPUS[arch], accel="tcg", params=(), kernel=kernel, clock="virtual",
+        models=(vtime.NOMINAL, *(f"{name}*{_STEP}" for name in names)), **more)
+
+
+def fit(runs, wanted, arch):
+    """The Fit for `runs` of job(): one step, relative errors of time per page weighed alike."""
+    pages = {entry["vcpus"]: _pages(entry) for entry in runs}
+    logs = {}
+    for entry in runs:
+        if (entry["metric"], entry["iteration"]) == (wanted.metric, wanted.iteration):
+            ours = entry["samples"][0] / pages[entry["vcpus"]] * 1e9
+            logs.setdefault(entry["model"], {})[entry["vcpus"]] = math.log(
+                ours / wanted.page_ns(entry["vcpus"]))
+    counts = sorted(logs[vtime.NOMINAL])
+    names = [model.split("*")[0] for model in logs if model != vtime.NOMINAL]
+    now = numpy.array([logs[vtime.NOMINAL][count] for count in counts])
+    slopes = numpy.array([[(logs[f"{name}*{_STEP}"][count] - logs[vtime.NOMINAL][count])
+                           / math.log(_STEP) for name in names] for count in counts])
+    step, _, _, _ = numpy.linalg.lstsq(slopes, -now, rcond=None)
+    left = now + slopes @ step
+    model = vtime.parameters(arch)
+    return Fit(wanted, {count: math.expm1(error) for count, error in zip(counts, now)},
+               {name: (model[name]["ns"], model[name]["ns"] * math.exp(change))
+                for name, change in zip(names, step)}, float(numpy.sqrt(numpy.mean(left ** 2))))
+
+
+def _pages(entry):
+    """4 KiB pages that each vCPU of a run dirties, from its -b."""
+    size = published.options(entry["args"])["-b"]
+    return int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[size[-1]] // 4096

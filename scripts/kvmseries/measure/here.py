@@ -1,0 +1,75 @@
+"""bench --here: the tests on the machine itself, booted with the kernel under test."""
+
+import os
+import platform
+import re
+import shlex
+
+from ..base import proc, progress
+from ..base.errors import Fail, Usage
+from ..data import ids, parse, results
+from ..kernel import selftests, toolchain
+from ..source import catalog, trees
+from . import bench
+
+
+def label(release=None):
+    """The label of the kernel with this release (default: the running one), as the tool's own
+    kernels carry it at their end: "5.10.262-upto-3" is "upto:3"."""
+    release = platform.release() if release is None else release
+    match = re.search(r"-(base|series|upto-(\d+))$", release)
+    if not match:
+        raise Usage(f"--here: linux {release} does not say which kernel of the series it is: add "
+                    "base, series or upto:STEP")
+    return f"upto:{match[2]}" if match[2] else match[1]
+
+
+def run(job, name):
+    """Run `job`'s test on this machine; `name` says which kernel it was booted with ("base",
+    "series", "upto:NAME").  Returns (runs, versions) as bench.run() does: times, or lock counts
+    alone if the kernel has /proc/lock_stat.
+
+    Results of several boots are put together by giving their files to `series report`.
+    """
+    if platform.machine() != toolchain.machine(job.arch):
+        raise Usage(f"--here: this machine is {platform.machine()}, --arch {job.arch} is not")
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        raise Fail("--here: cannot open /dev/kvm: is KVM in this kernel, and are you root?")
+    line = list(job.line)
+    folder = selftests.build(job.series, job.arch, job.kernel)
+    counting = os.path.exists("/proc/lock_stat")
+    point = catalog.Point(name, 0, job.series)
+    steps = progress.Steps([(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}",
+                             5 * count) for sample in range(job.samples) for count in job.vcpus])
+    table = {}
+    for _ in range(job.samples):
+        for count in job.vcpus:
+            with steps.step(f"here-{job.test}"):
+                output = _once(job, folder, counting, count, line)
+            bench.collect(table, job, point, ("lockstat",) if counting else (), line, count,
+                          parse.parse(job.test, output), ("here", "wall", ""))
+    return list(table.values()), {f"{name} {job.arch} here": platform.release()}
+
+
+def _once(job, folder, counting, count, line):
+    option = bench.settings(job.test)["vcpus"]
+    prefix = [str(folder / "lockphase"), "--"] if counting else []
+    # The tests print line by line only on a terminal; lockphase needs lines.
+    command = shlex.join([*prefix, str(folder / job.test), option, str(count), *line])
+    proc.need("script")
+    status, output = proc.run(["script", "-q", "-e", "-c", command, "/dev/null"], job.test,
+                              check=False)
+    if status:
+        raise Fail(f"{job.test} failed here (status {status}): {proc.reason(output)}")
+    return output.replace("\r", "")
+
+
+def made_of(job, name):
+    """The ids for results.save(): which source the kernel that runs is of cannot be known."""
+    tree = trees.worktree(job.series, len(job.series.patches), job.kernel)
+    return {"kernels": {name: None}, "tests": {job.series.name: ids.tests(tree.path)}, "guest": ids.guest()}
+
+
+def host(versions):
+    """Description of this machine."""
+    return results.host_info(["gcc"], versions)

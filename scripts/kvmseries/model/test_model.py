@@ -1,0 +1,187 @@
+"""The model's own tools: cutting out definitions, mutants' patches, the checker's last line.  What compiles
+code or runs the checker is in checks/test_0_model.py."""
+
+import pytest
+
+from kvmseries import cli
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
+from kvmseries.model import build, coverage, mutants, ROOM, runs, source, verbs
+
+SOURCE = """\
+static int one(struct kvm *kvm);
+
+#define SIZE	\\
+	2
+
+enum colour {
+	RED,
+};
+
+static int one(struct kvm *kvm,
+	       int size)
+{
+	return size;
+}
+
+static gfn_t
+two(void)
+{
+}
+"""
+ONE = "static int one(struct kvm *kvm, int size)"
+
+
+def test_definitions_are_cut_out_with_their_lines():
+    assert source.cut(SOURCE, ONE, "a.c") == ('#line 10 "a.c"\nstatic int one(struct kvm *kvm,\n\t       int size)\n'
+                                              "{\n\treturn size;\n}\n")
+    assert source.cut(SOURCE, "static gfn_t two(void)", "a.c").startswith('#line 16 "a.c"\nstatic gfn_t\ntwo(')
+    assert source.cut(SOURCE, "#define SIZE", "a.c") == '#line 3 "a.c"\n#define SIZE\t\\\n\t2\n'
+    assert source.cut(SOURCE, "enum colour", "a.c") == '#line 6 "a.c"\nenum colour {\n\tRED,\n};\n'
+
+
+@pytest.mark.parametrize("wanted, message", [
+    ("int gone(void)", "a.c: gone() is not there, which the model compiles"),
+    ("#define GONE", "a.c: GONE is not there"),
+    ("enum gone", "a.c: gone is not there"),
+    ("static int one(struct kvm *kvm)", "a.c: one() is declared otherwise than the model's shims expect: "
+     "'static int one(struct kvm *kvm, int size)', not 'static int one(struct kvm *kvm)'"),
+])
+def test_what_has_moved_is_said(wanted, message):
+    with pytest.raises(Fail, match=message.replace("(", r"\(").replace(")", r"\)").replace("*", r"\*")):
+        source.cut(SOURCE, wanted, "a.c")
+
+
+def test_the_list_of_functions():
+    sections = source.sections((ROOM / "functions").read_text(encoding="utf-8"))
+    assert all(source.name_of(wanted) for section in sections for wanted in section.wanted)
+    assert "virt/kvm/kvm_main.c" in source.files()
+    with pytest.raises(Fail, match="a declaration before the first file"):
+        source.sections("int one(void)\n")
+    with pytest.raises(Fail, match="declares nothing"):
+        source.name_of("int one")
+
+
+def test_a_tree_that_is_none(tmp_path):
+    with pytest.raises(Fail, match="has no .*: the model needs a tree made by scripts/series apply"):
+        build.library(tmp_path)
+
+
+def _tree(tmp_path, text="a\nb\nc\n"):
+    for name in source.files():
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).write_text(text, encoding="utf-8")
+    return tmp_path / "tree"
+
+
+def _patch(tmp_path, name="virt/kvm/kvm_main.c", line="b"):
+    path = tmp_path / "x.patch"
+    path.write_text(f"Mistake: m\nKind: k\nScenario: s\nEngine: loom bound=2\n\n--- a/{name}\n+++ b/{name}\n"
+                    f"@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n", encoding="utf-8")
+    return path
+
+
+def test_a_mistake_is_planted(tmp_path):
+    folder = mutants.plant(_tree(tmp_path), _patch(tmp_path), paths.out("planted"))
+    assert (folder / "virt/kvm/kvm_main.c").read_text(encoding="utf-8") == "a\nB\nc\n"
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"line": "z"}, "x.patch does not apply to what the model compiles of"),
+    ({"name": "mm/memory.c"}, "x.patch changes nothing that the model compiles"),
+])
+def test_a_mistake_that_cannot_be_planted(tmp_path, options, message):
+    with pytest.raises(Fail, match=message):
+        mutants.plant(_tree(tmp_path), _patch(tmp_path, **options), paths.out("planted"))
+
+
+def test_a_mutant_says_who_must_find_it(tmp_path):
+    mutant = mutants.load(_patch(tmp_path))
+    assert (mutant.scenario, mutant.engine, mutant.survives) == ("s", ("loom", "bound=2"), "")
+    for old, new, message in (("Kind: k\n", "", "no line 'Kind: ...'"), ("Scenario: s", "Scenario: none", "'Survives: ...' says"),
+                              ("Kind: k", "Kind: k\nSurvives: x", "'Survives: ...' says")):
+        path = tmp_path / "y.patch"
+        path.write_text(_patch(tmp_path).read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        with pytest.raises(Fail, match=message):
+            mutants.load(path)
+
+
+def test_all_mutants_have_a_head_and_change_what_is_compiled():
+    every = mutants.every()
+    assert len(every) >= 60
+    for mutant in every:
+        text = mutant.path.read_text(encoding="utf-8")
+        assert any(f"+++ b/{name}\n" in text for name in source.files()), mutant.name
+
+
+LAST = "holds\twrite-harvest\t133\t0.04\t27\t2\t1\t\t\tfaults_lockless; lost cmpxchg: f() a.c:1\n"
+
+
+def _outcome(verdict, scenario="write-harvest", survives=""):
+    mutant = mutants.Mutant(mutants.FOLDER / "x.patch", "m", "barrier", scenario, (), survives)
+    return mutants.Outcome(mutant, runs.parse(0, LAST.replace("holds", verdict), "", "x") if scenario else None)
+
+
+def test_the_checkers_last_line():
+    result = runs.parse(0, "  thread 0 ...\n" + LAST, "", "write-harvest")
+    assert result.good and result.executions == 133 and result.trace == "  thread 0 ..."
+    assert result.arms == ("faults_lockless", "lost cmpxchg: f() a.c:1")
+    assert "133 executions" in result.line
+    nothing = runs.parse(1, LAST.replace("holds", "nothing").replace("\t\t\t", "\tages\t\t"), "", "x")
+    assert not nothing.good and nothing.line.endswith("HAS SHOWN NOTHING: never reached ages")
+
+
+@pytest.mark.parametrize("output, errors, message", [
+    ("", "s2check: no scenario 'x'\n", "the checker ended with status 2: no scenario 'x'"),
+    ("", "", "the checker ended with status 2, and said nothing"),
+])
+def test_a_checker_that_says_nothing(output, errors, message):
+    with pytest.raises(Fail, match=message):
+        runs.parse(2, output, errors, "x")
+
+
+def test_outcomes():
+    assert _outcome("found").good and _outcome("nothing").good
+    assert not _outcome("holds").good and "NOT FOUND by write-harvest" in _outcome("holds").line
+    assert _outcome("", scenario="", survives="harmless").good
+    assert verbs.summary([_outcome("found"), _outcome("holds")]) == "1 of 2 mutants found: barrier 1/2"
+
+
+GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "start_line": 3, "end_line": 6},
+ {"name": "g", "start_line": 8, "end_line": 9}], "lines": [{"line_number": 3, "count": 1, "function_name": "f"},
+ {"line_number": 4, "count": 0, "function_name": "f"}, {"line_number": 8, "count": 0, "function_name": "g"}]},
+ {"file": "/model/shim/vm.c", "functions": [{"name": "h", "start_line": 1, "end_line": 2}], "lines": []}]}"""
+
+
+def test_lines_that_are_not_run():
+    functions = coverage.parse(GCOV, "/out")
+    assert [function.text for function in functions] == ["pgtable.c: f(): lines 4", "pgtable.c: g() is never run"]
+    assert coverage.summary(functions) == "1 of 3 lines run (33 %), of 2 functions; 1 are never run"
+
+
+def test_the_screen_is_one_screen():
+    result = runs.parse(0, LAST, "", "x")
+    text = verbs.screen([runs.Scenario("write-harvest", "short", "2", 2)], [result], [result], [_outcome("found")], [])
+    assert len(text.splitlines()) < 24
+    assert "1 up to 2 preemptions" in text and "never" not in text.lower()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["model", "v7.3"], "the model knows v5.10 only, not v7.3"),
+    (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
+    (["model", "v5.10", "--tree", "/nowhere"], "--tree /nowhere: no such directory"),
+    (["model", "v5.10", "--tree", "/", "--upto", "1"], "--tree excludes --upto and --kernel"),
+    (["model", "v5.10", "--bound", "x"], "--bound x: give a number, or all"),
+])
+def test_bad_arguments(capsys, arguments, message):
+    assert cli.main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_cargo_or_gcc(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None if name == "cargo" else "/bin/true")
+    with pytest.raises(Fail, match="needs cargo and rustc 1.74 or newer"):
+        build.need()
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(Fail, match="install the package gcc"):
+        build.need()

@@ -1,0 +1,263 @@
+"""What got better or worse from one results file to another, beyond what repeating would change.
+
+Runs of the two files are the same measurement if they agree in every key but the samples.  Such a
+pair has changed if no sample of one lies within the spread (least to greatest) of the other and the
+medians differ by more than the floor: what the instrument itself repeats to.
+
+    virtual time           2 % with 1 vCPU, 5 % with more
+    wall clock             5 %; not compared where the machine was emulated: no evidence
+    counts                 0 for instructions per fault of 1 vCPU, where no sample differs from the
+                           others of its file; else 5 %, and by more than one for each CPU
+    merging pages          5 %; and exits by more than 0.1 a page, what vCPUs take more than without
+                           faults by more than 10 us for each CPU
+
+Times in virtual time are not compared if the models differ: the difference would be the model's.
+Less is better for every metric that is known here; of others, a change is not judged.  Nor is a
+rise of a cheaper operation judged where the dearer one that it stands for fell by as much: a lock
+taken for read instead of for write.
+"""
+
+import statistics
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from ..base.errors import Fail
+from ..data import summary as s
+from ..data.results import KEYS
+from . import merging
+from .layout import count_text, TO
+
+KEY = tuple(key for key in KEYS if key not in ("samples", "unit"))
+SHARED = ("series", "arch", "accel", "clock", "cpu", "config", "params", "test", "args")
+LOWER_IS_BETTER = s.MAIN_TIMES + s.OTHER_TIMES + s.LOCK_METRICS + s.COUNTERS + merging.METRICS
+INSTEAD = {s.READS: s.WRITES, s.CONTENDED_READS: s.CONTENDED_WRITES, "tlbi_local": "tlbi_broadcast"}
+UNCONTENDED, CONTENDED = 0.02, 0.05
+PER_PAGE, DIFFERENCE = 0.1, 10e-6      # exits a page; seconds for each CPU
+WORSE, BETTER, CHANGED, SAME = "worse", "better", "changed", "same"
+MODELS = "virtual times: the models differ"
+WALL = f"times, contentions and exits meanwhile: {s.EMULATED}"
+OVERLAPPING = "contentions", "while_merged"     # in names of counts that depend on what overlaps
+
+
+@dataclass(frozen=True)
+class Change:
+    """One measurement that both files have.
+
+    key: of KEY to its value; before, after: the samples (numbers); verdict: WORSE, BETTER, CHANGED
+    (it did, but nothing says whether for the better) or SAME.
+    """
+
+    key: dict
+    unit: str
+    before: tuple
+    after: tuple
+    verdict: str
+
+    @property
+    def relative(self):
+        """after by before, of the medians, minus 1; infinite if it came from 0."""
+        before, after = map(statistics.median, (self.before, self.after))
+        if before == after:
+            return 0.0
+        return after / before - 1 if before else float("inf")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """changes: all Changes, in the order of the first file; left_out: reason to how many were not
+    compared for it; alone: how many measurements only the first, only the second file has."""
+
+    changes: list
+    left_out: dict
+    alone: tuple
+
+    def of(self, verdict):
+        """The Changes with this verdict."""
+        return [change for change in self.changes if change.verdict == verdict]
+
+    @property
+    def status(self):
+        """Exit status: 1 if anything got worse."""
+        return 1 if self.of(WORSE) else 0
+
+
+def compare(before, after, names=("the first file", "the second")):
+    """The Comparison of two loaded results files; names: what to call them in a Fail.
+
+    Raises Fail if they have nothing in common that can be compared.
+    """
+    old, new = _collect(before), _collect(after)
+    common = [key for key in old if key in new]
+    if not common:
+        raise Fail(f"{names[0]} and {names[1]} have nothing in common: {_differences(old, new)}")
+    models = [s.model(data["host"]) for data in (before, after)]
+    same_model = models[0] == models[1] or not all(models)
+    changes, left_out = {}, {}
+    for key in common:
+        unit, samples = old[key]
+        named = dict(zip(KEY, key))
+        reason = _reason(named, unit, same_model)
+        if unit != new[key][0]:
+            reason = "the units differ"
+        if reason:
+            left_out[reason] = left_out.get(reason, 0) + 1
+            continue
+        changes[key] = Change(named, unit, tuple(samples), tuple(new[key][1]),
+                              _verdict(named, unit, samples, new[key][1]))
+    if not changes:
+        raise Fail(f"{names[0]} and {names[1]} have nothing in common that can be compared: "
+                   + ", ".join(left_out))
+    judged = [_traded(key, change, changes) for key, change in changes.items()]
+    return Comparison(judged, left_out, (len(old) - len(common), len(new) - len(common)))
+
+
+def _collect(data):
+    """{values of KEY: (unit, samples)}; runs that differ in nothing else are further samples."""
+    found = {}
+    for run in data["runs"]:
+        key = tuple(tuple(run[name]) if isinstance(run[name], list) else run[name]
+                    for name in KEY)
+        found.setdefault(key, (run["unit"], []))[1].extend(run["samples"])
+    return found
+
+
+def _differences(old, new):
+    """Why no key is in both: the first thing in which they differ throughout."""
+    if not old or not new:
+        return "one has no runs"
+    for number, name in enumerate(KEY):
+        left, right = ({key[number] for key in keys} for keys in (old, new))
+        if not left & right:
+            return (f"'{name}' is {_listed(left)} in one, {_listed(right)} in the other")
+    return "no run of one agrees in all of its keys with one of the other"
+
+
+def _listed(values):
+    words = sorted(" ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+                   for value in values)
+    return ", ".join(f"'{word}'" for word in words[:3]) + (", ..." if len(words) > 3 else "")
+
+
+def _metric(key):
+    """The metric's name without its phase."""
+    return key["metric"].split(".", 1)[0]
+
+
+def _reason(key, unit, same_model):
+    """Why a measurement is not compared, or None."""
+    if s.clock_name(key["accel"], key["clock"]) == s.EMULATED \
+            and (unit == "s" or any(word in _metric(key) for word in OVERLAPPING)):
+        return WALL
+    if key["clock"] == "virtual" and unit == "s" and not same_model:
+        return MODELS
+    return None
+
+
+def _verdict(key, unit, before, after):
+    contended = key["vcpus"] != 1
+    floor, slack = CONTENDED, 0
+    if _metric(key) in merging.METRICS:
+        if _metric(key) in merging.EXITS:
+            slack = PER_PAGE
+        elif _metric(key) in merging.DIFFERENCES:
+            slack = DIFFERENCE * (key["vcpus"] + 1)
+    elif unit == "s":
+        if key["clock"] == "virtual" and not contended:
+            floor = UNCONTENDED
+    elif _metric(key) == s.PER_FAULT:
+        if not contended and len(set(before)) == len(set(after)) == 1:
+            floor = 0
+    else:
+        slack = key["vcpus"] + 1        # the CPUs of the machine
+    if min(after) <= max(before) and min(before) <= max(after):
+        return SAME
+    old, new = statistics.median(before), statistics.median(after)
+    if abs(new - old) <= max(floor * abs(old), slack):
+        return SAME
+    if _metric(key) not in LOWER_IS_BETTER:
+        return CHANGED
+    return WORSE if new > old else BETTER
+
+
+def _traded(key, change, changes):
+    """`change`, not judged if it is the cheaper operation that took a dearer one's place."""
+    dearer = INSTEAD.get(_metric(change.key))
+    if change.verdict != WORSE or not dearer:
+        return change
+    phase = change.key["metric"][len(_metric(change.key)):]
+    number = KEY.index("metric")
+    other = changes.get(key[:number] + (dearer + phase,) + key[number + 1:])
+    if other is None:
+        return change
+    rise = statistics.median(change.after) - statistics.median(change.before)
+    fall = statistics.median(other.before) - statistics.median(other.after)
+    slack = max(CONTENDED * rise, change.key["vcpus"] + 1)
+    if rise > fall + slack:
+        return change
+    return Change(change.key, change.unit, change.before, change.after, CHANGED)
+
+
+def _samples_text(samples, unit):
+    """ "3.41 ms (3.39-3.44)": the median, and the spread where there is one."""
+    def text(number):
+        return f"{number * 1e3:,.4g}" if unit == "s" else count_text(number)
+    middle, low, high = (text(of(samples)) for of in (statistics.median, min, max))
+    if unit == "s":
+        middle += " ms"
+    return middle if low == high else f"{middle} ({low}{TO}{high})"
+
+
+def change_text(change):
+    """By how much it changed: "+3.4 %", "from 0"."""
+    return "from 0" if change.relative == float("inf") else f"{change.relative * 100:+.2f} %"
+
+
+def view(comparison):
+    """What moved, to print with rich: for each test and machine its clock and a table."""
+    parts, groups = [], {}
+    for change in comparison.changes:
+        if change.verdict != SAME:
+            groups.setdefault(tuple(change.key[name] for name in SHARED), []).append(change)
+    for shared, changes in groups.items():
+        key = dict(zip(SHARED, shared))
+        clock = s.clock_name(key["accel"], key["clock"])
+        what = [f"{key['series']}, {key['arch']}, cpu {key['cpu']}, accel {key['accel']}, "
+                f"config {key['config']}", *key["params"]]
+        parts.append(Text(f"{key['test']} {key['args']}".rstrip(), style="bold"))
+        parts.append(Text(f"{', '.join(what)}; {clock}"))
+        variants = any(change.key["model"] not in ("", s.NOMINAL) for change in changes)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for head in ("", "kernel", "vCPUs", "metric", "model", "before", "after", "change"):
+            if head != "model" or variants:
+                table.add_column(head, no_wrap=head in ("metric", "change"))
+        order = (WORSE, CHANGED, BETTER)
+        for change in sorted(changes, key=lambda one: order.index(one.verdict)):
+            iteration = change.key["iteration"]
+            table.add_row(*map(Text, (
+                change.verdict, s.short(change.key["kernel"]), str(change.key["vcpus"]),
+                change.key["metric"] + ("" if iteration is None else f" {iteration}"),
+                *([change.key["model"]] if variants else []),
+                _samples_text(change.before, change.unit),
+                _samples_text(change.after, change.unit), change_text(change))))
+        parts.append(table)
+    return Group(*parts)
+
+
+def verdict(comparison):
+    """One line that says it all."""
+    counts = {name: comparison.of(name) for name in (WORSE, BETTER, CHANGED, SAME)}
+    parts = [f"{name} {len(changes)}" for name, changes in counts.items()
+             if changes or name in (WORSE, BETTER, SAME)]
+    if counts[WORSE]:
+        worst = max(counts[WORSE], key=lambda change: change.relative)
+        parts[0] += (f" (most: {worst.key['metric']} on {worst.key['kernel']}, "
+                     f"{worst.key['vcpus']} vCPU{'s' * (worst.key['vcpus'] > 1)}, "
+                     f"{change_text(worst)})")
+    parts += [f"not compared {count} ({reason})" for reason, count in comparison.left_out.items()]
+    parts += [f"only in the {which} file {count}"
+              for which, count in zip(("first", "second"), comparison.alone) if count]
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""Series and the trees that they apply to."""

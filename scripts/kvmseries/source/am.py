@@ -1,0 +1,83 @@
+"""git am, and what to say when a patch does not apply."""
+
+import re
+
+from ..base.errors import Fail
+from .git import git, has_identity
+
+
+def check_identity(tree):
+    """Raise Fail unless git knows whose sign-off it would add."""
+    if not has_identity(tree):
+        raise Fail("--signoff certifies the DCO in your name: set git's user.name and user.email")
+
+
+def apply(tree, patches, own=False, signoff=False, where="the tree", version=None, wants=None,
+          title="linux"):
+    """Apply `patches` (paths) to the git tree at `tree`, one commit each, or none of them.
+
+    own: commit as the tool.  where, version, wants, title: what the tree is, its version, the one
+    that the series is made for, and of which project, for the message.  Raises Fail that names patch and hunk.
+    """
+    if not patches:
+        return
+    options = ["--quiet", "--committer-date-is-author-date"]
+    if signoff:
+        options.append("--signoff")
+    status, text = git(tree, "am", *options, *map(str, patches), check=False, plain=own,
+                       own=own or not has_identity(tree))
+    if status == 0:
+        return
+    number = _failed_number(tree)
+    # As the tool: git does not even abort without knowing who does.
+    git(tree, "am", "--abort", check=False, own=True)
+    if not number:
+        raise Fail(f"git am failed on {where}: {text.strip().splitlines()[-1]}")
+    # The patches before it are gone again with --abort: put them back to ask about this one.
+    raise Fail(_explain(tree, patches, number, where, version, wants, title))
+
+
+def _failed_number(tree):
+    path = git(tree, "rev-parse", "--git-path", "rebase-apply/next").strip()
+    try:
+        with open(path if path.startswith("/") else tree / path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _explain(tree, patches, number, where, version, wants, title):
+    patch = patches[number - 1]
+    # The last first: a patch can be taken back only while none after it changes the same lines.
+    for there in reversed(patches[number - 1:]):
+        if git(tree, "apply", "--check", "--reverse", str(there), check=False)[0] == 0:
+            return (f"{where} is patched already (it has {there.name}): use a tree without the "
+                    "series")
+    before = git(tree, "rev-parse", "HEAD").strip()
+    if number > 1:
+        git(tree, "am", "--quiet", *map(str, patches[:number - 1]), check=False, own=True)
+    _, text = git(tree, "apply", "--check", "--verbose", str(patch), check=False)
+    git(tree, "reset", "-q", "--hard", before)
+    hunks = [_hunk(patch, *found) for found in
+             re.findall(r"^error: patch failed: (.+):(\d+)$", text, re.M)]
+    hunks += [f"{name} is not there" for name in
+              re.findall(r"^error: (.+): No such file or directory$", text, re.M)]
+    hunks += [f"{name} exists" for name in
+              re.findall(r"^error: (.+): already exists in working directory$", text, re.M)]
+    differ = f" (the tree is {title} {version}, the series is for {wants})" \
+        if version and wants and version != wants else ""
+    return (f"patch {number} does not apply to {where}: {patch.name}: "
+            f"{'; '.join(hunks) or text.strip().splitlines()[-1]}{differ}")
+
+
+def _hunk(patch, name, line):
+    """Name the hunk of `patch` that changes file `name` at old line `line`."""
+    current = None
+    for text in patch.read_text(encoding="utf-8", errors="replace").splitlines():
+        if text.startswith("--- a/"):
+            current = text[len("--- a/"):]
+        match = re.match(r"@@ -(\d+)(,\d+)? \+\d+(,\d+)? @@ ?(.*)", text)
+        if match and current == name and match[1] == line:
+            where = f" ({match[4]})" if match[4] else ""
+            return f"hunk {text.split(' @@')[0]} @@ of {name}{where}"
+    return f"{name}:{line}"

@@ -1,0 +1,175 @@
+"""patches/<series>/: the base that a series applies to, its patches and its milestones."""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from ..base import paths
+from ..base.errors import Fail, Usage
+from .projects import PROJECTS
+
+ARCHES = ("arm64", "x86_64")
+
+
+@dataclass(frozen=True)
+class Version:
+    """A base that the series is known to apply to, as Debian packages it."""
+
+    kernel: str     # "5.10.262"; `release` in the file where the base is none
+    package: str    # binary package that holds the source tarball, or source package
+    version: str    # the package's version
+    suite: str      # "bullseye-security": where to look for it
+    sha256: str     # of the .deb, or of `file`
+    file: str = ""  # the tarball, of a source package
+    # What is built of it (arch, "tests", "suite") to the id of that, see ids.py; may be empty.
+    ids: dict = field(default_factory=dict)
+
+    @property
+    def key(self):
+        """The package's version as part of a file's name: without its epoch, whose colon make and
+        search paths take for something else."""
+        return self.version.rpartition(":")[2]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One directory of patches/."""
+
+    name: str
+    path: Path
+    kernel: str          # version of the base, "5.10.262" (linux) or "10.0.13" (QEMU)
+    tag: str             # upstream's git tag of the base
+    versions: tuple      # of Version; the first is the one that is fetched
+    arches: tuple        # arches that it is built and tested for
+    milestones: dict     # name -> number of patches
+    patches: tuple       # paths of 0001-*.patch ... in order
+    project: str = "linux"   # or "qemu"
+
+    @property
+    def cover(self):
+        """Path of the cover letter."""
+        return self.path / "0000-cover-letter.patch"
+
+    def upto(self, text):
+        """The number of patches meant by `text`: a number (0 is the base) or a milestone."""
+        if text in self.milestones:
+            text = str(self.milestones[text])
+        if not re.fullmatch(r"\d+", text):
+            names = ", ".join(self.milestones) or "none"
+            raise Usage(f"{self.name} has no milestone '{text}' (milestones: {names}; "
+                        f"or a number from 0 to {len(self.patches)})")
+        if int(text) > len(self.patches):
+            raise Usage(f"--upto {text} is beyond the end: {self.name} has "
+                        f"{len(self.patches)} patches")
+        return int(text)
+
+    def patches_id(self, count):
+        """A short hash of the first `count` patches: names a tree that has them."""
+        digest = hashlib.sha256()
+        for patch in self.patches[:count]:
+            digest.update(patch.read_bytes())
+        return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel to measure: "base", "series", "upto:NAME", or another series' "NAME:base"."""
+
+    label: str
+    count: int               # of patches
+    series: Series
+
+
+def names():
+    """Names of all series, sorted."""
+    return sorted(path.parent.name for path in paths.PATCHES.glob("*/base"))
+
+
+def load(name):
+    """The Series `name`.  Raises Usage if there is none, Fail if its files are not right."""
+    if name not in names():
+        raise Usage(f"unknown series '{name}': there is {', '.join(names()) or 'none'}")
+    path = paths.PATCHES / name
+    try:
+        base = yaml.safe_load((path / "base").read_text(encoding="utf-8"))
+        project = base["project"] if "project" in base else "linux"
+        if project not in PROJECTS:
+            raise Fail(f"{path / 'base'}: unknown project '{project}': there is {', '.join(PROJECTS)}")
+        release = "kernel" if project == "linux" else "release"
+        versions = tuple(Version(kernel=entry[release], **{key: value for key, value in entry.items()
+                                                           if key != release})
+                         for entry in base["versions"])
+        patches = tuple(sorted(p for p in path.glob("[0-9]*.patch")
+                               if not p.name.startswith("0000-")))
+        series = Series(name, path, base[release], base["tag"], versions,
+                        tuple(base["arches"]), _milestones(path), patches, project)
+    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise Fail(f"{path / 'base'} is not right: {error!r}") from None
+    for number, patch in enumerate(patches, 1):
+        if not patch.name.startswith(f"{number:04d}-"):
+            raise Fail(f"{path}: patch {number} is missing ({patch.name} is in its place)")
+    return series
+
+
+def _milestones(path):
+    """The file `milestones`: lines of a name and the number of the step's last patch."""
+    file = path / "milestones"
+    result = {}
+    if file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            line = line.split("#")[0].strip()
+            if not line:
+                continue
+            match = re.fullmatch(r"([a-z][a-z0-9-]*)\s+(\d+)", line)
+            if not match:
+                raise Fail(f"{file}: '{line}' is not a name and a number")
+            result[match[1]] = int(match[2])
+    return result
+
+
+def subject(patch):
+    """Subject of a patch file, without [PATCH n/m]."""
+    lines = patch.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("Subject:"):
+            text = line[len("Subject:"):]
+            for more in lines[number + 1:]:
+                if not more.startswith(" "):
+                    break
+                text += more
+            return re.sub(r"^\s*\[[^]]*\]\s*", "", text).strip()
+    raise Fail(f"{patch} has no subject: it is not a patch made by scripts/series export")
+
+
+def check_arch(series, arch):
+    """Raise Usage unless `series` is built for `arch`."""
+    if arch not in series.arches:
+        raise Usage(f"unknown arch '{arch}': {series.name} is built for "
+                    f"{', '.join(series.arches)}")
+
+
+def points(series, text):
+    """Points from "base,series,upto:fast-path,v7.3:base"."""
+    found = []
+    for label in text.split(","):
+        if label == "base":
+            found.append(Point(label, 0, series))
+        elif label == "series":
+            found.append(Point(label, len(series.patches), series))
+        elif label.startswith("upto:"):
+            found.append(Point(label, series.upto(label[len("upto:"):]), series))
+        elif label.endswith(":base"):
+            other = load(label[:-len(":base")])
+            if other.project != series.project:
+                raise Usage(f"--kernels {text}: {other.name} is for {other.project}, "
+                            f"{series.name} for {series.project}")
+            found.append(Point(label, 0, other))
+        else:
+            raise Usage(f"unknown kernel '{label}': --kernels takes base, series, upto:STEP and "
+                        "OTHER:base, the base of another series")
+    if len({point.label for point in found}) != len(found):
+        raise Usage(f"--kernels {text} names a kernel twice")
+    return tuple(found)

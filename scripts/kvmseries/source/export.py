@@ -1,0 +1,75 @@
+"""From a git tree back to patches/: the same bytes for the same commits, whoever exports."""
+
+import re
+from pathlib import Path
+
+from ..base import paths
+from ..base.errors import Fail
+from . import catalog, trees
+from .git import changes, git
+
+TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
+
+
+def export(series, tree=None):
+    """Write patches/<series>/0001-*.patch from the commits base..HEAD of `tree`.
+
+    tree: a tree made by the tool; None for out/trees/<base>/series.  The cover letter keeps its
+    text and gets the list of patches and the diffstat.  Returns the number of patches.
+    """
+    tree = Path(tree) if tree else trees.own_series_tree(series)
+    if not (tree / ".git").exists():
+        raise Fail(f"{tree} is not a git tree")
+    if git(tree, "rev-parse", "-q", "--verify", "base^{commit}", check=False)[0]:
+        raise Fail(f"{tree} has no tag 'base': export from a tree made by scripts/series apply")
+    dirty = changes(tree)
+    if dirty:
+        raise Fail(f"{tree} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit them")
+    commits = git(tree, "rev-list", "--reverse", "base..HEAD").split()
+    if not commits:
+        raise Fail(f"{tree} has no commits after its tag 'base': nothing to export")
+    for commit in commits:
+        message = git(tree, "log", "-1", "--format=%B", commit)
+        if TRAILER.search(message):
+            raise Fail(f"'{message.splitlines()[0]}' carries '{TRAILER.search(message)[0]}': "
+                       "whoever submits adds it (git am -s)")
+    with paths.locked(f"export-{series.name}"), paths.whole(series.path.parent / ".export") as part:
+        write_patches(tree, part, len(commits))
+        letter = cover(series, tree, len(commits))
+        if letter:
+            (part / series.cover.name).write_text(letter, encoding="utf-8")
+        names = sorted(new.name for new in part.glob("*.patch"))
+        for name in names:
+            (part / name).replace(series.path / name)
+        for old in series.patches:
+            if old.name not in names:
+                old.unlink()
+    paths.remove(series.path.parent / ".export")
+    trees.forget(catalog.load(series.name), tree)
+    return len(commits)
+
+
+def write_patches(tree, folder, count):
+    """Write the commits base..HEAD of `tree` as patch files into `folder`."""
+    git(tree, "format-patch", "-q", "-o", str(folder), "--zero-commit", "--full-index",
+        "--no-signature", "--suffix=.patch", "--no-base", "--no-thread", "--no-cover-letter",
+        "--numbered" if count > 1 else "--no-numbered", "--stat=72", "--no-renames", "--no-attach",
+        "base..HEAD",
+        plain=True, what="git format-patch")
+
+
+def cover(series, tree, count):
+    """The cover letter with its subject's count, list of patches and diffstat brought up to
+    date; None if the series has none."""
+    if not series.cover.exists():
+        return None
+    text = series.cover.read_text(encoding="utf-8")
+    text = re.sub(r"^Subject: \[PATCH 0+/\d+\]",
+                  f"Subject: [PATCH {0:0{len(str(count))}d}/{count}]", text, flags=re.M)
+    # git shortlog's first author, with a first subject under it.
+    head = re.split(r"^[^\n]+ \(\d+\):\n(?=  \S)", text, maxsplit=1, flags=re.M)[0]
+    listing = git(tree, "-c", "user.name=x", "shortlog", "-w72,2,4", "--no-merges", "base..HEAD",
+                  plain=True)
+    stat = git(tree, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD",
+               plain=True)
+    return f"{head}{listing.rstrip()}\n\n{stat.rstrip()}\n"

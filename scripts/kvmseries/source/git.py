@@ -1,0 +1,63 @@
+"""git, without what the user's configuration might change about the result."""
+
+import os
+
+from ..base import proc
+
+_CONFIG = {
+    "am.threeWay": "false", "commit.gpgSign": "false", "core.hooksPath": "/dev/null",
+    "core.autocrlf": "false", "core.safecrlf": "false", "gc.auto": "0",
+    "advice.detachedHead": "false", "diff.noprefix": "false", "diff.mnemonicPrefix": "false",
+    "diff.algorithm": "myers",
+    "diff.renames": "true", "diff.orderFile": "/dev/null", "format.signOff": "false",
+    "safe.directory": "*",
+    "init.defaultBranch": "main", "core.excludesFile": "/dev/null",
+}
+
+# Identity and date of what the tool itself commits, so that trees are the same everywhere.
+_OWN = {
+    "GIT_AUTHOR_NAME": "scripts/series", "GIT_AUTHOR_EMAIL": "series@localhost",
+    "GIT_COMMITTER_NAME": "scripts/series", "GIT_COMMITTER_EMAIL": "series@localhost",
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+}
+
+
+def forget_environment():
+    """Drop what a git hook sets for the repository it runs in: the trees here are others."""
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX",
+                 "GIT_OBJECT_DIRECTORY"):
+        os.environ.pop(name, None)
+
+
+def git(tree, *arguments, check=True, own=False, plain=False, what=None):
+    """Run git in the directory `tree`; returns what it printed (or (status, text) if not check).
+
+    own: commit as the tool, at a fixed date.  plain: without the user's configuration at all.
+    """
+    # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
+    # Without optional locks `git status` leaves the index of the user's tree as it is.
+    env = {"GIT_CONFIG_COUNT": str(len(_CONFIG)), "GIT_OPTIONAL_LOCKS": "0",
+           **(_OWN if own else {})}
+    if plain:
+        env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
+    for number, (key, value) in enumerate(_CONFIG.items()):
+        env[f"GIT_CONFIG_KEY_{number}"] = key
+        env[f"GIT_CONFIG_VALUE_{number}"] = value
+    return proc.run(["git", "-C", os.fspath(tree), *arguments], what or f"git {arguments[0]}",
+                    env=env, check=check)
+
+
+def head(tree):
+    """The commit that `tree` stands at."""
+    return git(tree, "rev-parse", "HEAD").strip()
+
+
+def changes(tree):
+    """Paths of tracked files that differ from HEAD, and of new files, one a line."""
+    return git(tree, "status", "--porcelain").strip()
+
+
+def has_identity(tree):
+    """Whether git knows who the user is."""
+    return all(git(tree, "config", key, check=False)[0] == 0
+               for key in ("user.name", "user.email"))

@@ -1,0 +1,144 @@
+import pytest
+
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail, Usage
+from kvmseries.conftest import SUBJECTS
+from kvmseries.source import catalog
+
+
+def test_a_series_is_read_from_its_directory(mini):
+    assert (mini.name, mini.kernel, mini.tag) == ("mini", "5.10.262", "v5.10.262")
+    assert mini.arches == ("arm64", "x86_64")
+    assert mini.milestones == {"first": 1, "rwlock": 2}
+    assert [patch.name[:5] for patch in mini.patches] == ["0001-", "0002-", "0003-"]
+    assert mini.versions[0].version == "5.10.262-1"
+
+
+def test_the_series_of_the_repository_load():
+    assert "v5.10" in catalog.names()
+    for name in catalog.names():
+        series = catalog.load(name)
+        assert series.versions
+        for milestone in series.milestones:
+            assert 0 < series.upto(milestone) <= len(series.patches)
+
+
+@pytest.mark.parametrize("text, count", [("0", 0), ("2", 2), ("3", 3), ("first", 1), ("rwlock", 2)])
+def test_upto_takes_a_number_or_a_milestone(mini, text, count):
+    assert mini.upto(text) == count
+
+
+@pytest.mark.parametrize("text", ["4", "99"])
+def test_upto_beyond_the_end_says_how_many_there_are(mini, text):
+    with pytest.raises(Usage, match=f"--upto {text} is beyond the end: mini has 3 patches"):
+        mini.upto(text)
+
+
+@pytest.mark.parametrize("text", ["-1", "", "1.5", "Rwlock", "nonsense"])
+def test_upto_names_the_milestones_when_there_is_no_such(mini, text):
+    with pytest.raises(Usage, match=f"no milestone '{text}'.*first, rwlock.*0 to 3"):
+        mini.upto(text)
+
+
+def test_a_milestone_beyond_the_end_is_told(patches):
+    (patches / "milestones").write_text("far 9\n", encoding="utf-8")
+    with pytest.raises(Usage, match="beyond the end"):
+        catalog.load("mini").upto("far")
+
+
+def test_an_unknown_series_is_answered_with_those_that_there_are(mini):
+    with pytest.raises(Usage, match="unknown series 'v9.9': there is mini"):
+        catalog.load("v9.9")
+    with pytest.raises(Usage, match="unknown series '../mini'"):
+        catalog.load("../mini")
+
+
+def test_a_missing_patch_number_is_told(patches):
+    next(patches.glob("0002-*")).unlink()
+    with pytest.raises(Fail, match="patch 2 is missing .0003-"):
+        catalog.load("mini")
+
+
+def test_the_cover_letter_is_no_patch(mini):
+    assert mini.cover.exists()
+    assert mini.cover not in mini.patches
+
+
+@pytest.mark.parametrize("text", ["", "just words", "[1, 2]", "kernel: 5\n", "a: [unclosed",
+                                  "kernel: a\ntag: b\narches: []\nversions: [{kernel: x}]\n",
+                                  "kernel: a\ntag: b\narches: []\nversions: 3\n"])
+def test_a_bad_base_file_is_named(patches, text):
+    (patches / "base").write_text(text, encoding="utf-8")
+    with pytest.raises(Fail, match="base is not right"):
+        catalog.load("mini")
+
+
+def test_a_base_file_that_is_not_text_is_named(patches):
+    (patches / "base").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(Fail, match="base is not right"):
+        catalog.load("mini")
+
+
+@pytest.mark.parametrize("line", ["rwlock", "3 rwlock", "Rwlock 3", "rwlock three"])
+def test_a_bad_line_of_milestones_is_quoted(patches, line):
+    (patches / "milestones").write_text(f"first 1\n{line}\n", encoding="utf-8")
+    with pytest.raises(Fail, match=f"'{line}' is not a name and a number"):
+        catalog.load("mini")
+
+
+def test_milestones_may_be_missing(patches):
+    (patches / "milestones").unlink()
+    assert catalog.load("mini").milestones == {}
+
+
+def test_a_series_may_be_its_base_alone(patches):
+    for file in patches.iterdir():
+        if file.name != "base":
+            file.unlink()
+    series = catalog.load("mini")
+    assert (series.patches, series.milestones, series.upto("0")) == ((), {}, 0)
+    with pytest.raises(Usage, match="--upto 1 is beyond the end: mini has 0 patches"):
+        series.upto("1")
+    with pytest.raises(Usage, match="no milestone 'first' .milestones: none; .* 0 to 0"):
+        series.upto("first")
+
+
+def test_a_subject_over_folded_lines_is_put_together(mini):
+    """git folds long subjects; encoded ones are not used by this series."""
+    assert "\n " in mini.patches[0].read_text(encoding="utf-8").split("Subject:")[1].split("---")[0]
+    assert tuple(catalog.subject(patch) for patch in mini.patches) == SUBJECTS
+
+
+def test_a_subject_ends_with_its_header(tmp_path):
+    patch = tmp_path / "0001-x.patch"
+    patch.write_text("Subject: [PATCH v2 01/10] One\n two\nMIME-Version: 1.0\n\n three\n",
+                     encoding="utf-8")
+    assert catalog.subject(patch) == "One two"
+
+
+def test_a_file_without_subject_is_no_patch(tmp_path):
+    patch = tmp_path / "0001-x.patch"
+    patch.write_text("diff\n", encoding="utf-8")
+    with pytest.raises(Fail, match="no subject"):
+        catalog.subject(patch)
+
+
+def test_patches_id_tells_contents_and_counts_apart(mini):
+    ids = [mini.patches_id(count) for count in range(4)]
+    assert len(set(ids)) == 4
+    mini.patches[0].write_text("changed", encoding="utf-8")
+    assert mini.patches_id(0) == ids[0]
+    assert mini.patches_id(1) != ids[1]
+
+
+def test_an_arch_that_the_series_is_not_for(mini):
+    catalog.check_arch(mini, "x86_64")
+    with pytest.raises(Usage, match="unknown arch 'riscv': mini is built for arm64, x86_64"):
+        catalog.check_arch(mini, "riscv")
+
+
+def test_no_series_at_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "none")
+    assert catalog.names() == []
+    with pytest.raises(Usage, match="there is none"):
+        catalog.load("x")

@@ -1,0 +1,217 @@
+import pytest
+
+from checks import extra
+from kvmseries.base.errors import Fail
+from kvmseries.conftest import ARM, below, edit, git, SUBJECTS
+from kvmseries.kernel import build
+from kvmseries.source import catalog, export, trees
+from kvmseries.verify import check
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in below(folder)}
+
+
+@pytest.fixture
+def tree(mini, kernel, tmp_path):
+    """A tree made by apply."""
+    return trees.copy(mini, tmp_path / "copy", 3, kernel)
+
+
+def test_export_gives_the_files_back_byte_for_byte(mini, patches, tree):
+    before = contents(patches)
+    assert export.export(mini, tree) == 3
+    assert contents(patches) == before
+    assert below(patches.parent) == ["mini", *(f"mini/{name}" for name in sorted(before))]
+
+
+def test_export_does_not_depend_on_who_exports(mini, patches, tree, identity, tmp_path):
+    before = contents(patches)
+    with open(tmp_path / "gitconfig", "a", encoding="utf-8") as file:
+        file.write("[format]\n\tsignOff = true\n\tnumbered = false\n\tsubjectPrefix = RFC\n"
+                   "\tattach = x\n\tthread = true\n\tsuffix = .txt\n\tcoverLetter = true\n\tfrom = true\n"
+                   "[diff]\n\tnoprefix = true\n\talgorithm = patience\n\tcontext = 7\n"
+                   "[core]\n\tabbrev = 5\n[log]\n\tdate = iso\n[color]\n\tui = always\n"
+                   "[format]\n\tto = list@example.org\n\theaders = \"X-Own: 1\\n\"\n")
+    export.export(mini, tree)
+    assert contents(patches) == before
+
+
+def test_two_exports_are_the_same(mini, patches, tree):
+    edit(tree, ARM, "int arm50;", "int fourth;")
+    git(tree, "commit", "-q", "-a", "-m", "KVM: arm64: Take the fourth step\n\nMore.")
+    assert export.export(mini, tree) == 4
+    first = contents(patches)
+    assert export.export(catalog.load("mini"), tree) == 4
+    assert contents(patches) == first
+
+
+def test_a_new_commit_is_a_new_patch_and_the_cover_letter_counts_it(mini, patches, tree):
+    edit(tree, ARM, "int arm50;", "int fourth;")
+    git(tree, "commit", "-q", "-a", "-m", "KVM: arm64: Take the fourth step\n\nMore.")
+    export.export(mini, tree)
+    series = catalog.load("mini")
+    assert [catalog.subject(patch) for patch in series.patches] \
+        == [*SUBJECTS, "KVM: arm64: Take the fourth step"]
+    letter = series.cover.read_text(encoding="utf-8")
+    assert "Subject: [PATCH 0/4] A tiny series" in letter
+    assert "What it is for." in letter and "Take the fourth step" in letter
+    assert letter.count("Zoë Author (1):") == 1 and "Tess Tester (3):" in letter
+    assert "3 files changed" in letter
+    check.clean(series)
+
+
+def test_a_commit_that_is_gone_is_a_patch_that_is_gone(mini, patches, tree):
+    git(tree, "reset", "-q", "--hard", "HEAD~1")
+    assert export.export(mini, tree) == 2
+    assert len(catalog.load("mini").patches) == 2
+
+
+def test_a_series_without_cover_letter_gets_none(mini, patches, tree):
+    mini.cover.unlink()
+    export.export(mini, tree)
+    assert not mini.cover.exists()
+
+
+def test_the_exported_tree_of_the_tool_is_up_to_date(mini, patches, mirror):
+    """Work in out/trees/.../series is exported, and then the tree is what patches/ say."""
+    own = trees.worktree(mini, 3).path
+    edit(own, ARM, "int arm50;", "int fourth;")
+    git(own, "commit", "-q", "-a", "-m", "KVM: arm64: Take the fourth step\n\nMore.")
+    head = git(own, "rev-parse", "HEAD")
+    export.export(mini)
+    assert trees.worktree(catalog.load("mini"), 4).path == own
+    assert git(own, "rev-parse", "HEAD") == head
+
+
+@pytest.mark.parametrize("trailer", ["Signed-off-by", "signed-off-by", "Reviewed-by", "Tested-by",
+                                     "Acked-by"])
+def test_trailers_of_whoever_submits_are_refused(mini, patches, tree, trailer):
+    before = contents(patches)
+    git(tree, "commit", "-q", "--amend", "-m", f"Last\n\nText.\n\n{trailer}: X <x@example.org>")
+    with pytest.raises(Fail, match=f"'Last' carries '{trailer}: .*': whoever submits adds it"):
+        export.export(mini, tree)
+    assert contents(patches) == before
+
+
+def test_uncommitted_work_is_refused(mini, patches, tree):
+    before = contents(patches)
+    edit(tree, ARM, "int arm50;", "int unfinished;")
+    with pytest.raises(Fail, match=f"has uncommitted changes .M {ARM}.: commit them"):
+        export.export(mini, tree)
+    assert contents(patches) == before
+
+
+def test_what_is_no_tree_of_the_tool_is_refused(mini, patches, kernel, tmp_path):
+    before = contents(patches)
+    with pytest.raises(Fail, match="has no tag 'base'"):
+        export.export(mini, kernel)
+    with pytest.raises(Fail, match="is not a git tree"):
+        export.export(mini, tmp_path / "none")
+    git(kernel, "tag", "base")
+    with pytest.raises(Fail, match="no commits after its tag 'base'"):
+        export.export(mini, kernel)
+    assert contents(patches) == before
+
+
+def test_a_tree_that_was_never_made_is_no_export(mini, mirror):
+    with pytest.raises(Fail, match="no tree to export: make one with"):
+        export.export(mini)
+
+
+# check.py: what is asked of the files themselves
+
+
+def test_a_clean_series_is_clean(mini, mirror):
+    check.clean(mini)
+    check.round_trip(mini)
+
+
+_BUG = """\
+%s
+
+--- a/virt/kvm/kvm_main.c
++++ b/virt/kvm/kvm_main.c
+@@ -1,3 +1,3 @@
+-%s
++%s
+ int kvm1;
+ int kvm2;
+"""
+
+
+def test_debug_patches_apply_on_top_of_each_other(mini, mirror, patches):
+    folder = patches.parent / "debug"
+    folder.mkdir(exist_ok=True)
+    (folder / "mini-one.patch").write_text(_BUG % ("A bug.", "int kvm0;", "int bug;"), encoding="utf-8")
+    two = folder / "mini-two.patch"
+    two.write_text(_BUG % ("Another, on top\nof mini-one.patch.", "int bug;", "int bugs;"), encoding="utf-8")
+    assert extra.debug_patches(mini) == ["mini-one.patch", "mini-two.patch"]
+    two.write_text(_BUG % ("Another one.", "int bug;", "int bugs;"), encoding="utf-8")
+    with pytest.raises(Fail, match="mini-two.patch"):
+        extra.debug_patches(mini)
+
+
+@pytest.mark.parametrize("arch, counts", [("arm64", [0, 1, 2, 3]), ("x86_64", [0, 3])])
+def test_patches_that_change_no_kernel_of_an_architecture_are_not_built(mini, mirror, monkeypatch, arch, counts):
+    """The first two are arm64's."""
+    built = []
+    monkeypatch.setattr(build, "each_patch", lambda series, arch, counts, note, kernel: built.append(counts))
+    assert check.builds(mini, arch, None) == counts[1:]
+    assert built == [counts]
+
+
+@pytest.mark.parametrize("arch, text, counts", [("arm64", "one 1\nthree 3\n", [1, 3]), ("x86_64", "one 1\nthree 3\n", [3]),
+                                                ("x86_64", "one 1\n", [])])
+def test_of_the_steps_the_last_patch_that_changes_the_kernel_is_built(mini, mirror, monkeypatch, arch, text, counts):
+    built = []
+    monkeypatch.setattr(build, "each_patch", lambda series, arch, counts, note, kernel: built.append(counts))
+    (mini.path / "milestones").write_text(text, encoding="utf-8")
+    assert check.builds(catalog.load("mini"), arch, None, steps=True) == counts
+    assert built == [counts]
+
+
+def test_a_series_without_patches_needs_no_cover_letter(patches, mirror):
+    for file in [*patches.glob("000*"), patches / "milestones"]:
+        file.unlink()
+    series = catalog.load("mini")
+    check.applies(series)
+    check.clean(series)
+    check.round_trip(series)
+    (patches / "0000-cover-letter.patch").write_text("Subject: [PATCH 0/0] x\n", encoding="utf-8")
+    with pytest.raises(Fail, match="0000-cover-letter.patch is for no patches: mini has none"):
+        check.clean(series)
+
+
+def test_a_series_with_patches_needs_one(mini):
+    mini.cover.unlink()
+    with pytest.raises(Fail, match="mini has no cover letter: 0000-cover-letter.patch"):
+        check.clean(mini)
+
+
+@pytest.mark.parametrize("name, old, new, reason", [
+    ("0002", "Another reason.", "Another.\n\nSigned-off-by: X <x@y>", "carries 'Signed-off-by: X"),
+    ("0000", "[PATCH 0/3]", "[PATCH 0/2]", "is not for 3 patches"),
+    ("milestones", "rwlock 2", "rwlock 4", "'rwlock' is 4, but there are 3 patches")])
+def test_what_is_not_clean_is_named(patches, name, old, new, reason):
+    file = next(patches.glob(f"{name}*"))
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(Fail, match=reason):
+        check.clean(catalog.load("mini"))
+
+
+def test_a_patch_that_was_edited_is_not_what_export_writes(patches, mirror):
+    file = next(patches.glob("0002*"))
+    file.write_text(file.read_text(encoding="utf-8") + "\n-- \n2.39\n", encoding="utf-8")
+    with pytest.raises(Fail, match="0002-.* is not what `scripts/series export mini` writes"):
+        check.round_trip(catalog.load("mini"))
+
+
+def test_a_cover_letter_with_an_old_diffstat_is_told(patches, mirror):
+    file = patches / "0000-cover-letter.patch"
+    file.write_text(file.read_text(encoding="utf-8").replace("3 files changed", "2 files changed"),
+                    encoding="utf-8")
+    with pytest.raises(Fail, match="list of patches or diffstat is out of date"):
+        check.round_trip(catalog.load("mini"))

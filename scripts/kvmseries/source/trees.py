@@ -1,0 +1,324 @@
+"""Git trees: the base of a series, and worktrees of it that have some of the patches.
+
+out/trees/<key>/base is a git repository: one commit, tag `base`.  Beside it, as worktrees of the
+same repository, `series` (all patches) and `upto-N`.  <key> names the base: the series and the
+package's version, or a hash of the user's own tree.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..base import debian, paths, proc
+from ..base.errors import Fail, Usage
+from ..base.progress import say, single
+from . import am
+from .git import changes, git, head
+from .projects import PROJECTS
+
+# What the tool makes in its trees, for git to leave alone: builds, and the blobs of QEMU that Debian's tarball
+# lacks (qemu/build.py makes empty ones).
+_OWN_FILES = ("/build-*/", "/pc-bios/edk2-*.bz2")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree that the tool made."""
+
+    path: Path
+    point: str       # "base", "series" or "upto-N"
+    count: int       # number of patches applied
+    version: str     # version of the base, from its Makefile or VERSION
+
+
+def _version_of(tree, what, series):
+    """The version of the sources in `tree`; Fail, which calls them `what`, if they are not what the
+    series is for."""
+    project = PROJECTS[series.project]
+    version = project.version(tree)
+    if not version:
+        raise Fail(f"{what} is not {project.wanted}")
+    return version
+
+
+def base(series, kernel=None, version=None):
+    """The base of `series` as a Tree, made if it is not there.
+
+    kernel: the user's own git tree or tarball instead of Debian's source.  version: one of the
+    versions in patches/<series>/base ("5.10.223") instead of the first.
+    """
+    if kernel and version:
+        raise Usage("--kernel and --version exclude each other")
+    if kernel:
+        kernel = Path(kernel).absolute()
+        key, fill, what = _user_tree(series, kernel)
+    else:
+        package = _version(series, version)
+        key = f"{series.name}-{package.key}"
+        what = f"{PROJECTS[series.project].title} {package.kernel}"
+
+        def fill(folder):
+            if package.file:
+                _unpack(debian.fetch_source(package), folder)
+                return
+            deb = debian.fetch_pinned(package.package, package.version, package.suite,
+                                      package.sha256)
+            _unpack_deb(deb, folder)
+    path = paths.out("trees", key, "base")
+    with paths.locked(f"tree-{key}", say):
+        if not (path / ".git").exists():
+            debian.install("fetch")
+            with single("fetch", f"fetch {what}", 45), paths.whole(path) as part:
+                kept = None if kernel else paths.cache("git", f"{package.sha256[:16]}.git")
+                if not kept or not _from_kept(kept, part):
+                    fill(part)
+                    _version_of(part, kernel or what, series)
+                _commit_base(part, what)
+                if kept:
+                    _keep(part, kept)
+    return Tree(path, "base", 0, _version_of(path, what, series))
+
+
+def _version(series, wanted):
+    if not series.versions:
+        raise Fail(f"patches/{series.name}/base names no package of the base: give your own kernel "
+                   "tree with --kernel (or KERNEL=/path)")
+    for version in series.versions:
+        if wanted in (None, version.kernel):
+            return version
+    raise Usage(f"unknown version '{wanted}': patches/{series.name}/base has "
+                f"{', '.join(v.kernel for v in series.versions)}")
+
+
+def _user_tree(series, kernel):
+    """(key, function that fills a directory, name) for the user's tree or tarball."""
+    if not kernel.exists():
+        raise Fail(f"--kernel {kernel}: no such tree or tarball")
+    stat = kernel.stat()
+    if kernel.is_file():
+        state = f"{stat.st_size} {stat.st_mtime_ns}"
+
+        def fill(folder):
+            status, text = proc.run(["tar", "-xf", str(kernel), "-C", str(folder),
+                                     "--strip-components=1"], "tar", check=False)
+            if status:
+                raise Fail(f"--kernel {kernel} is not a tarball: {proc.reason(text)}")
+    else:
+        _version_of(kernel, f"--kernel {kernel}", series)
+        if not (kernel / ".git").exists():
+            raise Fail(f"--kernel {kernel} is not a git tree: give the tarball that it came from, "
+                       "or commit it (git init; git add -f -A; git commit)")
+        dirty = changes(kernel)
+        if dirty:
+            raise Fail(f"--kernel {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}"
+                       "): commit or stash them")
+        state = head(kernel)
+
+        def fill(folder):
+            # A shallow copy: the user's tree is read only, and may move or be collected later.
+            git(folder, "init", "-q")
+            # git's own configuration does not reach the other end, which may be another user's.
+            git(folder, "fetch", "-q", "--depth=1", "--upload-pack",
+                "git -c 'safe.directory=*' upload-pack", f"file://{kernel}", "HEAD",
+                what=f"copying {kernel}")
+            git(folder, "checkout", "-q", "-b", "main", "FETCH_HEAD")
+            git(folder, "tag", "base")
+    digest = hashlib.sha256(f"{kernel} {state}".encode()).hexdigest()[:12]
+    return f"{series.name}-user-{digest}", fill, str(kernel)
+
+
+def _unpack_deb(deb, folder):
+    """Unpack the kernel tarball in a linux-source .deb into `folder`."""
+    proc.need("dpkg-deb")
+    with paths.whole(folder / ".deb") as part:
+        proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
+        tarball = next(part.glob("usr/src/linux-source-*.tar.*"))
+        _unpack(tarball, folder)
+    paths.remove(folder / ".deb")
+
+
+def _unpack(tarball, folder):
+    proc.run(["tar", "-xf", str(tarball), "-C", str(folder), "--strip-components=1"], "tar")
+
+
+def _from_kept(kept, folder):
+    """Whether the repository `kept` of the cache directory is there: `folder` is a clone of it then, and nothing
+    is to be unpacked."""
+    with paths.locked(kept.name, say, shared=True):
+        if not kept.exists():
+            return False
+        # Objects are linked, where that can be: they are never written to.
+        git(folder, "clone", "-q", str(kept), ".", what="git clone")
+    git(folder, "remote", "remove", "origin")
+    return True
+
+
+def _keep(tree, kept):
+    """Have the repository `kept` in the cache directory, with the base that is in `tree`."""
+    with paths.locked(kept.name, say, shared=True):
+        if not kept.exists():
+            with paths.whole(kept) as part:
+                git(tree, "clone", "-q", "--bare", str(tree), str(part), what="git clone")
+
+
+def _commit_base(folder, what):
+    if not (folder / ".git").exists():
+        git(folder, "init", "-q", "-b", "main")
+        # The tree's own .gitignore would leave files out that its tarball has.
+        git(folder, "add", "-f", "-A", ".")
+        git(folder, "commit", "-q", "-m", what, own=True)
+        git(folder, "tag", "base")
+    exclude = folder / ".git/info/exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_text("".join(f"{line}\n" for line in _OWN_FILES), encoding="utf-8")
+
+
+def worktree(series, count, kernel=None, version=None):
+    """A Tree with the first `count` patches applied, made or brought up to date.
+
+    Raises Fail if somebody has changed it: work that is not in patches/ is not thrown away.
+    """
+    root = base(series, kernel, version)
+    if count == 0:
+        _check_unchanged(series, root.path, git(root.path, "rev-parse", "base").strip())
+        return root
+    point = "series" if count == len(series.patches) else f"upto-{count}"
+    path = root.path.parent / point
+    stamp = root.path.parent / f"{point}.stamp"
+    wanted = series.patches_id(count)
+    with paths.locked(f"tree-{path.parent.name}", say):
+        # An interrupted write leaves a stamp without its two words: as if there were none.
+        made, commit = (_words(stamp) + ["", ""])[:2]
+        if path.exists() and commit:
+            _check_unchanged(series, path, commit)
+            if made == wanted:
+                return Tree(path, point, count, root.version)
+        # From here on the tree is not what the stamp says, even if this fails or is interrupted.
+        paths.remove(stamp)
+        try:
+            _apply(series, root, path, point, count)
+        except Fail:
+            # What somebody may commit on top of what is there now is not to be thrown away.
+            if (path / ".git").exists():
+                stamp.write_text(f"- {head(path)}\n", encoding="utf-8")
+            raise
+        stamp.write_text(f"{wanted} {head(path)}\n", encoding="utf-8")
+    return Tree(path, point, count, root.version)
+
+
+def _words(path):
+    return path.read_text(encoding="utf-8").split() if path.exists() else []
+
+
+def walk(series, counts, kernel=None):
+    """Yield a Tree with the first n patches for each n in `counts`, all in one worktree, so that
+    a build of it compiles only what the step from one to the next changes."""
+    full = worktree(series, len(series.patches), kernel)
+    commits = ["base", *git(full.path, "rev-list", "--reverse", "base..HEAD").split()]
+    path = full.path.parent / "walk"
+    with paths.locked(f"walk-{path.parent.name}", say):
+        for count in counts:
+            _stand_at(path, commits[count])
+            yield Tree(path, f"patch-{count}", count, full.version)
+
+
+def _stand_at(path, commit):
+    """Have the worktree `path` of the tool's own at `commit`, whatever was left of it."""
+    try:
+        git(path, "checkout", "-q", "-f", "--detach", commit)
+    except Fail:
+        _add_worktree(path.parent / "base", path, "--detach")
+        git(path, "checkout", "-q", "-f", "--detach", commit)
+
+
+def planted(series, names, kernel=None, count=None):
+    """A Tree of the whole series, or its first `count` patches, with patches/debug/<series>-NAME.patch
+    for each of `names` on top, in that order: bugs, or something to measure with.  There is one such
+    tree at a time."""
+    full = worktree(series, len(series.patches) if count is None else count, kernel)
+    path = full.path.parent / "planted"
+    with paths.locked(f"planted-{path.parent.name}", say):
+        _stand_at(path, head(full.path))
+        for name in names:
+            patch = paths.PATCHES / "debug" / f"{series.name}-{name}.patch"
+            git(path, "apply", "--index", str(patch), what=f"git apply {patch.name}")
+            git(path, "commit", "-q", "-m", f"Planted: {name}", own=True)
+    return Tree(path, "planted", full.count, full.version)
+
+
+def _check_unchanged(series, path, commit):
+    if head(path) != commit:
+        raise Fail(f"{path} has commits that are not in patches/{series.name}: "
+                   f"keep them with `scripts/series export {series.name}`, or remove {path}")
+    dirty = changes(path)
+    if dirty:
+        raise Fail(f"{path} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit and "
+                   f"export them (`scripts/series export {series.name}`), or "
+                   f"`git -C {path} checkout -f`")
+
+
+def _apply(series, root, path, point, count):
+    """Make the worktree `path` the base plus `count` patches, whatever was left of it."""
+    try:
+        if (path / ".git").exists():
+            # Not a new checkout: files that stay the same keep their times, and builds stay small.
+            git(path, "am", "--abort", check=False, own=True)
+            git(path, "checkout", "-q", "-f", "-B", point, "base")
+            git(path, "clean", "-q", "-f", "-d")
+    except Fail:
+        # A run that was killed in the middle of git's own work leaves what git does not get over.
+        paths.remove(path)
+    if not (path / ".git").exists():
+        _add_worktree(root.path, path, "-B", point)
+    am.apply(path, series.patches[:count], own=True, where=root.path.parent.name,
+             version=root.version, wants=series.kernel, title=PROJECTS[series.project].title)
+
+
+def _add_worktree(repo, path, *how):
+    paths.remove(path)
+    # A worktree that was killed while it was made stays locked, and so may its branch.
+    git(repo, "worktree", "unlock", str(path), check=False)
+    for folder in ("refs", "worktrees"):
+        for lock in (repo / ".git" / folder).rglob("*.lock"):
+            lock.unlink(missing_ok=True)
+    git(repo, "worktree", "prune")
+    git(repo, "worktree", "add", "-q", "--force", *how, str(path), "base")
+
+
+def own_series_tree(series, kernel=None):
+    """Path of the tree of all patches for export, with its commits as they are."""
+    path = base(series, kernel).path.parent / "series"
+    if not path.exists():
+        raise Fail(f"no tree to export: make one with `scripts/series build {series.name}` or "
+                   f"`scripts/series apply {series.name} DIR`")
+    return path
+
+
+def forget(series, path):
+    """After an export: the tree `path` is what patches/ say now."""
+    path = Path(path)
+    stamp = path.parent / f"{path.name}.stamp"
+    if path.name == "series" and stamp.exists():
+        stamp.write_text(f"{series.patches_id(len(series.patches))} {head(path)}\n",
+                         encoding="utf-8")
+
+
+def copy(series, destination, count, kernel=None, version=None, signoff=False):
+    """Make a git repository of the user's at `destination`: tag base, then `count` patches.
+
+    It stands on its own (nothing is shared with out/), on branch `series`.
+    """
+    paths.check_destination(destination)
+    root = base(series, kernel, version)
+    destination = Path(destination).absolute()
+    title = PROJECTS[series.project].title
+    if signoff:
+        am.check_identity(root.path)
+    with paths.whole(destination) as part:
+        # Without --local, which refuses to copy where it cannot link: another file system.
+        git(part, "clone", "-q", str(root.path), ".", what="git clone")
+        git(part, "remote", "remove", "origin")
+        git(part, "checkout", "-q", "-b", f"kvm-{series.name}", "base")
+        am.apply(part, series.patches[:count], signoff=signoff, where=kernel or f"{title} {root.version}",
+                 version=root.version, wants=series.kernel, title=title)
+    return destination

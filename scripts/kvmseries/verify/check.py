@@ -1,0 +1,155 @@
+"""What must hold of a series without booting it: it applies to every version it names, its patches
+are clean and carry no sign-off, exporting it gives back its files, and every step of it builds.
+
+A series may have no patches yet: then there is its base alone, and no cover letter."""
+
+import os
+import re
+import sys
+
+from ..base import debian, paths, proc, progress
+from ..base.errors import Fail
+from ..base.progress import say
+from ..kernel import build
+from ..source import catalog, export as exporting, trees
+from ..source.git import git
+
+# FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
+_CHECKPATCH = ["--strict", "--no-signoff", "--no-summary", "--terse", "--show-types",
+               "--ignore", "FILE_PATH_CHANGES"]
+
+
+def every(series, arches, own, key, seconds, build=True, kernel=None):
+    """What every series is checked for, and what its project checks itself.
+
+    own: the module with checkpatch() and builds() for the project.  key: what its steps' names begin with.
+    seconds: estimates for applying, for what takes no build, and for the builds of an arch.  build: whether
+    every patch is built for each of `arches`.
+    """
+    arches = arches if build else ()
+    steps = progress.Steps([
+        (f"{key}-applies", "applies to all versions of its base", seconds[0]),
+        (f"{key}-patches", "checkpatch, sign-offs, cover letter, export", seconds[1]),
+        *((f"{key}-builds-{arch}", f"every patch builds for {arch}", seconds[2]) for arch in arches)])
+    with steps.step(f"{key}-applies") as note:
+        applies(series, note, kernel)
+    with steps.step(f"{key}-patches"):
+        clean(series)
+        own.checkpatch(series, kernel)
+        if not kernel:
+            round_trip(series)
+    for arch in arches:
+        with steps.step(f"{key}-builds-{arch}") as note:
+            own.builds(series, arch, note, kernel)
+    say(f"{series.name}: {len(series.patches)} patches are fine")
+
+
+def applies(series, note=lambda text: None, kernel=None):
+    """Apply all patches to every version in patches/<series>/base, or to the user's tree."""
+    if kernel:
+        trees.worktree(series, len(series.patches), kernel)
+        return
+    for version in series.versions:
+        note(f"applying to {version.kernel}")
+        trees.worktree(series, len(series.patches), version=version.kernel)
+
+
+def checkpatch(series, kernel=None):
+    """Run checkpatch.pl --strict of the base's own tree over every patch."""
+    debian.install("check")
+    tree = trees.base(series, kernel)
+    # spdxcheck.py, which checkpatch calls, imports packages of the tool's own Python.
+    env = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+    for patch in series.patches:
+        status, text = proc.run([str(tree.path / "scripts/checkpatch.pl"), *_CHECKPATCH,
+                                 str(patch)], "checkpatch", cwd=tree.path, env=env, check=False)
+        if status or text.strip():
+            raise Fail(f"checkpatch: {patch.name}: {proc.reason(text)}")
+
+
+def clean(series):
+    """What checkpatch does not look at: trailers that are the submitter's, milestones, the cover
+    letter's count."""
+    for patch in series.patches:
+        text = patch.read_text(encoding="utf-8")
+        trailer = exporting.TRAILER.search(text)
+        if trailer:
+            raise Fail(f"{patch.name} carries '{trailer[0]}': whoever submits adds it (git am -s)")
+        if not catalog.subject(patch):
+            raise Fail(f"{patch.name} has no subject")
+    for milestone, count in series.milestones.items():
+        if not 0 < count <= len(series.patches):
+            raise Fail(f"{series.path / 'milestones'}: '{milestone}' is {count}, but there are "
+                       f"{len(series.patches)} patches")
+    if not series.patches:
+        if series.cover.exists():
+            raise Fail(f"{series.cover.name} is for no patches: {series.name} has none")
+        return
+    if not series.cover.exists():
+        raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
+    letter = series.cover.read_text(encoding="utf-8")
+    count = re.search(r"^Subject: \[PATCH 0+/(\d+)\]", letter, re.M)
+    if not count or int(count[1]) != len(series.patches):
+        raise Fail(f"{series.cover.name} is not for {len(series.patches)} patches: run "
+                   f"`scripts/series export {series.name}`")
+
+
+def round_trip(series):
+    """Exporting the applied series must give the files that are there, byte for byte.
+
+    On the base that is pinned: patches name the contents that they change by hash.
+    """
+    if not series.patches:
+        return
+    tree = trees.worktree(series, len(series.patches))
+    with paths.whole(paths.out("export-check")) as part:
+        exporting.write_patches(tree.path, part, len(series.patches))
+        for patch in series.patches:
+            new = part / patch.name
+            if not new.exists() or new.read_bytes() != patch.read_bytes():
+                raise Fail(f"{patch.name} is not what `scripts/series export {series.name}` writes: "
+                           "export it instead of editing it")
+        if series.cover.read_text(encoding="utf-8") != exporting.cover(series, tree.path,
+                                                                       len(series.patches)):
+            raise Fail(f"{series.cover.name}: list of patches or diffstat is out of date: run "
+                       f"`scripts/series export {series.name}`")
+    paths.remove(paths.out("export-check"))
+
+
+def builds(series, arch, note, kernel=None, steps=False):
+    """Build the kernel after each patch, in one tree, so that only what changes is compiled; with `steps`
+    after each step of the series (patches/<series>/milestones) alone.
+
+    Patches that touch nothing but tools/, Documentation/ and other architectures change no kernel of
+    `arch`; the selftests are built from the whole series.
+    """
+    tree = trees.base(series, kernel)
+    others = ("tools/", "Documentation/", *(folder for name, folder in build.FOLDERS.items() if name != arch))
+    counts = that_change(series, tree, others)
+    if steps:
+        # A step whose patches change no kernel of `arch` is the one before it.
+        counts = sorted({max((count for count in counts if count <= last), default=0)
+                         for last in series.milestones.values()} - {0})
+    build.each_patch(series, arch, counts if steps else [0, *counts], note, kernel)
+    return counts
+
+
+def new_warnings(series, arch, kernel=None):
+    """What gcc with W=1 and sparse say of the files that the series changes, and do not say of base: lines."""
+    base = trees.base(series, kernel)
+    names = {name for patch in series.patches for name in files(base.path, patch)}
+    found = [build.examine(build.kernel(series, count, arch, kernel_tree=kernel), names)
+             for count in (0, len(series.patches))]
+    return sorted((found[1] - found[0]).elements())
+
+
+def that_change(series, tree, others):
+    """Numbers of the patches that change a file whose name begins with none of `others`."""
+    return [number for number, patch in enumerate(series.patches, 1)
+            if any(not name.startswith(others) for name in files(tree.path, patch))]
+
+
+def files(tree, patch):
+    """Names of the files that a patch changes."""
+    text = git(tree, "apply", "--numstat", str(patch))
+    return [line.split("\t")[2] for line in text.splitlines()]

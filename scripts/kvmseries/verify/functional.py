@@ -1,0 +1,230 @@
+"""The functional selftests on base and series, with the same binaries, compared."""
+
+import json
+import re
+from dataclasses import asdict, dataclass
+
+import yaml
+from rich.table import Table
+
+from ..base import paths, progress
+from ..base.errors import Fail
+from ..data import results
+from ..guest import image, machine as machines, run as guest
+from ..kernel import build, kconfig, selftests, toolchain
+
+# kselftest's exit statuses; 124 is job.sh's for a test whose time was up.
+_WORDS = {0: "pass", 4: "skip", 124: "timeout"}
+# How often a test is run whose bound is the host's clock, and how: "until TRIES COMMAND...".
+TRIES = 10
+_UNTIL = """tries=$1; shift
+until "$@"; do
+	status=$?; tries=$((tries - 1))
+	[ $tries -gt 0 ] && [ $status -ne 4 ] || exit $status
+done"""
+
+
+@dataclass
+class Verdict:
+    """One test, with its arguments, on all kernels."""
+
+    name: str
+    results: dict        # label of the kernel -> "pass", "skip", "fail", "timeout"
+    known: str           # reason why it is known to fail, or ""
+    complaint: str       # why this is not as it must be, or ""
+
+
+def _data():
+    return yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
+
+
+def _name(program, run):
+    """The name of a run of tests.yaml: the program and its arguments."""
+    return "_".join([program, *str(run.get("args") or "").split()])
+
+
+def plan(series, arch, programs):
+    """Commands for image.job() and known failures from tests.yaml.
+
+    Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
+    those that fail on base alone).
+    """
+    data = _data()
+    entries = (data.get(series.name) or {}).get(arch) or {}
+    for test in entries:
+        if test not in programs:
+            raise Fail(f"tests.yaml lists '{test}' for {series.name} on {arch}, which is not built")
+    commands, known, mended = [], {}, {}
+    for program in programs:
+        if program in selftests.HELPERS:
+            continue
+        entry = entries.get(program) or {}
+        for run in entry.get("runs") or [{}]:
+            words = str(run.get("args") or "").split()
+            name = _name(program, run)
+            command = [f"/tests/{program}", *words]
+            if run.get("clock"):
+                command = ["sh", "-c", _UNTIL, "until", str(TRIES), *command]
+            commands.append((name, run.get("timeout") or entry.get("timeout")
+                             or data["default_timeout"], command))
+            for key, reasons in (("fails", known), ("mended", mended)):
+                if run.get(key):
+                    reasons[name] = " ".join(run[key].split())
+    return commands, known, mended
+
+
+@dataclass
+class Observed:
+    """What the tests did on some kernels."""
+
+    commands: list       # as from plan()
+    known: dict
+    mended: dict
+    results: dict        # label of the kernel -> {test: "pass", "skip", "fail", "timeout"}
+    why: dict            # (label, test) -> a line of what failed
+    splats: dict         # label -> lines that the kernel reported
+    versions: dict
+
+
+def observe(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, only=None):
+    """Run the tests on all `points` (catalog.Point); returns what they did, Observed.
+
+    only: programs to run, None: all."""
+    config = kconfig.name(configs)
+    keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
+    steps = progress.Steps([("prepare", f"kernels and selftests for {arch} ({config})", 240)]
+                           + [(key, f"selftests on {point.label} ({arch}, {cpu}, {config})", 150)
+                              for key, point in zip(keys, points)])
+    with steps.step("prepare") as note:
+        tests = selftests.build(series, arch, kernel)
+        initrd = image.base(arch, tests)
+        kernels = [build.kernel(series, point.count, arch, configs, kernel, note)
+                   for point in points]
+    commands, known, mended = plan(series, arch, selftests.programs(tests))
+    commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
+    # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
+    machine = machines.Machine(arch, cpu, accel, 4, 3072, ("series.hugepages=64", machines.SWAP, *params))
+    found, why, splats, versions = {}, {}, {}, {}
+    for key, point, built in zip(keys, points, kernels):
+        with steps.step(key) as note:
+            name = f"test-{series.name}-{arch}-{cpu}-{config}-{point.label.replace(':', '-')}"
+            result = guest.run(built, initrd, machine, commands, name, note)
+        found[point.label] = {outcome.name: _WORDS.get(outcome.status, "fail")
+                              for outcome in result.outcomes}
+        why |= {(point.label, outcome.name): outcome.why() for outcome in result.outcomes
+                if outcome.status not in _WORDS or outcome.status == 124}
+        splats[point.label] = result.splats
+        versions[f"{point.label} {arch} {config}"] = result.version
+    return Observed(commands, known, mended, found, why, splats, versions)
+
+
+def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, reference=None,
+        recorded=None, only=None):
+    """Run the tests on all `points` (catalog.Point); returns (verdicts, complaints, host).
+
+    complaints: lines about what is not as it must be, also of the kernels' own reports.
+    reference: verdicts of the default configuration, which the series must not do less than here.
+    recorded: (results, splats) of base, as in Observed, where base is not among `points`.
+    only: as for observe().
+    """
+    seen = observe(series, arch, points, cpu, accel, configs, params, kernel, only)
+    found, splats = seen.results, seen.splats
+    if recorded:
+        found, splats = {"base": recorded[0], **found}, {"base": recorded[1], **splats}
+    verdicts = [judge(name, {label: by_name[name] for label, by_name in found.items() if name in by_name},
+                      seen.known.get(name, ""), seen.mended.get(name, ""),
+                      # The reasons are the emulator's.
+                      expires=accel == "tcg") for name, _, _ in seen.commands]
+    complaints = [f"{verdict.name}: {verdict.complaint}" for verdict in verdicts
+                  if verdict.complaint]
+    if reference is not None:
+        complaints += held(verdicts, reference, excused(series, arch, (cpu, *params, *configs)))
+    complaints = [explained(line, seen.why) for line in complaints]
+    base_splats = {_shape(line) for line in splats.get("base", [])}
+    for label, lines in splats.items():
+        for line in lines:
+            if label != "base" and _shape(line) not in base_splats:
+                complaints.append(f"{label}: the kernel reported: {line}")
+    host = results.host_info([machines.binary(arch), f"{toolchain.prefix(arch)}gcc"], seen.versions)
+    return verdicts, complaints, host
+
+
+def explained(complaint, why):
+    """A complaint about a test, with what it printed as it failed, where it did: `why` is Observed.why."""
+    name = complaint.split(":")[0]
+    lines = [f"on {label}: {line}" for (label, test), line in why.items() if test == name]
+    return "; ".join((complaint, *lines))
+
+
+def _shape(line):
+    """A kernel report without what differs from boot to boot, and from base to series: numbers, addresses,
+    places in functions.  The functions themselves stay."""
+    line = re.sub(r"\((Not tainted|Tainted: [^)]*)\)", "", line)
+    return " ".join(re.sub(r"\+0x[0-9a-f]+/0x[0-9a-f]+|\b(0x)?[0-9a-f]{8,16}\b|(?<![a-z]-)\b(0x[0-9a-f]+|\d+)\b", "",
+                           line).split())
+
+
+def judge(name, by_label, known, mended="", expires=True):
+    """The Verdict on one test: a kernel must do at least what base does, what fails must be known to,
+    what is known to (`known`, a reason) must fail if that `expires`, and what fails on base alone (`mended`,
+    a reason) must not on the others."""
+    base = by_label.get("base")
+    complaint = ""
+    for label, result in by_label.items():
+        if result in ("fail", "timeout") and label != "base" and base in ("pass", "skip"):
+            complaint = f"{result} on {label}, but {base} on base"
+        elif result == "skip" and base == "pass":
+            complaint = f"skip on {label}, but pass on base"
+        elif (result in ("fail", "timeout") and not known and not complaint
+              and not (mended and label == "base")):
+            complaint = f"{result} on {label}, and tests.yaml does not say why"
+        elif result == "pass" and known and expires and not complaint:
+            complaint = f"pass on {label}, but tests.yaml says that it fails: {known}"
+    return Verdict(name, by_label, known or mended, complaint)
+
+
+def excused(series, arch, where):
+    """{name: reason} of the runs that tests.yaml lets do less than by default (`unless`) on one of `where`:
+    CPUs, kernel parameters, overlays of the configuration."""
+    entries = (_data().get(series.name) or {}).get(arch) or {}
+    found = {}
+    for program, entry in entries.items():
+        for run in entry.get("runs") or []:
+            reasons = [reason for place, reason in (run.get("unless") or {}).items() if place in where]
+            if reasons:
+                found[_name(program, run)] = " ".join(reasons[0].split())
+    return found
+
+
+def held(verdicts, reference, excuses, label="series"):
+    """Complaints where `label` does less in `verdicts` than in `reference`, which are another configuration's,
+    and `excuses`, {name: reason}, do not say why; or say it of what does as much."""
+    before = {verdict.name: verdict.results.get(label) for verdict in reference}
+    lines = []
+    for verdict in verdicts:
+        result, reason = verdict.results.get(label), excuses.get(verdict.name)
+        if before.get(verdict.name) == "pass" and result != "pass" and not reason:
+            lines.append(f"{verdict.name}: {result} on {label}, but pass in the default configuration, and tests.yaml "
+                         "does not say why")
+        elif result == "pass" and reason:
+            lines.append(f"{verdict.name}: pass on {label}, but tests.yaml says that it does not here: {reason}")
+    return lines
+
+
+def table(verdicts, labels, title="functional selftests"):
+    """The terminal table (rich)."""
+    view = Table("test", *labels, "known failure", title=title)
+    for verdict in verdicts:
+        view.add_row(("! " if verdict.complaint else "") + verdict.name,
+                     *(verdict.results.get(label, "-") for label in labels), verdict.known)
+    return view
+
+
+def save(path, host, verdicts, about):
+    """Write verdicts as JSON: {"schema": 1, "host", "about", "tests"}."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {"schema": 1, "host": host, "about": about,
+            "tests": [asdict(verdict) for verdict in verdicts]}
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)

@@ -1,0 +1,130 @@
+"""One command, over and over, on base and on the series: how often each fails, and by what.
+
+For what is rare and not explained.  Kernels take turns, a boot at a time, in which the command runs so many times;
+the counts are written after each boot, so that a hunt can be interrupted and goes on.
+"""
+
+import json
+import re
+from dataclasses import asdict, dataclass
+
+from ..base import paths, progress
+from ..base.errors import Fail
+from ..base.progress import say
+from ..data import ids, results
+from ..guest import image, machine as machines, run as guest
+from ..kernel import build, selftests
+from ..source import catalog
+
+_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """What is run."""
+
+    arch: str
+    cpu: str
+    params: tuple            # of the kernel
+    command: tuple           # program in /tests and its arguments
+    limit: int               # seconds for one run
+    accel: str = "tcg"
+    cpus: int = 4
+    memory: int = 3072       # MiB
+
+
+def why(outcome):
+    """The words by which a run that failed can be counted with others: numbers are left out."""
+    status, colon, text = outcome.why().partition(": ")
+    return status + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", text)[:120]
+
+
+def run(series, hunt, kernels, runs, batch, path):
+    """Run `hunt` until each of `kernels` ("base,series") has `runs` runs, `batch` in a boot; returns the data in `path`.
+
+    {"schema": 1, "series", "hunt", "host", "kernels": {label: {"source", "runs", "boots", "failures": {why: times},
+    "logs": [directory below out/]}}}.  Raises Fail if `path` is of another hunt or of other sources.
+    """
+    points = catalog.points(series, kernels)
+    tests = selftests.build(series, hunt.arch)
+    initrd = image.base(hunt.arch, tests)
+    # Two at once would write over each other's counts.
+    with paths.locked(f"hunt-{path.name}", say):
+        data = _begin(series, hunt, points, path)
+        while True:
+            point = min(points, key=lambda point: data["kernels"][point.label]["runs"])
+            counts = data["kernels"][point.label]
+            wanted = min(batch, runs - counts["runs"])
+            if wanted <= 0:
+                return data
+            built = build.kernel(series, point.count, hunt.arch, ())
+            _boot(built, initrd, hunt, wanted, f"hunt-{point.label.replace(':', '-')}", counts)
+            data["host"] = results.host_info([machines.binary(hunt.arch)])
+            _write(path, data)
+            say(f"{point.label}: {counts['runs']} of {runs} runs, {sum(counts['failures'].values())} failed")
+
+
+def _begin(series, hunt, points, path):
+    """The data in `path`, or what it begins with."""
+    kernels = {point.label: {"source": ids.today(point.label, series.name, hunt.arch), "runs": 0, "boots": 0, "failures": {},
+                             "logs": []} for point in points}
+    begun = {"schema": _SCHEMA, "series": series.name, "hunt": json.loads(json.dumps(asdict(hunt))), "host": {},
+             "tests": ids.today("series", series.name, ids.SUITE), "kernels": kernels}
+    if not path.exists():
+        return begun
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        same = all(data[key] == begun[key] for key in ("schema", "series", "hunt", "tests")) and \
+            {label: counts["source"] for label, counts in data["kernels"].items()} \
+            == {label: counts["source"] for label, counts in kernels.items()}
+    except (ValueError, KeyError, TypeError):
+        raise Fail(f"{path} is no file of a hunt: remove it, or give another one") from None
+    if not same:
+        raise Fail(f"{path} is of another hunt, or of other sources: give another file")
+    return data
+
+
+def _boot(kernel, initrd, hunt, times, name, counts):
+    """Boot `kernel` once, run the command so many times, and add to `counts` what became of it."""
+    commands = [(f"run-{number}", hunt.limit, list(hunt.command)) for number in range(1, times + 1)]
+    machine = machines.Machine(hunt.arch, hunt.cpu, hunt.accel, hunt.cpus, hunt.memory, hunt.params)
+    folder, failures = paths.out("runs", name), []
+    with progress.single("hunt", f"{name}, {times} runs", 30 + 20 * times) as note:
+        try:
+            result = guest.run(kernel, initrd, machine, commands, name, note)
+            outcomes = result.outcomes
+            failures += [f"the kernel reported: {re.sub('0x[0-9a-f]+|[0-9]+', 'N', line)}" for line in result.splats]
+        except Fail as error:
+            # How the guest itself ended, in which a run broke off.
+            outcomes = _outcomes(folder)
+            failures.append(re.sub(r"0x[0-9a-f]+|\d+", "N", re.split(r"; | \(see ", str(error))[0]))
+            counts["runs"] += 1
+    counts["boots"] += 1
+    counts["runs"] += len(outcomes)
+    failures += [why(outcome) for outcome in outcomes if outcome.status]
+    for failure in failures:
+        counts["failures"][failure] = counts["failures"].get(failure, 0) + 1
+    if failures:
+        kept = paths.out("hunt", f"{name}-{counts['boots']}")
+        paths.remove(kept)
+        folder.rename(kept)
+        counts["logs"].append(f"hunt/{kept.name}")
+
+
+def _outcomes(folder):
+    """What ended before the guest did."""
+    try:
+        text = (folder / "job.log").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return guest.parse_job(text.replace("\r", ""))[0]
+
+
+def _write(path, data):
+    part = path.with_suffix(".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise paths.os_fail(error, path) from None

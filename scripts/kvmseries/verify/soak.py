@@ -1,0 +1,246 @@
+"""Hours of selftests and stress on the series' kernels, in parts of some minutes each.
+
+tools-testing-selftests-kvm/soak.yaml has the configurations and what a part runs.  The next part goes to
+the configuration that has run the least; what has run is in one file (soakfile.py), from which the next
+run goes on.
+"""
+
+import datetime
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import time
+from dataclasses import dataclass
+
+import yaml
+
+from ..base import paths, progress
+from ..base.errors import Fail, Usage
+from ..base.progress import clock, say
+from ..data import ids, results
+from ..guest import image, machine as machines, run as guest
+from ..kernel import build, kconfig, selftests
+from ..source import trees
+from . import functional, soakcounts, soakfile
+
+FUNCTIONAL = "functional"
+# Seconds that a command may take beyond three times what it takes alone: stage2_fault_stress_test goes on for
+# up to 100 in each of three VMs where it has verified nothing of a kind.
+_GRACE = 400
+# Seconds that a guest may say nothing, while it boots and beyond a command's own limit: a soak has other work before
+# it, and a debug kernel boots for minutes then.
+_SILENCE = 600
+# What a part that died at its begin counts for the question of what runs next.
+_LEAST = 60
+_WORDS = {4: "skipped", 124: "its time was up"}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A kernel and the machine that it runs on."""
+
+    name: str
+    arch: str
+    cpu: str = "max"
+    config: tuple = ()      # overlays
+    params: tuple = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What soak.yaml says of a series."""
+
+    configurations: tuple   # of Configuration
+    parts: dict             # name -> commands, as in the file
+    debug: tuple            # names of patches/debug for all parts but the functional one
+    known: tuple            # of (regular expression, reason)
+
+
+def plan(series):
+    """The Plan of `series`; Fail if soak.yaml has none, or a configuration that cannot be."""
+    file = paths.TESTS / "soak.yaml"
+    data = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get(series.name)
+    if not data:
+        raise Fail(f"{file} says nothing of {series.name}")
+    found = [Configuration(name, **{key: tuple(value) if isinstance(value, list) else value
+                                    for key, value in entry.items()})
+             for name, entry in data["configurations"].items()]
+    for one in found:
+        kconfig.load(one.arch, one.config, series.kernel)
+    return Plan(tuple(one for one in found if one.arch in series.arches), data["parts"],
+                tuple(data.get("debug") or ()),
+                tuple((entry["report"], entry["reason"]) for entry in data.get("known") or ()))
+
+
+def choose(done, configurations, names):
+    """(Configuration, name of the part) that runs next: the configuration that has run the fewest seconds in
+    `done`, the parts that have run, and of its parts `names` the one that has run least often."""
+    def seconds(one):
+        return sum(max(part["seconds"], _LEAST) for part in done if part["configuration"] == one.name)
+    least = min(configurations, key=seconds)
+    return least, min(names, key=lambda name: sum((part["configuration"], part["part"]) == (least.name, name)
+                                                  for part in done))
+
+
+class Soak:
+    """Runs parts on the kernels of `series`."""
+
+    def __init__(self, series, accel="tcg"):
+        self.series, self.accel, self.plan = series, accel, plan(series)
+        self.tree = trees.worktree(series, len(series.patches))
+        self.source = {arch: ids.source(self.tree.path, arch) for arch in series.arches}
+        self.tests = ids.suite(self.tree.path)
+
+    def run(self, one, name):
+        """Run the part `name` on the Configuration `one`; returns it as soakfile.KEYS says.  A guest that dies
+        is a part that has failed; Fail where none can start."""
+        debug = () if name == FUNCTIONAL else self.plan.debug
+        config = kconfig.name(one.config)
+        machine = machines.Machine(one.arch, one.cpu, self.accel,
+                                   params=("series.hugepages=64", machines.SWAP, *one.params))
+        machines.check(machine)
+        with progress.single(f"soak-build-{one.arch}-{config}", f"kernel and selftests for {one.name}", 60) as note:
+            tests = selftests.build(self.series, one.arch)
+            initrd = image.base(one.arch, tests)
+            tree = trees.planted(self.series, debug) if debug else self.tree
+            kernel = build.in_tree(tree, one.arch, one.config, note)
+        commands, known = self._commands(one, name, selftests.programs(tests))
+        part = {"when": _now(), "arch": one.arch, "configuration": one.name, "part": name,
+                "source": self.source[one.arch], "tests": self.tests, "cpu": one.cpu, "accel": self.accel,
+                "config": config, "params": list(one.params), "kernel": kernel.release, "log": "",
+                "debug": {patch: _patch_id(self.series, patch) for patch in debug},
+                "commands": [_line(command) for _, _, command in commands], **_host(one.arch)}
+        folder = f"soak-{self.series.name}-{one.name}-{name}"
+        died = ""
+        with progress.single(f"soak-{one.name}-{name}", f"{name} on {one.name}", 200) as note:
+            try:
+                result = guest.run(kernel, initrd, machine, commands, folder, note, _SILENCE)
+            except Fail as error:
+                died = re.sub(r" \(see .*\)$", "", str(error))
+                if died.startswith("QEMU failed"):
+                    raise
+                result = _remains(paths.out("runs", folder))
+        part["host"]["load"] = round(os.getloadavg()[1], 1)
+        part |= judge(result, commands, died, name == FUNCTIONAL, known, self.plan.known)
+        if part["outcome"] != "ok":
+            part["log"] = _keep(paths.out("runs", folder), part)
+        return part
+
+    def _commands(self, one, name, programs):
+        """(commands for guest.run(), reasons of failures that are known by name) of a part."""
+        if name == FUNCTIONAL:
+            commands, known, _ = functional.plan(self.series, one.arch, programs)
+            where = (one.cpu, *one.params, *one.config)
+            return commands, {**known, **functional.excused(self.series, one.arch, where)}
+        found = []
+        for entry in self.plan.parts[name]:
+            program, *words = entry["args"].split()
+            command = [f"/tests/{program}", *words]
+            if entry.get("script"):
+                script, *more = entry["script"].split()
+                text = (image.GUEST / script).read_text(encoding="utf-8")
+                command = ["sh", "-c", text, script, *more, *command]
+            if entry.get("arch", one.arch) == one.arch:
+                found.append((f"{len(found) + 1}-{program}", 3 * entry["seconds"] + _GRACE, command))
+        return found, {}
+
+
+def _line(command):
+    """A command as it is read: a script that sh is given as text goes by its name."""
+    return shlex.join(command[3:] if command[:2] == ["sh", "-c"] else command)
+
+
+def _now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _patch_id(series, patch):
+    content = (paths.PATCHES / "debug" / f"{series.name}-{patch}.patch").read_bytes()
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _host(arch):
+    """The keys of a part that say where it ran."""
+    host = results.host_info([machines.binary(arch)])
+    return {"qemu": host["tools"][machines.binary(arch)] or "unknown",
+            "host": {key: host[key] for key in ("machine", "cpu", "cpus", "memory", "os", "kernel")}}
+
+
+def _remains(folder):
+    """The guest.Result of what a guest that died has left in `folder`."""
+    def text(name):
+        path = folder / name
+        return path.read_text(encoding="utf-8", errors="replace").replace("\r", "") if path.exists() else ""
+    outcomes, _ = guest.parse_job(text("job.log"))
+    return guest.Result(outcomes, guest.splats(text("console.log")), "unknown", folder)
+
+
+def judge(result, commands, died, may_skip, known, known_reports):
+    """The keys of a part that say how it went.
+
+    result: a guest.Result; commands: what it was to run; died: what the guest died of, or "".  may_skip:
+    whether a test that is skipped is fine; known: reasons of tests that are known to fail, by name;
+    known_reports: of (regular expression, reason).
+    """
+    complaints = [died] if died else []
+    for outcome in result.outcomes:
+        if outcome.status and outcome.name not in known and not (outcome.status == 4 and may_skip):
+            complaints.append(f"{outcome.name}: {_WORDS.get(outcome.status, f'failed with status {outcome.status}')}")
+    left = len(commands) - len(result.outcomes)
+    if left:
+        complaints.append(f"{left} of {len(commands)} commands did not come to their end")
+    reports = [line for line in result.splats if not any(re.search(pattern, line) for pattern, _ in known_reports)]
+    complaints += [f"the kernel reported: {line}" for line in reports]
+    return {"seconds": round(sum(outcome.seconds for outcome in result.outcomes), 1),
+            "outcome": "failed" if complaints else "ok", "complaints": complaints, "reports": reports,
+            "known": [line for line in result.splats if line not in reports],
+            "counts": soakcounts.total(soakcounts.counts(outcome.output) for outcome in result.outcomes)}
+
+
+def _keep(folder, part):
+    """Copy the logs of a part that has failed to out/soak; returns where they are, below out/."""
+    name = f"{part['when'].replace(':', '')}-{part['configuration']}-{part['part']}"
+    with paths.whole(paths.out("soak", name)) as kept:
+        for file in (*sorted(folder.glob("*.log")), folder / "qemu.sh"):
+            if file.exists():
+                shutil.copy2(file, kept)
+    return f"soak/{name}"
+
+
+def run(series, path, hours, minutes=None, only=(), accel="tcg"):
+    """Soak `series` until the parts in the file `path` that are of its source add up to `hours`, or for
+    `minutes`; returns those parts.
+
+    only: names of configurations, none for all.  A part is in the file as soon as it has ended.
+    """
+    soakfile.load(path, series.name)    # it may be no such file: said before minutes of work
+    every = plan(series).configurations
+    names = [one.name for one in every]
+    for name in only:
+        if name not in names:
+            raise Usage(f"--only {name}: soak.yaml has {', '.join(names)}")
+    soak, begin = Soak(series, accel), time.monotonic()
+    while True:
+        done = soakfile.of_source(soakfile.load(path, series.name), soak.source)
+        ran, left = sum(part["seconds"] for part in done), None
+        if minutes is not None:
+            left = minutes * 60 - (time.monotonic() - begin)
+        if ran >= hours * 3600 or (left is not None and left <= 0):
+            return done
+        say(f"soak: {clock(ran / 60)} of {clock(hours * 60)} hours in {len(done)} parts"
+            + ("" if left is None else f", {clock(left)} left of this run"))
+        part = soak.run(*choose(done, [one for one in every if one.name in (only or names)], list(soak.plan.parts)))
+        for line in part["complaints"]:
+            say(f"{part['part']} on {part['configuration']}: {line}")
+        soakfile.append(path, series.name, soak.source, names, part)
+
+
+def verdict(parts, path):
+    """Raise Fail if one of `parts`, which are in the file `path`, has failed."""
+    failed = [part for part in parts if part["outcome"] != "ok"]
+    if failed:
+        first = failed[0]
+        raise Fail(f"{len(failed)} of {len(parts)} parts failed, the first: {first['part']} on "
+                   f"{first['configuration']}: {first['complaints'][0]} (see {path}, {paths.out(first['log'])})")

@@ -1,0 +1,143 @@
+"""The file of a soak: parts that have run, and what they add up to.
+
+    {"schema": 2, "series": "v5.10", "source": {arch: id}, "sum": {...}, "parts": [...]}
+
+`source` is what the sum is of: parts of another source are kept and not added.  A part is one boot; KEYS
+says what it has.  The file is read, added to and replaced as a whole under a lock, so that an interrupted
+run loses no part and two runs may add to one file.
+"""
+
+import contextlib
+import json
+from pathlib import Path
+
+from ..base import paths
+from ..base.errors import Fail, Usage
+from ..base.progress import say
+from . import soakcounts
+
+SCHEMA = 2
+# Key of a part -> its types.
+KEYS = {
+    "when": str,            # UTC, at its begin
+    "arch": str,
+    "configuration": str,   # a name of soak.yaml
+    "part": str,            # a name of soak.yaml
+    "source": str,          # id of the kernel's source (ids.source()), without what `debug` names
+    "tests": str,           # id of the selftests (ids.suite())
+    "qemu": str,            # version
+    "cpu": str,
+    "accel": str,
+    "config": str,          # of the kernel: "normal", "debug+64k"
+    "params": list,
+    "debug": dict,          # of patches/debug: name -> id
+    "kernel": str,          # its release
+    "commands": list,       # lines, as run
+    "seconds": float,       # that the commands ran, by the guest's clock
+    "outcome": str,         # "ok" or "failed"
+    "complaints": list,     # why: lines
+    "reports": list,        # of the kernel: lines
+    "known": list,          # reports that soak.yaml knows not to be the series'
+    "counts": dict,         # as of soakcounts.counts()
+    "log": str,             # below out/: kept if it has failed, else ""
+    "host": dict,           # machine, cpu, cpus, memory, os, kernel; load: the average of 5 minutes at the end
+}
+
+
+def target(options, name):
+    """The file of the soak of `name` that the options --json and --commit-results ask for."""
+    if options.json:
+        path = Path(options.json)
+        if path.is_dir():
+            raise Usage(f"--json {path} is a directory: name a file")
+        return path
+    file = f"soak-{name}.json"
+    return paths.ROOT / "Documentation" / "results" / file if options.commit_results else paths.out("results", file)
+
+
+def load(path, series):
+    """The parts in `path` of a soak of `series` (its name); none if there is no such file.
+
+    Raises Fail, in one line, for what is no such file, is cut short, or has another schema.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Fail(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Fail(f"{path} is not a file of a soak: it is not text") from None
+    other = "name another file with --json, or remove it"
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Fail(f"{path} is cut short, or not JSON: {other}") from None
+    if not isinstance(data, dict) or "schema" not in data:
+        raise Fail(f"{path} is not a file of a soak: {other}")
+    if data["schema"] != SCHEMA:
+        raise Fail(f"{path} has schema {data['schema']!r}, this tool adds to {SCHEMA}: {other}")
+    if data.get("series") != series or not isinstance(data.get("parts"), list):
+        raise Fail(f"{path} is not the file of a soak of {series}: {other}")
+    for number, part in enumerate(data["parts"], 1):
+        wrong = _wrong(part)
+        if wrong:
+            raise Fail(f"{path}, part {number}: {wrong}: {other}")
+    return data["parts"]
+
+
+def _wrong(part):
+    """What is wrong with a part, or ""."""
+    if not isinstance(part, dict) or set(part) != set(KEYS):
+        return "not the keys of a part"
+    for key, kind in KEYS.items():
+        if not isinstance(part[key], (int, float) if kind is float else kind) or isinstance(part[key], bool):
+            return f"'{key}' is {part[key]!r}"
+    return "" if part["seconds"] >= 0 else f"'seconds' is {part['seconds']}"
+
+
+def of_source(parts, source):
+    """The parts that are of `source`, {arch: id}."""
+    return [part for part in parts if source.get(part["arch"]) == part["source"]]
+
+
+def add_up(parts, source, names):
+    """What the parts of `source` add up to, in all and for each configuration of `names`."""
+    mine = of_source(parts, source)
+    return {**_sum(mine), "parts_of_another_source": len(parts) - len(mine), "configurations": {
+        name: _sum([part for part in mine if part["configuration"] == name]) for name in names}}
+
+
+def _sum(parts):
+    return {"hours": round(sum(part["seconds"] for part in parts) / 3600, 3), "parts": len(parts),
+            "failed": sum(part["outcome"] != "ok" for part in parts),
+            "reports": sum(len(part["reports"]) for part in parts),
+            "known_reports": sum(len(part["known"]) for part in parts),
+            "counts": soakcounts.total(part["counts"] for part in parts)}
+
+
+def append(path, series, source, names, part):
+    """Add `part` to `path`, and sum up anew; returns all parts.  The file is there whole or as it was."""
+    path = Path(path).absolute()
+    assert not _wrong(part), _wrong(part)
+    with paths.locked(f"soak-{path.name}", say):
+        parts = [*load(path, series), part]
+        save(path, series, source, names, parts)
+    return parts
+
+
+def save(path, series, source, names, parts):
+    """Write `parts`, a line each, and their sum; raises Fail and leaves `path` as it was if it cannot."""
+    head = json.dumps({"schema": SCHEMA, "series": series, "source": source,
+                       "sum": add_up(parts, source, names)}, indent=1)
+    lines = ",\n".join("  " + json.dumps(part) for part in parts)
+    new = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(f"{head[:-2]},\n \"parts\": [\n{lines}\n ]\n}}\n", encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise paths.os_fail(error, path) from None

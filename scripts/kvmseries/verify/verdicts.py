@@ -1,0 +1,108 @@
+"""What the functional selftests say of base, kept in tools-testing-selftests-kvm/base-verdicts.json, so that not
+every run of the checks has to boot base: it does not change.
+
+{"schema": 1, "machines": {"v5.10 arm64 max": {"key": {...}, "results": {test: verdict}, "splats": [line]}}}
+The key is what made them.  Where it is not what would make them now, they say nothing.
+"""
+
+import hashlib
+import json
+
+import yaml
+
+from ..base import paths, proc
+from ..base.errors import Fail
+from ..guest import image, machine
+from ..kernel import kconfig, selftests
+from ..source import trees
+from ..source.git import git
+
+# Of the series' tree: what the test programs are compiled from.
+_FOLDERS = (selftests.SUBDIR, "tools/testing/selftests/lib.mk", "tools/include", "tools/arch", "include/uapi",
+            "arch/arm64/include/uapi", "arch/x86/include/uapi")
+
+
+def file():
+    """The path of the committed file."""
+    return paths.TESTS / "base-verdicts.json"
+
+
+def machine_name(series, arch, cpu):
+    """The name of a machine in the file."""
+    return f"{series.name} {arch} {cpu}"
+
+
+def key(series, arch):
+    """What base's verdicts follow from on the normal configuration, in hashes and versions: dict of text."""
+    tree = trees.worktree(series, len(series.patches)).path
+    config = kconfig.load(arch, (), series.kernel)
+    sources = "\n".join(git(tree, "rev-parse", f"HEAD:{name}").strip() for name in _FOLDERS)
+    guest = "".join((image.GUEST / name).read_text(encoding="utf-8") for name in ("init", "job.sh"))
+    tests = yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
+    plan = json.dumps([tests["default_timeout"], (tests.get(series.name) or {}).get(arch)])
+    return {"base": f"{series.kernel} {series.versions[0].sha256}",
+            "config": _digest(config.text.encode()),
+            "selftests": _digest("\n".join([sources, guest, plan]).encode()),
+            "qemu": proc.run([machine.binary(arch), "--version"], "qemu").partition("\n")[0]}
+
+
+def _digest(data):
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def read():
+    """The machines of the file: {} if it is not there.  Raises Fail if it is not such a file."""
+    try:
+        data = json.loads(file().read_text(encoding="utf-8"))
+        if data["schema"] != 1:
+            raise Fail(f"{file()}: unknown schema {data['schema']}: {_RENEW}")
+        for entry in data["machines"].values():
+            assert isinstance(entry["key"], dict) and isinstance(entry["results"], dict)
+            assert isinstance(entry["splats"], list)
+        return data["machines"]
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
+        raise Fail(f"{file()} is damaged: {_RENEW}") from None
+
+
+_RENEW = "take the one that `make test-all` leaves in out/"
+
+
+def known(name, wanted):
+    """(entry of the machine `name`, ""), or (None, why there is none for the key `wanted`)."""
+    entry = read().get(name)
+    if not entry:
+        return None, "it has no such machine"
+    differs = [part for part in wanted if entry["key"].get(part) != wanted[part]]
+    return (None, f"another {', '.join(differs)}") if differs else (entry, "")
+
+
+def complaints(entry, results, splats, unsettled):
+    """What differs between the entry of the file and what base did: lines.
+
+    unsettled: names of tests that may pass or fail on base, see `mended` in tests.yaml."""
+    old, new = entry["results"], results
+    lines = [f"{name}: {new.get(name, 'not run')} on base, {old.get(name, 'not there')} in the file"
+             for name in sorted({*old, *new}) if old.get(name) != new.get(name) and name not in unsettled]
+    return lines + [f"base reports what the file does not have: {line}" for line in splats
+                    if line not in entry["splats"]]
+
+
+def write(path, name, wanted, results, splats):
+    """Put what base did on the machine `name` into `path`, beside what the committed file has."""
+    data = {"schema": 1, "machines": {**read(), **_machines(path),
+                                      name: {"key": wanted, "results": dict(sorted(results.items())), "splats": splats}}}
+    part = path.with_suffix(".part")
+    try:
+        part.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise paths.os_fail(error, path) from None
+
+
+def _machines(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["machines"]
+    except (OSError, ValueError, KeyError):
+        return {}
