@@ -94,7 +94,7 @@ def test_negative_control_an_index_that_lacks_something():
 # Texts that people read, and words that are kept out of them: a pattern, and what to write instead.
 TEXTS = ("README.md", "Documentation/*.md", "Documentation/results/README.md", "arch-*/README.md", "virt-kvm/README.md",
          "*/litmus/README.md", "qemu-migration/*.md", "tools-testing-selftests-kvm/README.md", "model/README.md",
-         "patches/*/0000-cover-letter.patch")
+         "scripts/README.md", "patches/*/0000-cover-letter.patch")
 WORDS = {
     r"(?<!people )(?<!person )(?<!somebody )\b[Ww]ho\b": "a CPU, a fault, a reader that ...",
     r"\bbeside\b": "while, next to, with",
@@ -160,3 +160,40 @@ def test_negative_control_words_that_stop_a_reader(text):
     "divided by base's time"])
 def test_words_that_are_plain(text):
     assert complaints(text) == []
+
+
+def anchors(text):
+    """The anchors of a Markdown text's headings, as GitHub and GitLab make them."""
+    heads = re.findall(r"^#+ +(.*?) *$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def dead_links(path, text):
+    """The targets of relative links of the Markdown file `path` that are not there: a file, or a heading in it."""
+    found = []
+    code = re.sub(r"^(?: {4}|\t).*$|`[^`\n]*`", "", text, flags=re.M)
+    for target in re.findall(r"\]\(([^)\s]+)\)", code):
+        name, _, anchor = target.partition("#")
+        if re.match(r"\w+:", target):
+            continue
+        file = path.parent / name
+        if name and not file.exists() or anchor and anchor not in anchors(
+                file.read_text(encoding="utf-8") if name else text):
+            found.append(target)
+    return found
+
+
+def test_links_lead_somewhere():
+    files = [path for path in paths.ROOT.rglob("*.md")
+             if not {"out", ".git", "target"} & set(path.relative_to(paths.ROOT).parts)]
+    assert len(files) > 15
+    assert {str(path.relative_to(paths.ROOT)): dead for path in files
+            if (dead := dead_links(path, path.read_text(encoding="utf-8")))} == {}
+
+
+def test_negative_control_a_dead_link(tmp_path):
+    path = tmp_path / "a.md"
+    (tmp_path / "b.md").write_text("## What `it` is, and why\n", encoding="utf-8")
+    text = ("# One\n[a](#one) [b](b.md#what-it-is-and-why) [c](https://x.y/z) `[d](gone.md)`\n"
+            "[e](gone.md) [f](b.md#gone) [g](#gone)\n")
+    assert dead_links(path, text) == ["gone.md", "b.md#gone", "#gone"]
