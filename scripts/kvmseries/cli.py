@@ -61,29 +61,30 @@ def _verb(verbs, name, function, text, series=True):
 
 
 def _add_trees(verbs):
-    _verb(verbs, "list", list_verb, "every series: base, patches, state", series=False)
-    _verb(verbs, "deps", deps_verb, "install the Debian packages that the verbs need", series=False)
+    _verb(verbs, "list", list_verb, "list the series: base, patches, state", series=False)
+    _verb(verbs, "deps", deps_verb, "install the Debian packages that the commands need", series=False)
     parser = _verb(verbs, "fetch", base_verb, "fetch the base tree (cached) and print its path")
     _kernel(parser)
     _version(parser)
-    parser = _verb(verbs, "apply", apply_verb, "make a git tree: tag base, one commit a patch")
+    parser = _verb(verbs, "apply", apply_verb, "make a git tree: a tag for the base, one commit for each patch")
     parser.add_argument("dir", metavar="DIR", help="directory to make; new or empty")
     _kernel(parser)
     _version(parser)
-    parser.add_argument("--upto", metavar="N", help="only the first N patches, or a milestone's")
+    parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
     parser.add_argument("--signoff", action="store_true",
                         help="add your Signed-off-by: you certify the DCO")
-    parser = _verb(verbs, "export", export_verb, "write patches/ from a git tree's commits")
+    parser = _verb(verbs, "export", export_verb, "write patches/ from the commits of a git tree")
     parser.add_argument("tree", nargs="?", metavar="DIR",
-                        help="a tree made by apply (default: the tool's own)")
+                        help="a tree that apply has made (default: the tool's own)")
     parser = _verb(verbs, "check", check_verb,
-                   "applies, checkpatch --strict, exports the same, every patch builds")
+                   "check that the series applies, passes checkpatch --strict, exports to the same files, "
+                   "and builds after each patch")
     parser.add_argument("--arch", help="build for this arch only (default: all of the series)")
-    parser.add_argument("--no-build", action="store_true", help="only what takes a minute")
+    parser.add_argument("--no-build", action="store_true", help="only the checks that build nothing (a minute)")
     _kernel(parser)
-    parser = _verb(verbs, "litmus", litmus_verb, "what herd7 says of the tests in "
-                   "arch-*/litmus, by the memory model of the base")
-    parser.add_argument("tests", nargs="*", metavar="TEST", help="these and their variants (default: all)")
+    parser = _verb(verbs, "litmus", litmus_verb, "run herd7 on the litmus tests, with "
+                   "the memory model of the base")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="only this test and its variants (default: all)")
     _kernel(parser)
 
 
@@ -94,7 +95,7 @@ def _add_kernels(verbs):
     _configs(parser)
     _kernel(parser)
     parser = _verb(verbs, "boot", boot_verb,
-                   "boot a kernel with the selftests in /tests; a shell, or COMMAND")
+                   "boot a kernel with the selftests in /tests; run a shell, or COMMAND")
     _arch(parser)
     _point(parser)
     _configs(parser)
@@ -105,9 +106,9 @@ def _add_kernels(verbs):
     parser.add_argument("--memory", type=_positive("--memory"), default=3072, metavar="MIB",
                         help="memory of the machine (default: 3072)")
     parser.add_argument("--timeout", type=_positive("--timeout"), default=600, metavar="S",
-                        help="seconds for COMMAND (default: 600)")
+                        help="time limit of COMMAND in seconds (default: 600)")
     parser.add_argument("--silence", type=_positive("--silence"), default=60, metavar="S",
-                        help="a guest that says nothing for S seconds more hangs (default: 60)")
+                        help="a guest that prints nothing for S seconds counts as hung (default: 60)")
     parser.set_defaults(takes_command=True)
     parser.usage = ("scripts/series boot SERIES [options] [-- COMMAND]\n\nwith COMMAND: runs it in "
                     "the guest, prints its output, exits with its status")
@@ -117,27 +118,27 @@ def _add_measuring(verbs):
     parser = _verb(verbs, "bench", bench_verb, "measure kernels against each other")
     _arch(parser)
     parser.add_argument("--vcpus", metavar="N,...",
-                        help="default: 1,2,4,8,16; up to 64; of QEMU 1,2,4,8")
-    parser.add_argument("--test", default="dirty_log_perf_test", help="see bench.yaml")
+                        help="numbers of vCPUs, up to 64 (default: 1,2,4,8,16; for QEMU 1,2,4,8)")
+    parser.add_argument("--test", default="dirty_log_perf_test", help="a test of bench.yaml (default: dirty_log_perf_test)")
     _configs(parser)
     parser.add_argument("--test-args", default="", metavar="ARGS",
-                        help="(as --test-args='-i 3') arguments that replace or extend the "
-                        "defaults of bench.yaml")
+                        help="arguments that replace or extend the defaults of "
+                        "bench.yaml, as in --test-args='-i 3'")
     parser.add_argument("--only-args", action="store_true",
                         help="run with --test-args alone, without the defaults of bench.yaml")
     parser.add_argument("--case", default="", metavar="NAME",
-                        help="arguments as in a published table: one of bench.yaml's cases")
+                        help="a case of bench.yaml: arguments of a published table, or others that are named")
     parser.add_argument("--kernels", metavar="K,...",
-                        help="of base, series, upto:STEP, OTHER:base (default: base,series)")
+                        help="kernels to measure: base, series, upto:MILESTONE, OTHER:base (default: base,series)")
     parser.add_argument("--clock", choices=("virtual", "wall"),
-                        help="virtual: every emulated CPU has a clock of its own, see "
-                        "Documentation/measurement.md (default under --accel tcg)")
-    parser.add_argument("--model", metavar="M", help="of the virtual clock: a parameter of "
+                        help="virtual: every emulated CPU has its own clock, see "
+                        "Documentation/measurement.md (default with --accel tcg)")
+    parser.add_argument("--model", metavar="M", help="change the model of the virtual clock: a parameter of "
                         "scripts/vtime/model.yaml times a factor, such as line*2")
     parser.add_argument("--sensitivity", action="store_true",
                         help="also run with each parameter of the model halved and doubled")
     parser.add_argument("--slice", type=_positive("--slice"), default=500, metavar="NS",
-                        help="how far an emulated CPU may run unseen (default: 500)")
+                        help="how far an emulated CPU may run ahead of the others (default: 500)")
     parser.add_argument("--samples", type=_positive("--samples"), metavar="N",
                         help="rounds in which the kernels take turns (default: bench.yaml's)")
     parser.add_argument("--must-repeat", default="", metavar="METRIC,...",
@@ -152,78 +153,78 @@ def _add_measuring(verbs):
                         help="results file (default: out/results/<series>-<arch>-<test>.json)")
     parser.add_argument("--here", metavar="LABEL", nargs="?", const="",
                         help="run on this machine, booted with the kernel under test, instead of "
-                        "in guests; LABEL says which it is (base, series, upto:STEP) if its "
+                        "in guests; LABEL names it (base, series, upto:MILESTONE) if its "
                         "release does not end in -base, -series or -upto-N")
     _kernel(parser)
     _machine(parser, None)
     _migration(parser)
     parser = _verb(verbs, "calibrate", calibrate_verb,
-                   "fit the virtual machine's two free parameters on the published column for it")
+                   "fit the model's two free parameters to the published column for them")
     _arch(parser)
     _kernel(parser)
-    parser = _verb(verbs, "test", test_verb, "functional selftests, base and series, compared; of QEMU its "
+    parser = _verb(verbs, "test", test_verb, "run the functional selftests on base and series and compare; for QEMU its "
                    "unit tests and migration qtests")
-    parser.add_argument("--arch", help="arm64 (default) or x86_64; of QEMU, what it emulates (default: both)")
+    parser.add_argument("--arch", help="arm64 (default) or x86_64; for QEMU, what it emulates (default: both)")
     parser.add_argument("--pattern", default="", metavar="TEXT",
-                        help="of QEMU: only the tests with TEXT in their name, such as precopy/unix or unit/")
+                        help="for QEMU: only the tests with TEXT in their name, such as precopy/unix or unit/")
     parser.add_argument("--kernels", default="base,series", metavar="K,...",
-                        help="of base, series, upto:STEP (default: base,series)")
+                        help="base, series, upto:MILESTONE (default: base,series)")
     _configs(parser)
     _kernel(parser)
     _machine(parser)
     parser = _verb(verbs, "soak", soak_verb,
-                   "hours of selftests and stress on all configurations of soak.yaml, in parts of minutes that "
-                   "add up in one file; of QEMU, random live migrations")
+                   "run selftests and stress tests for hours, on all configurations of soak.yaml, in short parts "
+                   "that add up in one file; for QEMU, random live migrations")
     parser.add_argument("--hours", type=float, default=4,
-                        help="until there are so many in the file (default: 4); of QEMU, stop after")
+                        help="stop when the file has so many hours (default: 4); for QEMU, stop after so many")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--json", metavar="FILE", help="to add to (default: out/results/soak-<series>.json)")
-    where.add_argument("--commit-results", action="store_true", help="add to the one in Documentation/results/")
+    where.add_argument("--json", metavar="FILE", help="the file to add to (default: out/results/soak-<series>.json)")
+    where.add_argument("--commit-results", action="store_true", help="add to the file in Documentation/results/")
     kernels = parser.add_argument_group("series of linux")
     kernels.add_argument("--for", type=_positive("--for"), dest="minutes", metavar="MINUTES",
-                         help="stop this run after so many, at the end of a part")
+                         help="stop this run after so many minutes, at the end of a part")
     kernels.add_argument("--only", action="append", default=[], metavar="CONFIGURATION",
-                         help="of soak.yaml; may be repeated")
-    migrations = parser.add_argument_group("randomised live migrations of QEMU")
+                         help="only this configuration of soak.yaml; may be repeated")
+    migrations = parser.add_argument_group("random live migrations of QEMU")
     migrations.add_argument("--migrations", type=_positive("--migrations"), default=200, metavar="N",
-                            help="how many (default: 200)")
-    migrations.add_argument("--seed", default="1", help="what they are drawn from (default: 1)")
+                            help="number of migrations (default: 200)")
+    migrations.add_argument("--seed", default="1", help="random seed of the migrations (default: 1)")
     migrations.add_argument("--accel", default="tcg", choices=("tcg", "kvm"),
-                            help="kvm: on this machine itself, which is an arm64 one with KVM")
-    parser = _verb(verbs, "hunt", hunt_verb, "run COMMAND over and over on base and series, and count how it fails")
+                            help="kvm: on this machine itself, which must be arm64 with KVM")
+    parser = _verb(verbs, "hunt", hunt_verb, "run COMMAND again and again on base and series, and count its failures")
     _arch(parser)
     _machine(parser)
     parser.add_argument("--kernels", default="base,series", metavar="K,...",
-                        help="of base, series, upto:STEP (default: base,series)")
+                        help="base, series, upto:MILESTONE (default: base,series)")
     parser.add_argument("--runs", type=_positive("--runs"), default=200, metavar="N",
-                        help="of each kernel, with those of before (default: 200)")
-    parser.add_argument("--batch", type=_positive("--batch"), default=10, metavar="N", help="runs in a boot (default: 10)")
+                        help="runs of each kernel, earlier ones included (default: 200)")
+    parser.add_argument("--batch", type=_positive("--batch"), default=10, metavar="N", help="runs in each boot (default: 10)")
     parser.add_argument("--timeout", type=_positive("--timeout"), default=120, metavar="S",
-                        help="seconds for a run (default: 120)")
-    parser.add_argument("--json", required=True, metavar="FILE", help="the counts; a hunt that is repeated goes on")
+                        help="time limit of a run in seconds (default: 120)")
+    parser.add_argument("--json", required=True, metavar="FILE", help="file with the counts; the same command again continues from it")
     parser.set_defaults(takes_command=True)
     parser.usage = "scripts/series hunt SERIES [options] -- COMMAND"
-    parser = _verb(verbs, "report", report_verb, "table and out/report/index.html from results",
+    parser = _verb(verbs, "report", report_verb, "print tables of results and write out/report/index.html",
                    series=False)
     parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
     parser.add_argument("--picture", metavar="PNG",
-                        help="also draw the README's picture; of aging or merging, if all files are of that")
+                        help="also draw the plot of growth; for results of aging or merging only, theirs")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument("--ascii", action="store_true", help="print the table for a cover letter")
+    parser.add_argument("--ascii", action="store_true", help="print the table in ASCII, for a cover letter")
     parser.add_argument("--quiet", action="store_true", help="write the page, print no table")
-    parser = _verb(verbs, "compare", compare_verb, "what is better or worse in B than in A, beyond "
-                   "the spread; exits with 1 if anything is worse", series=False)
+    parser = _verb(verbs, "compare", compare_verb, "list what is better or worse in B than in A, beyond "
+                   "the spread; the exit status is 1 if anything is worse", series=False)
     parser.add_argument("before", metavar="A", help="results file of bench")
     parser.add_argument("after", metavar="B", help="results file of bench")
 
 
-    parser = _verb(verbs, "figures", figures_verb, "the figures that README, cover letters and documents quote, "
-                   "by the results that they follow from; exits with 1 if one is wrong", series=False)
-    parser.add_argument("--write", action="store_true", help="put the results' figures into the texts, and say which "
-                        "sentences somebody must read")
-    parser.add_argument("--measure", action="store_true", help="which commands measure again what is old or was "
-                        "measured too seldom, in which order, and how long they take")
-    parser.add_argument("--strict", action="store_true", help="what is old or was measured too seldom is wrong")
+    parser = _verb(verbs, "figures", figures_verb, "list the figures that README, cover letters and documents quote, "
+                   "with the results that they follow from; the exit status is 1 if one is wrong", series=False)
+    parser.add_argument("--write", action="store_true", help="put the figures of the results into the texts, and name the "
+                        "sentences that must be read again")
+    parser.add_argument("--measure", action="store_true", help="print the commands that measure old results again, or "
+                        "those of too few rounds, in order, and how long they take")
+    parser.add_argument("--strict", action="store_true", help="count old results, and those of too few rounds, as wrong")
 
 
 def _arch(parser):
@@ -233,7 +234,7 @@ def _arch(parser):
 def _point(parser):
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--base", action="store_true", help="without the series")
-    group.add_argument("--upto", metavar="N", help="the first N patches, or a milestone's")
+    group.add_argument("--upto", metavar="N", help="with the first N patches, or those up to the milestone N")
 
 
 def _configs(parser):
@@ -244,13 +245,13 @@ def _configs(parser):
 
 def _kernel(parser):
     parser.add_argument("--kernel", default=os.environ.get("KERNEL") or None, metavar="TREE",
-                        help="your own git tree or tarball as the base, which is only read "
+                        help="use your own git tree or tarball as the base; it is only read "
                         "(default: $KERNEL)")
 
 
 def _version(parser):
-    parser.add_argument("--version", metavar="V", help="a version of patches/<series>/base other "
-                        "than its first")
+    parser.add_argument("--version", metavar="V", help="use this version of patches/<series>/base, "
+                        "not the first")
 
 
 def _machine(parser, cpu="max"):
@@ -268,15 +269,15 @@ def _migration(parser):
         "kvm by QEMUs on this machine itself, otherwise by QEMUs in an emulated one.")
     group.add_argument("--rings", default="bitmap,1024,4096,65536", metavar="N,...",
                        help="sizes of the dirty ring (default: bitmap,1024,4096,65536)")
-    group.add_argument("--working-set", default="2,8", metavar="MIB,...", help="default: 2,8")
+    group.add_argument("--working-set", default="2,8", metavar="MIB,...", help="memory that the guest dirties (default: 2,8)")
     group.add_argument("--rate", type=_natural("--rate"), default=2000, metavar="PAGES/S",
-                       help="that the guest dirties, 0: as fast as it can (default: 2000)")
+                       help="pages that the guest dirties, 0: as fast as it can (default: 2000)")
     group.add_argument("--bandwidth", type=_above_0("--bandwidth"), default=2.6, metavar="MB/S",
-                       help="default: 2.6")
+                       help="limit of the bandwidth (default: 2.6)")
     group.add_argument("--downtime", type=_positive("--downtime"), default=300, metavar="MS",
                        help="limit of the downtime (default: 300)")
     group.add_argument("--limit", type=_positive("--limit"), default=120, metavar="S",
-                       help="a migration that takes longer has not ended (default: 120)")
+                       help="give a migration up after so long (default: 120)")
 
 
 def _natural(option):

@@ -177,26 +177,26 @@ def screen(scenarios, results, random, outcomes, complaints):
 
 def add(parsers, verb, kernel):
     """The verbs' options: `verb` and `kernel` are cli.py's helpers."""
-    parser = verb(parsers, "model", model_verb, "the stage-2 code of a tree under a model checker: see model/README.md")
+    parser = verb(parsers, "model", model_verb, "run the stage-2 code of a tree under a model checker: see model/README.md")
     _tree(parser, kernel)
-    parser.add_argument("--plant", metavar="PATCH", help="with this patch on top: a mistake that must be found")
+    parser.add_argument("--plant", metavar="PATCH", help="add this patch, a mistake that must be found")
     parser.add_argument("--scenario", action="append", default=[], metavar="NAME",
-                        help="this one; may be repeated (default: all short ones; with random and pct the long ones)")
+                        help="run this scenario; may be repeated (default: all short ones; with random and pct the long ones)")
     parser.add_argument("--engine", choices=("loom", "random", "pct"), default="loom",
-                        help="loom: every execution; random, pct: schedules of shuttle's")
-    parser.add_argument("--bound", metavar="N", help="of loom: at most N preemptions, or all (default: each scenario's own)")
-    parser.add_argument("--schedules", type=int, default=2000, metavar="N", help="of random and pct (default: 2000)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of random and pct (default: 1)")
-    parser.add_argument("--coverage", action="store_true", help="lines of the kernel's functions that no short scenario runs")
-    parser = verb(parsers, "mutants", mutants_verb, "whether the model finds each mistake of model/mutants")
+                        help="loom: every execution; random, pct: schedules of shuttle")
+    parser.add_argument("--bound", metavar="N", help="for loom: at most N preemptions, or all (default: each scenario's own)")
+    parser.add_argument("--schedules", type=int, default=2000, metavar="N", help="number of schedules, for random and pct (default: 2000)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="random seed, for random and pct (default: 1)")
+    parser.add_argument("--coverage", action="store_true", help="list the lines of the kernel's functions that no short scenario runs")
+    parser = verb(parsers, "mutants", mutants_verb, "check that the model finds each mistake of model/mutants")
     _tree(parser, kernel)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="these (default: all)")
-    parser = verb(parsers, "proof", proof_verb, "the model: calibration, all scenarios, all mutants; one screen")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants (default: all)")
+    parser = verb(parsers, "proof", proof_verb, "run the whole model: calibration, all scenarios, all mutants; one screen")
     _tree(parser, kernel)
-    parser.add_argument("--schedules", type=int, default=5000, metavar="N", help="random ones of each long scenario (default: 5000)")
+    parser.add_argument("--schedules", type=int, default=5000, metavar="N", help="random schedules of each long scenario (default: 5000)")
 
 
 def _tree(parser, kernel):
-    parser.add_argument("--tree", metavar="DIR", help="an applied tree (default: the tool's own)")
-    parser.add_argument("--upto", metavar="N", help="only the first N patches, or a milestone's")
+    parser.add_argument("--tree", metavar="DIR", help="a tree that apply has made (default: the tool's own)")
+    parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
     kernel(parser)
