@@ -14,7 +14,7 @@ CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime/selftest scripts/ch
 
 export KERNEL
 
-.PHONY: help run proof test test-all check soak deps clean
+.PHONY: help run proof test test-all check soak deps man clean
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
@@ -24,8 +24,15 @@ help:
 	@echo 'make check  the checks that boot nothing (minutes)'
 	@echo 'make soak   selftests and stress on all configurations, resumable (HOURS=4 in all); SERIES=qemu-10.0: random migrations'
 	@echo 'make deps   install what the above install when they need it'
+	@echo 'make man    write the man page and completions of bash and zsh below out/share'
 	@echo 'make clean  remove out/, which holds all that was made; downloads and the compiler cache stay'
+	@echo 'CONTAINER=1 with any of these: in a container of Debian, by podman or docker, on hosts that are not Debian'
 	@echo 'Variables: SERIES=$(SERIES) VCPUS=$(VCPUS) KERNEL=/path/to/your/tree; see scripts/series -h'
+
+ifdef CONTAINER
+run proof test test-all check soak deps man:
+	@scripts/container make $@ $(filter-out CONTAINER=% KERNEL=%,$(MAKEOVERRIDES))
+else
 
 run:
 	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --json $(RESULTS)
@@ -52,6 +59,12 @@ soak:
 
 deps:
 	@scripts/series deps
+
+man:
+	@scripts/bootstrap
+	@PYTHONPATH=scripts $(OUT)/venv/bin/python -m kvmseries.manual $(OUT)/share
+
+endif
 
 clean:
 	rm -rf $(OUT)

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 
-from . import paths, proc
+from . import distro, paths, proc
 from .errors import Fail
 from .progress import say
 
@@ -25,6 +25,10 @@ GROUPS = {
     "boot-arm64": ["qemu-system-arm"],
     "boot-x86_64": ["qemu-system-x86", "seabios"],
     "check": ["perl"],
+    # Packages of kernels for other machines.
+    "hostkernel": ["dpkg-dev", "fakeroot", "rsync", "kmod", "cpio"],
+    # Where Debian's cannot be fetched.
+    "busybox": ["busybox-static"],
     "static": ["sparse"],
     "vtime": ["gcc", "libc6-dev"],
     # QEMU, with the few features that a migration needs.
@@ -77,8 +81,7 @@ def _installed(name):
 def _sites():
     """The machine's Debian mirrors: (archive, security), either may be None."""
     if not shutil.which("apt-get"):
-        raise Fail("this machine has no apt to fetch sources with: give your own kernel tree "
-                   "with --kernel (or KERNEL=/path)")
+        raise Fail(distro.no_sources("has no apt to fetch sources with"))
     text = proc.run(["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(ORIGIN)",
                      "Identifier: Packages"], "apt-get indextargets")
     archive = security = None
@@ -94,6 +97,11 @@ def _sites():
         else:
             archive = archive or site
     return archive, security
+
+
+def has_mirror():
+    """Whether packages of Debian can be fetched here: apt's sources name a Debian mirror."""
+    return bool(shutil.which("apt-get")) and any(_sites())
 
 
 def _state(name, lines, arch):
@@ -135,8 +143,7 @@ def _suite_lines(suite, options):
     else:
         site = archive
     if not site:
-        raise Fail("the machine's apt sources name no Debian mirror: give your own kernel tree "
-                   "with --kernel (or KERNEL=/path)")
+        raise Fail(distro.no_sources("has apt sources that name no Debian mirror"))
     return [f"deb {options} {site} {suite} main"]
 
 

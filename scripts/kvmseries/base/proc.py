@@ -7,24 +7,16 @@ import shutil
 import signal
 import subprocess
 
-from . import paths
+from . import distro, paths
 from .errors import Fail
 
-# The package of each program, for a message that says what to install.
-_PACKAGES = {
-    "qemu-system-aarch64": "qemu-system-arm", "qemu-system-x86_64": "qemu-system-x86",
-    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
-    "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
-    "dpkg-deb": "dpkg",
-}
 _ERROR = re.compile(r"(does not look like|error:|fatal:|undefined reference|No such file|cannot|\*\*\* )", re.I)
 
 
 def need(program):
     """Raise Fail unless `program` can be run."""
     if not shutil.which(program):
-        raise Fail(f"{program} is missing: install the package "
-                   f"{_PACKAGES.get(program, program)}, or run `make deps`")
+        raise Fail(f"{program} is missing: {distro.how(program)}")
 
 
 def reason(text):

@@ -95,7 +95,7 @@ def test_the_security_suite_is_looked_for_beside_the_archive(program):
 
 def test_a_machine_without_debian_mirrors(fetch, program):
     program("apt-get", "exit 0\n")
-    with pytest.raises(Fail, match="apt sources name no Debian mirror: give your own kernel tree"):
+    with pytest.raises(Fail, match="has apt sources that name no Debian mirror: give your own kernel tree"):
         fetch()
 
 
@@ -185,3 +185,24 @@ def test_a_cache_that_fills_up_while_apt_fetches_is_said(program, fetch):
                                                    "Write error - write (28: No space left on device)"))
     with pytest.raises(Fail, match=f"^disk full: {paths.cache_root()}; free some space, or set SERIES_CACHE"):
         fetch()
+
+
+@pytest.mark.parametrize("targets, has", [("http://a/debian bookworm Debian", True),
+                                          ("http://a/ubuntu noble Ubuntu", False), ("", False)])
+def test_only_a_debian_mirror_has_debians_packages(program, targets, has):
+    program("apt-get", f"echo '{targets}'\n")
+    assert debian.has_mirror() is has
+
+
+def test_without_apt_there_is_no_mirror(only_tools):
+    assert not debian.has_mirror()
+
+
+def test_ubuntus_own_line(program, monkeypatch, tmp_path):
+    """Its apt has mirrors, and none is Debian's."""
+    write(tmp_path / "os-release", 'PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\n')
+    monkeypatch.setattr(debian.distro, "FILES", (str(tmp_path / "os-release"),))
+    program("apt-get", "echo 'http://a/ubuntu noble Ubuntu'\n")
+    with pytest.raises(Fail, match="^Ubuntu 24.04.1 LTS has apt sources that name no Debian mirror: give your own kernel "
+                                   "tree with --tree .or KERNEL=/path., or run it in a container of Debian: make run CON"):
+        debian.fetch_pinned(*PACKAGE, "0" * 64)

@@ -4,10 +4,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-from ..base import debian, paths, proc
-from ..base.errors import Fail
+from ..base import paths, proc
 from ..base.progress import say
-from ..kernel import selftests, toolchain
+from ..kernel import selftests
+from . import busybox
 
 GUEST = paths.TESTS / "guest"
 
@@ -21,7 +21,7 @@ def base(arch, tests):
         if target.exists() and all(path.stat().st_mtime_ns <= target.stat().st_mtime_ns
                                    for path in inputs):
             return target
-        program = busybox(arch)
+        program = busybox.path(arch)
         with paths.whole(paths.out("selftests", f"{tests.name}.root")) as root:
             for folder in ("bin", "tests", "dev", "proc", "sys", "tmp"):
                 (root / folder).mkdir()
@@ -61,26 +61,6 @@ def job(commands):
     for name, seconds, command in commands:
         lines.append(f"run {shlex.quote(name)} {int(seconds)} {shlex.join(command)}")
     return "\n".join([*lines, "finish", ""])
-
-
-def busybox(arch):
-    """busybox-static of the guest's architecture."""
-    name = f"busybox-{arch}"
-    target = paths.cache(name)
-    with paths.locked(name, say, shared=True):
-        if target.exists():
-            return target
-        deb = debian.fetch_native("busybox-static", toolchain.debian_arch(arch))
-        with paths.whole(paths.cache(f"{name}.d")) as part:
-            proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
-            # /bin before Debian's /usr merge.
-            found = next((part / folder / "busybox" for folder in ("usr/bin", "bin")
-                          if (part / folder / "busybox").is_file()), None)
-            if not found:
-                raise Fail(f"{deb} has no busybox in it")
-            found.rename(target)
-        paths.remove(paths.cache(f"{name}.d"))
-    return target
 
 
 def cpio(root, target):

@@ -5,7 +5,7 @@ import platform
 import shutil
 from dataclasses import dataclass, field
 
-from ..base import debian, proc
+from ..base import debian, distro, proc
 from ..base.errors import Usage
 from ..kernel import toolchain
 from . import vtime
@@ -16,6 +16,8 @@ CPUS = {"arm64": ("max", "cortex-a72"), "x86_64": ("max",)}
 
 # For `params`: swap of 64 MiB on zram, which guest/init makes, or tests that page out would do nothing.
 SWAP = "series.swap=64"
+# The oldest QEMU whose max CPU takes pauth-impdef.
+_OLDEST = (6, 0)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,10 @@ def check(machine):
     if not shutil.which(binary(machine.arch)):
         debian.install(f"boot-{machine.arch}")
     proc.need(binary(machine.arch))
+    number, line = vtime.Qemu(binary(machine.arch)).version()
+    if (0, 0) < number < _OLDEST:
+        raise Usage(f"QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer is needed, and {binary(machine.arch)} is {line}: install a "
+                    f"newer one, or {distro.CONTAINER}")
 
 
 def command(machine, kernel, initrd, folder=None):

@@ -40,7 +40,7 @@ def test_the_image_has_busybox_init_and_the_programs(tmp_path, monkeypatch):
     tests = tmp_path / "selftests/some-tests"
     for path in (tests / ".stamp", tests / "x86_64/a_test", tmp_path / "busybox-arm64"):
         write(path, f"text of {path.name}\n")
-    monkeypatch.setattr(image, "busybox", lambda arch: tmp_path / f"busybox-{arch}")
+    monkeypatch.setattr(image.busybox, "path", lambda arch: tmp_path / f"busybox-{arch}")
     monkeypatch.setattr(image.selftests, "programs", lambda tests: ["x86_64/a_test"])
     target = image.base("arm64", tests)
     names = subprocess.run(["cpio", "-t", "--quiet"], stdin=open(target, "rb"), capture_output=True, text=True,

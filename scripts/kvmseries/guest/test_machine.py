@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from kvmseries.base.errors import Fail, Usage
 from kvmseries.guest import vtime
-from kvmseries.guest.machine import command, Machine
+from kvmseries.guest.machine import check, command, Machine
 
 
 @pytest.fixture
@@ -32,3 +33,21 @@ def test_only_a_virtual_x86_machine_is_told_that_its_tsc_is_reliable(line, arch,
     assert kernel[-1] == "tsc=unstable"
     assert "-tsc" not in words[words.index("-cpu") + 1]
     assert ("-plugin" in words) == (clock == "virtual")
+
+
+@pytest.mark.parametrize("version, taken", [("5.2.0", False), ("6.0.0", True), ("7.2.18 (Debian 1:7.2+dfsg-7)", True),
+                                            ("10.0.2", True)])
+def test_a_qemu_that_is_too_old_is_refused_before_any_work(program, version, taken):
+    program("qemu-system-aarch64", f"echo 'QEMU emulator version {version}'\n")
+    if taken:
+        check(Machine("arm64"))
+        return
+    with pytest.raises(Usage, match="^QEMU 6.0 or newer is needed, and qemu-system-aarch64 is QEMU emulator version 5.2.0"):
+        check(Machine("arm64"))
+
+
+def test_where_no_qemu_for_virtual_time_can_be_fetched(program, only_tools):
+    program("qemu-system-aarch64", "echo 'QEMU emulator version 8.2.2 (Debian 1:8.2.2+ds-0ubuntu1)'\n")
+    with pytest.raises(Fail, match="^virtual time needs QEMU 9.2 or newer, and there is QEMU emulator version 8.2.2 .*: "
+                                   "install a newer one, use --clock wall, or run it in a container of Debian"):
+        vtime.qemu("arm64")

@@ -10,7 +10,7 @@ import subprocess
 
 import yaml
 
-from ..base import debian, paths, proc
+from ..base import debian, distro, paths, proc
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..kernel import toolchain
@@ -131,6 +131,9 @@ def qemu(arch):
     if _OLDEST <= own.version()[0] <= _NEWEST:
         return own
     folder = paths.cache(f"backports-{package}")
+    if not folder.exists() and not debian.has_mirror():
+        raise Fail(f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and there is "
+                   f"{own.version()[1] or 'none'}: install a newer one, use --clock wall, or {distro.CONTAINER}")
     with paths.locked(folder.name, say, shared=True):
         if not folder.exists():
             say(f"fetching a QEMU from {_OLDEST[0]}.{_OLDEST[1]} on, for virtual time: "

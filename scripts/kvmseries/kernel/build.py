@@ -55,6 +55,7 @@ def in_tree(tree, arch, configs=(), note=None):
     """Build the Kernel of a tree that is at hand."""
     config = kconfig.load(arch, configs, tree.version)
     toolchain.install(arch)
+    toolchain.check(arch, tree.version)
     folder = tree.path / f"build-{arch}-{config.name}"
     with paths.locked(f"build-{tree.path.parent.name}-{tree.point}-{arch}-{config.name}", say):
         try:

@@ -2,14 +2,20 @@
 
 import os
 import platform
+import re
 
-from ..base import debian, paths, proc
+from ..base import debian, distro, paths, proc
+from ..base.errors import Fail
 
 # arch -> (kernel's ARCH, GNU machine, QEMU's target, Debian's architecture)
 _ARCH = {
     "arm64": ("arm64", "aarch64", "aarch64", "arm64"),
     "x86_64": ("x86_64", "x86_64", "x86_64", "amd64"),
 }
+
+
+# (kernel, oldest gcc) from Documentation/process/changes.rst, newest first.
+_OLDEST_GCC = (((6, 16), (8, 1)), ((5, 15), (5, 1)), ((0, 0), (4, 9)))
 
 
 def machine(arch):
@@ -34,6 +40,17 @@ def install(arch):
     proc.need(f"{prefix(arch)}gcc")
     for program in ("make", "flex", "bison", "bc", "ccache", "rsync"):
         proc.need(program)
+
+
+def check(arch, kernel):
+    """Raise Fail if the compiler is too old for a `kernel` of that version, "5.10.262"."""
+    program = f"{prefix(arch)}gcc"
+    wanted = tuple(int(part) for part in kernel.split(".")[:2])
+    oldest = next(gcc for since, gcc in _OLDEST_GCC if wanted >= since)
+    found = re.fullmatch(r"(\d+)(?:\.(\d+))?(?:\.\d+)?", proc.run([program, "-dumpfullversion", "-dumpversion"], "gcc").strip())
+    if found and (int(found[1]), int(found[2] or 0)) < oldest:
+        raise Fail(f"linux {kernel} needs gcc {oldest[0]}.{oldest[1]} or newer, and {program} is {found[0]}: install a newer "
+                   f"one, or {distro.CONTAINER}")
 
 
 def version(arch):

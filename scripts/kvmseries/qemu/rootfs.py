@@ -4,7 +4,7 @@ guest and the QEMUs with their libraries."""
 import shutil
 
 from ..base import paths
-from ..guest import image
+from ..guest import busybox, image
 from . import driver
 
 
@@ -12,12 +12,12 @@ def archive(programs, tools, target):
     """Write the archive `target` with the QEMUs `programs`, a dict of labels to build.Programs, each in /q/LABEL;
     tools: as driver.build() returns.  Returns {label: events that it has}."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    busybox = image.busybox("arm64")
+    program = busybox.path("arm64")
     events = {}
     with paths.whole(target.with_suffix(".root")) as root:
         for folder in ("bin", "tests", "dev", "proc", "sys", "tmp", "migration", "q"):
             (root / folder).mkdir()
-        shutil.copy2(busybox, root / "bin/busybox")
+        shutil.copy2(program, root / "bin/busybox")
         for name in ("init", "job.sh"):
             shutil.copy2(image.GUEST / name, root / name)
         (root / "init").chmod(0o755)

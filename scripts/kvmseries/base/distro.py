@@ -1,0 +1,80 @@
+"""The distribution that the tool runs on, and what its packages are called.
+
+Debian and Ubuntu: debian.install() installs what is lacking.  Elsewhere the user does, with the line that how()
+gives; what can be had on Debian alone runs in a container (scripts/container).
+"""
+
+import shlex
+from pathlib import Path
+
+# Where os-release is, the first that exists.
+FILES = ("/etc/os-release", "/usr/lib/os-release")
+CONTAINER = "run it in a container of Debian: make run CONTAINER=1"
+_INSTALL = {"debian": "apt-get install", "ubuntu": "apt-get install", "fedora": "dnf install",
+            "arch": "pacman -S"}
+# Program -> its package by family; "": in all that are not named.
+_PACKAGES = {
+    "qemu-system-aarch64": {"": "qemu-system-aarch64", "debian": "qemu-system-arm", "ubuntu": "qemu-system-arm"},
+    "qemu-system-x86_64": {"": "qemu-system-x86"},
+    "aarch64-linux-gnu-gcc": {"": "gcc-aarch64-linux-gnu", "arch": "aarch64-linux-gnu-gcc"},
+    "x86_64-linux-gnu-gcc": {"": "gcc-x86-64-linux-gnu", "fedora": "gcc-x86_64-linux-gnu"},
+    "dpkg-deb": {"": "dpkg"},
+    "dpkg-buildpackage": {"": "dpkg-dev"},
+    "busybox": {"": "busybox-static", "fedora": "busybox", "arch": "busybox"},
+    "script": {"": "util-linux", "debian": "bsdutils", "ubuntu": "bsdutils", "fedora": "util-linux-script"},
+}
+
+
+def release():
+    """os-release as a dict; {} if there is none."""
+    for name in FILES:
+        try:
+            text = Path(name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
+        return {key.strip(): _unquoted(value) for key, value in pairs}
+    return {}
+
+
+def _unquoted(value):
+    try:
+        return " ".join(shlex.split(value))
+    except ValueError:
+        return value.strip()
+
+
+def title():
+    """What the distribution calls itself: "Ubuntu 24.04.1 LTS"."""
+    found = release()
+    return found.get("PRETTY_NAME") or found.get("NAME") or "this system"
+
+
+def family():
+    """A key of _INSTALL, by ID and ID_LIKE of os-release; "" for another one."""
+    found = release()
+    for word in [found.get("ID", ""), *found.get("ID_LIKE", "").split()]:
+        if word in _INSTALL:
+            return word
+        if word in ("rhel", "centos"):
+            return "fedora"
+    return ""
+
+
+def package(program):
+    """The package of `program` here."""
+    names = _PACKAGES.get(program, {"": program})
+    return names.get(family()) or names.get("", program)
+
+
+def how(program):
+    """What to do to have `program`, as the end of a message."""
+    name, installs = package(program), _INSTALL.get(family())
+    if family() in ("debian", "ubuntu"):
+        return f"install the package {name}, or run `make deps`"
+    return f"`{installs} {name}`" if installs else f"install the package that has it, such as {name}"
+
+
+def no_sources(why):
+    """The line for what Debian's mirrors alone have, where there are none; why: what this system lacks."""
+    return f"{title()} {why}: give your own kernel tree with --tree (or KERNEL=/path), or {CONTAINER}"

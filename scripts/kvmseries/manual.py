@@ -1,0 +1,57 @@
+"""The man page and the shells' completions, made from the options: python -m kvmseries.manual DIRECTORY."""
+
+import re
+import sys
+from pathlib import Path
+
+import argparse_manpage.manpage
+import shtab
+
+from . import cli
+from .base import files
+
+# The program's name where it is installed (pyproject.toml).
+NAME = "kvm-series"
+# File below the directory for each shell, as shells look for them below share/.
+COMPLETIONS = {"bash": f"bash-completion/completions/{NAME}", "zsh": f"zsh/site-functions/_{NAME}"}
+
+
+def parser():
+    """The parser of the command line, under the program's installed name."""
+    made = cli.parser()
+    _rename(made, made.prog)
+    return made
+
+
+def _rename(found, old):
+    """Call the program NAME in `found` and its subparsers, and drop what shells cannot complete."""
+    found.prog = re.sub(rf"^{re.escape(old)}", NAME, found.prog)
+    if found.usage:
+        found.usage = found.usage.replace(old, NAME)
+    for action in found._actions:  # argparse has no other way to walk its options
+        for sub in (action.choices or {}).values() if isinstance(action.choices, dict) else ():
+            _rename(sub, old)
+
+
+def man_page():
+    """The text of the man page, for section 1."""
+    made = parser()
+    page = argparse_manpage.manpage.Manpage(made, format="pretty", _data={
+        "project_name": NAME, "manual_title": "User Commands", "description": "patch series on a base"})
+    return f"{page}\n"
+
+
+def completion(shell):
+    """The completion script for `shell`, a key of COMPLETIONS."""
+    return shtab.complete(parser(), shell)
+
+
+def write(folder):
+    """Write all of it below `folder`; returns the paths."""
+    texts = {f"man/man1/{NAME}.1": man_page(), **{path: completion(shell) for shell, path in COMPLETIONS.items()}}
+    return [files.write_atomically(Path(folder) / path, text.encode()) for path, text in texts.items()]
+
+
+if __name__ == "__main__":
+    for written in write(sys.argv[1]):
+        print(written)
