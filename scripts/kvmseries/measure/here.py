@@ -12,12 +12,15 @@ from ..kernel import selftests, toolchain
 from ..source import catalog, trees
 from . import bench
 
+# How releases of the tool's own kernels end.
+OWN = r"-(base|series|upto-(\d+))$"
+
 
 def label(release=None):
     """The label of the kernel with this release (default: the running one), as the tool's own
     kernels carry it at their end: "5.10.262-upto-3" is "upto:3"."""
     release = platform.release() if release is None else release
-    match = re.search(r"-(base|series|upto-(\d+))$", release)
+    match = re.search(OWN, release)
     if not match:
         raise Usage(f"--here: linux {release} does not say which kernel of the series it is: add "
                     "base, series or upto:STEP")

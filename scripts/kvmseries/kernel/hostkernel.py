@@ -1,0 +1,197 @@
+"""Kernels for a machine of the user's own: installable packages from that machine's configuration.
+
+The release ends in the kernel's label (5.10.262-base, 5.10.262-series), so that `bench --here` knows on which
+kernel it runs.  The configuration is taken as it is but for CHANGES.
+"""
+
+import gzip
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..base import debian, paths, proc
+from ..base.errors import Fail, Usage
+from ..base.progress import say
+from ..source import trees
+from . import kconfig, toolchain
+
+# Symbols that differ from the machine's own configuration, and why.
+CHANGES = {
+    # The name of the release is the label's alone.
+    "CONFIG_LOCALVERSION": '""', "CONFIG_LOCALVERSION_AUTO": "n",
+    # Files that only the distribution has.
+    "CONFIG_SYSTEM_TRUSTED_KEYS": '""', "CONFIG_SYSTEM_REVOCATION_KEYS": '""',
+    "CONFIG_MODULE_SIG_KEY": '"certs/signing_key.pem"',
+    # Gigabytes of packages, and a program more to build them.
+    "CONFIG_DEBUG_INFO": "n", "CONFIG_DEBUG_INFO_NONE": "y", "CONFIG_DEBUG_INFO_BTF": "n",
+    "CONFIG_DEBUG_INFO_DWARF4": "n", "CONFIG_DEBUG_INFO_DWARF5": "n",
+    "CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT": "n",
+    # Warnings of newer compilers do not stop the build of an old kernel.
+    "CONFIG_WERROR": "n",
+}
+# What the tests of bench.yaml need of a kernel.
+NEEDED = {"CONFIG_IDLE_PAGE_TRACKING": "y", "CONFIG_USERFAULTFD": "y", "CONFIG_KSM": "y",
+          "CONFIG_TRANSPARENT_HUGEPAGE": "y"}
+FORMATS = {"deb": "bindeb-pkg", "tar": "tar-pkg"}
+_ARCH = {"arm64": "CONFIG_ARM64", "x86_64": "CONFIG_X86_64"}
+# What bindeb-pkg leaves in the directory above the one that it builds in.
+_LEFT = ("linux-*.deb", "linux-*.buildinfo", "linux-*.changes", "linux-upstream*")
+
+
+@dataclass(frozen=True)
+class HostKernel:
+    """Packages of one kernel."""
+
+    label: str           # "base", "series", "upto:3"
+    release: str         # uname -r, once it is booted
+    packages: tuple      # of Path: one .deb, or one .tar
+    source: Path         # the tree that it was built from
+
+
+def read_config(path, arch):
+    """The text of the kernel configuration at `path` (also gzipped, as /proc/config.gz).
+
+    Raises Fail unless it is one for `arch` that builds KVM.
+    """
+    try:
+        data = Path(path).read_bytes()
+        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
+    except (OSError, EOFError) as error:
+        raise Fail(f"--host-config {path}: {getattr(error, 'strerror', None) or 'not a whole gzip file'}") from None
+    check_config(text, path, arch)
+    return text
+
+
+def check_config(text, where, arch):
+    """Raise Fail unless `text`, which messages call `where`, is a kernel configuration for `arch` with KVM."""
+    found = _symbols(text)
+    if not found:
+        raise Fail(f"{where} is not a kernel configuration: it has no line CONFIG_...=")
+    others = [name for name, symbol in _ARCH.items() if name != arch and found.get(symbol) == "y"]
+    if found.get(_ARCH[arch]) != "y":
+        raise Fail(f"{where} is not a configuration for {arch}" + (f", but for {others[0]}: add --arch {others[0]}"
+                                                                    if others else ""))
+    if found.get("CONFIG_KVM") not in ("y", "m"):
+        raise Fail(f"{where} builds no KVM (CONFIG_KVM is not set): there is nothing to measure; set CONFIG_KVM in it")
+    if arch == "x86_64" and not {found.get("CONFIG_KVM_INTEL"), found.get("CONFIG_KVM_AMD")} & {"y", "m"}:
+        raise Fail(f"{where} builds KVM for no CPU: set CONFIG_KVM_INTEL or CONFIG_KVM_AMD in it")
+
+
+def _symbols(text):
+    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
+
+
+def changed(text, changes):
+    """The configuration `text` with the symbols of `changes` (symbol to value, "n": off) in it once each."""
+    kept = [line for line in text.splitlines()
+            if not (match := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line)) or match[1] not in changes]
+    return "\n".join(kept + [f"# {symbol} is not set" if value == "n" else f"{symbol}={value}"
+                             for symbol, value in changes.items()]) + "\n"
+
+
+def build(tree, arch, text, form="deb", overlays=(), note=None):
+    """Build (or find built) the packages of the trees.Tree `tree` with the configuration `text`.
+
+    form: a key of FORMATS.  overlays: names of overlays of kconfig, such as "lockstat", which the release
+    names, too.  note: called with a line of progress.  Returns the HostKernel.
+    """
+    toolchain.install(arch)
+    toolchain.check(arch, tree.version)
+    debian.install("hostkernel")
+    if form == "deb":
+        for program in ("dpkg-buildpackage", "fakeroot"):
+            proc.need(program)
+    changes = {**CHANGES, **NEEDED}
+    for overlay in overlays:
+        changes.update(overlay_symbols(arch, overlay, tree.version))
+    wish = changed(text, changes)
+    key = hashlib.sha256(f"{form}\n{wish}".encode()).hexdigest()[:12]
+    suffix = "-".join(["", *overlays, tree.point])
+    target = paths.out("hostkernel", f"{tree.path.parent.name}-{arch}-{key}", suffix[1:])
+    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch), "config": key}
+    with paths.locked(f"hostkernel-{tree.path.parent.name}-{tree.point}-{key}", say):
+        stamp = target / "made.json"
+        made = json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else {}
+        if {name: made.get(name) for name in wanted} != wanted:
+            made = _package(tree, arch, wish, form, suffix, target, wanted, note)
+    label = tree.point.replace("upto-", "upto:")
+    return HostKernel(label, made["release"], tuple(target / name for name in made["packages"]), tree.path)
+
+
+def overlay_symbols(arch, overlay, version):
+    """{symbol: value} of the overlay's own fragment."""
+    base = kconfig.load(arch, (), version).wanted
+    return {symbol: value for symbol, value in kconfig.load(arch, (overlay,), version).wanted.items()
+            if base.get(symbol) != value}
+
+
+def _package(tree, arch, wish, form, suffix, target, wanted, note):
+    """Build the packages into the directory `target`; returns what made.json there says."""
+    folder = tree.path / f"build-{arch}-host-{wanted['config']}"
+    title = f"build {tree.point} for {arch}, {form} package"
+    log = paths.out("logs", f"hostkernel-{tree.path.parent.name}-{tree.point}-{wanted['config']}.log")
+    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch), f"LOCALVERSION={suffix}",
+            "KDEB_PKGVERSION=1", "DPKG_FLAGS=-d", "KDEB_COMPRESS=gzip"]
+    env = {**toolchain.environment(), "LOCALVERSION": suffix}
+    if note:
+        note(title)
+    try:
+        folder.mkdir(exist_ok=True)
+        _configure(make, folder, wish, log, env)
+        with paths.whole(target) as part:
+            _sweep(tree.path)
+            try:
+                proc.run([*make, FORMATS[form]], title, log=log, env=env)
+                release = (folder / "include/config/kernel.release").read_text(encoding="utf-8").strip()
+                packages = _take(tree.path if form == "deb" else folder, release, form, part)
+            finally:
+                _sweep(tree.path)
+            made = {**wanted, "release": release, "packages": packages}
+            (part / "made.json").write_text(json.dumps(made) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise paths.os_fail(error, folder) from None
+    return made
+
+
+def _configure(make, folder, wish, log, env):
+    """Have .config in `folder`, made from `wish`."""
+    asked = folder / "host.config"
+    if asked.exists() and asked.read_text(encoding="utf-8") == wish and (folder / ".config").exists():
+        return
+    paths.remove(asked)
+    (folder / ".config").write_text(wish, encoding="utf-8")
+    proc.run([*make, "olddefconfig"], "make olddefconfig", log=log, env=env)
+    found = _symbols((folder / ".config").read_text(encoding="utf-8"))
+    if found.get("CONFIG_KVM") not in ("y", "m"):
+        raise Fail("this kernel turns KVM off with that configuration: one of the symbols that CONFIG_KVM depends on "
+                   f"is not set in it (see {folder}/.config)")
+    lacking = [symbol for symbol, value in NEEDED.items() if found.get(symbol) != value]
+    if lacking:
+        say(f"the kernel does not take {', '.join(lacking)}: tests that need it will fail")
+    asked.write_text(wish, encoding="utf-8")
+
+
+def _take(place, release, form, part):
+    """Move the package of `release` from `place` to the directory `part`; returns the names."""
+    pattern = f"linux-image-{release}_*.deb" if form == "deb" else f"linux-{release}-*.tar*"
+    found = sorted(place.glob(pattern))
+    if len(found) != 1:
+        raise Fail(f"the build made no {pattern} in {place}")
+    found[0].rename(part / found[0].name)
+    return [found[0].name]
+
+
+def _sweep(tree):
+    """Remove what bindeb-pkg has left in `tree`: git must find the tree as it was."""
+    for pattern in _LEFT:
+        for path in tree.glob(pattern):
+            paths.remove(path)
+
+
+def formats(text):
+    """`text` if it is one of FORMATS."""
+    if text not in FORMATS:
+        raise Usage(f"--format {text}: there is {', '.join(FORMATS)}")
+    return text

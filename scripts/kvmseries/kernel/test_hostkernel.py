@@ -1,0 +1,136 @@
+"""Packages from a server's own configuration: what is changed in it, what is refused, what is left behind."""
+
+import gzip
+from types import SimpleNamespace
+
+import pytest
+
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
+from kvmseries.conftest import below, write
+from kvmseries.kernel import hostkernel
+from kvmseries.source import trees
+
+SERVER = """\
+# Linux/arm64 6.1.0 Kernel Configuration
+CONFIG_ARM64=y
+CONFIG_KVM=y
+CONFIG_LOCALVERSION="-cloud"
+CONFIG_SYSTEM_TRUSTED_KEYS="debian/certs/x.pem"
+# CONFIG_IDLE_PAGE_TRACKING is not set
+CONFIG_DEBUG_INFO=y
+CONFIG_EXT4_FS=m
+"""
+
+
+def test_a_servers_configuration_is_taken_as_it_is_but_for_what_must_change():
+    lines = hostkernel.changed(SERVER, {**hostkernel.CHANGES, **hostkernel.NEEDED}).splitlines()
+    for line in ("CONFIG_ARM64=y", "CONFIG_KVM=y", "CONFIG_EXT4_FS=m", 'CONFIG_LOCALVERSION=""',
+                 'CONFIG_SYSTEM_TRUSTED_KEYS=""', "CONFIG_IDLE_PAGE_TRACKING=y", "# CONFIG_DEBUG_INFO is not set"):
+        assert lines.count(line) == 1, line
+    assert not [line for line in lines if "cloud" in line or "debian/certs" in line or line == "CONFIG_DEBUG_INFO=y"]
+
+
+@pytest.mark.parametrize("text, line", [
+    (SERVER.replace("CONFIG_KVM=y", "# CONFIG_KVM is not set"), "builds no KVM (CONFIG_KVM is not set)"),
+    (SERVER.replace("CONFIG_KVM=y\n", ""), "builds no KVM"),
+    ("nothing\n", "is not a kernel configuration"), ("", "is not a kernel configuration"),
+    ("CONFIG_X86_64=y\nCONFIG_KVM=y\n", "is not a configuration for arm64, but for x86_64: add --arch x86_64"),
+    ("CONFIG_RISCV=y\nCONFIG_KVM=y\n", "is not a configuration for arm64")])
+def test_a_configuration_that_cannot_be_measured_is_refused(tmp_path, text, line):
+    write(tmp_path / "config", text)
+    with pytest.raises(Fail) as caught:
+        hostkernel.read_config(tmp_path / "config", "arm64")
+    assert str(caught.value).startswith(f"{tmp_path}/config") and line in str(caught.value)
+
+
+def test_x86_needs_kvm_for_a_cpu():
+    with pytest.raises(Fail, match="x builds KVM for no CPU: set CONFIG_KVM_INTEL or"):
+        hostkernel.check_config("CONFIG_X86_64=y\nCONFIG_KVM=m\n", "x", "x86_64")
+    hostkernel.check_config("CONFIG_X86_64=y\nCONFIG_KVM=m\nCONFIG_KVM_AMD=m\n", "x", "x86_64")
+
+
+def test_a_configuration_may_be_gzipped(tmp_path):
+    (tmp_path / "config.gz").write_bytes(gzip.compress(SERVER.encode()))
+    assert hostkernel.read_config(tmp_path / "config.gz", "arm64") == SERVER
+    (tmp_path / "config.gz").write_bytes(gzip.compress(SERVER.encode())[:20])
+    with pytest.raises(Fail, match="not a whole gzip file"):
+        hostkernel.read_config(tmp_path / "config.gz", "arm64")
+
+
+@pytest.mark.parametrize("name", ["none", "."])
+def test_a_configuration_that_is_not_there(tmp_path, name):
+    with pytest.raises(Fail, match=f"^--host-config {tmp_path}"):
+        hostkernel.read_config(tmp_path / name, "arm64")
+
+
+# What make does: olddefconfig takes .config as it is, but for $TURNED_OFF; bindeb-pkg leaves packages above O=.
+MAKE = """\
+for word; do case $word in *=*) eval "export ${word%%=*}='${word#*=}'" ;; esac; done
+case "$*" in
+*olddefconfig*) [ -z "$TURNED_OFF" ] || sed -i "/^$TURNED_OFF=/d" "$O/.config" ;;
+*-pkg*)
+	echo "$*" >> "$CALLS"
+	mkdir -p "$O/include/config"; echo "5.10.262$LOCALVERSION" > "$O/include/config/kernel.release"
+	case "$*" in
+	*bindeb-pkg*) for kind in image headers libc-dev; do
+		echo $kind > "$O/../linux-$kind-5.10.262${LOCALVERSION}_1_arm64.deb"; done
+		echo > "$O/../linux-upstream_1_arm64.buildinfo" ;;
+	*) echo tar > "$O/linux-5.10.262${LOCALVERSION}-arm64.tar" ;;
+	esac
+	[ -z "$BROKEN" ] || { echo 'x.c:1: error: no'; exit 2; } ;;
+esac
+"""
+
+
+@pytest.fixture
+def tree(tmp_path, program, monkeypatch):
+    """A tree, and a make that builds packages; its calls are lines of `calls`."""
+    for name in ("flex", "bison", "bc", "ccache", "rsync", "aarch64-linux-gnu-gcc", "dpkg-buildpackage", "fakeroot"):
+        program(name, "echo 'gcc 12.2.0'\n")
+    program("make", MAKE)
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setattr(trees, "head", lambda path: "c0ffee")
+    (tmp_path / "linux").mkdir()
+    return SimpleNamespace(path=tmp_path / "linux", point="upto-3", version="5.10.262")
+
+
+@pytest.mark.parametrize("form, name", [("deb", "linux-image-5.10.262-upto-3_1_arm64.deb"),
+                                        ("tar", "linux-5.10.262-upto-3-arm64.tar")])
+def test_a_package_is_built_once_and_the_tree_is_left_clean(tree, tmp_path, form, name):
+    made = hostkernel.build(tree, "arm64", SERVER, form)
+    assert (made.label, made.release) == ("upto:3", "5.10.262-upto-3")
+    assert [path.name for path in made.packages] == [name] and made.packages[0].exists()
+    assert [path.name for path in tree.path.iterdir() if not path.name.startswith("build-")] == []
+    assert hostkernel.build(tree, "arm64", SERVER, form) == made
+    assert len((tmp_path / "calls").read_text(encoding="utf-8").splitlines()) == 1
+    hostkernel.build(tree, "arm64", SERVER + "CONFIG_MORE=y\n", form)
+    assert len((tmp_path / "calls").read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_an_overlay_is_in_the_release_and_in_the_configuration(tree):
+    made = hostkernel.build(tree, "arm64", SERVER, "deb", ("lockstat",))
+    assert made.release == "5.10.262-lockstat-upto-3" and made.label == "upto:3"
+    text = next(tree.path.glob("build-*/.config")).read_text(encoding="utf-8")
+    assert "CONFIG_LOCK_STAT=y\n" in text and "CONFIG_EXT4_FS=m\n" in text
+
+
+@pytest.mark.parametrize("form", ["deb", "tar"])
+def test_a_build_that_fails_leaves_nothing(tree, monkeypatch, form):
+    monkeypatch.setenv("BROKEN", "1")
+    with pytest.raises(Fail, match="x.c:1: error: no"):
+        hostkernel.build(tree, "arm64", SERVER, form)
+    assert [path.name for path in tree.path.iterdir() if not path.name.startswith("build-")] == []
+    assert not [name for name in below(paths.out("hostkernel", "x").parent) if "linux" in name or "made" in name]
+
+
+def test_a_kernel_that_turns_kvm_off(tree, monkeypatch):
+    monkeypatch.setenv("TURNED_OFF", "CONFIG_KVM")
+    with pytest.raises(Fail, match="this kernel turns KVM off with that configuration"):
+        hostkernel.build(tree, "arm64", SERVER)
+
+
+def test_a_symbol_that_tests_need_and_the_kernel_does_not_take_is_said(tree, monkeypatch, capsys):
+    monkeypatch.setenv("TURNED_OFF", "CONFIG_USERFAULTFD")
+    hostkernel.build(tree, "arm64", SERVER)
+    assert "the kernel does not take CONFIG_USERFAULTFD: tests that need it will fail" in capsys.readouterr().err

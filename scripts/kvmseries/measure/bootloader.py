@@ -1,0 +1,66 @@
+"""Booting a kernel once: which command makes the next boot, and that one alone, one of a certain release."""
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from ..base.errors import Fail
+
+# Programs that a machine may have, in the order in which they are taken.
+WAYS = ("grub-reboot", "grub2-reboot", "kexec")
+
+
+@dataclass(frozen=True)
+class Once:
+    """How to boot a kernel once."""
+
+    way: str         # of WAYS
+    prepare: str     # shell script: choose the kernel
+    reboot: str      # shell script: boot it
+
+
+def grub_entry(config, release):
+    """The path "SUBMENU>ENTRY" of the menu entry of the kernel `release` in grub.cfg's text `config`; None if
+    there is none.  Entries for recovery do not count."""
+    submenu, depth, opened = None, 0, None
+    for line in config.splitlines():
+        match = re.match(r"\s*(submenu|menuentry)\s+'((?:[^']|'\\'')*)'(.*)\{\s*$", line)
+        if match:
+            name = re.search(r"\$menuentry_id_option\s+'([^']+)'", match[3])
+            name = name[1] if name else match[2]
+            if match[1] == "submenu":
+                submenu, opened = name, depth
+            elif re.search(rf"(?<![\w.]){re.escape(release)}(?![\w.+]|-(?!advanced))", name) \
+                    and "recovery" not in name:
+                return f"{submenu}>{name}" if submenu else name
+        depth += line.count("{") - line.count("}")
+        if submenu and opened is not None and depth <= opened:
+            submenu = opened = None
+    return None
+
+
+def bls_entry(names, release):
+    """The entry for `release` among `names`, files of /boot/loader/entries (Fedora, RHEL); None if there is none."""
+    found = [name[:-len(".conf")] for name in names if name.endswith(f"-{release}.conf")]
+    return found[0] if found else None
+
+
+def once(way, release, entry):
+    """The Once for the kernel `release`; entry: from grub_entry() or bls_entry(), not needed for kexec."""
+    if way != "kexec":
+        if not entry:
+            raise Fail(f"the boot menu has no entry for {release}")
+        return Once(way, f"{way} {shlex.quote(entry)}", "systemctl reboot || reboot")
+    quoted = shlex.quote(release)
+    prepare = (f"r={quoted}; i=; for f in /boot/initrd.img-$r /boot/initramfs-$r.img; do "
+               "[ -f $f ] && i=--initrd=$f; done; kexec -l /boot/vmlinuz-$r $i --reuse-cmdline")
+    return Once(way, prepare, "systemctl kexec || kexec -e")
+
+
+def choose(programs, wanted=""):
+    """The way to take on a machine that has `programs`; wanted: "grub" or "kexec" instead of the first there is."""
+    ways = [way for way in WAYS if way in programs and (not wanted or way.startswith(wanted))]
+    if not ways:
+        raise Fail(f"there is no {wanted or 'grub-reboot or kexec'} on it: install the package "
+                   f"{'kexec-tools' if wanted != 'grub' else 'grub2-common'} there")
+    return ways[0]
