@@ -265,8 +265,8 @@ def test_a_machine_without_apt_is_not_told_about_kernels(only_tools, program):
     program("dpkg", "echo riscv64\n")
     with pytest.raises(Fail) as error:
         litmus.herd()
-    assert str(error.value).startswith("the litmus tests need herd7 7.58 or newer, and none can be had: this machine "
-                                       "has no apt to fetch sources with; install herdtools7, or put the .debs ")
+    assert re.match("the litmus tests need herd7 7.58 or newer, and none can be had: .* has no apt to fetch sources with; "
+                    "install herdtools7, or put the .debs ", str(error.value))
 
 
 @pytest.mark.parametrize("ci, passes, word", [("true", False, "error"), ("", True, "skipped")])
