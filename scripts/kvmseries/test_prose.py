@@ -12,7 +12,7 @@ from kvmseries.figures import judge, text as texts
 
 README = paths.ROOT / "README.md"
 RESULTS = paths.ROOT / "Documentation" / "results"
-LINES, WIDTH, FIGURES, PLOTS = 120, 90, 20, 1
+LINES, WIDTH, FIGURES, PLOTS, FIRST = 120, 90, 20, 1, 25
 _UNIT = r"(?:ns|us|ms|s|%|times|MB|of (?:the time|base))(?![\w-])"
 
 
@@ -64,6 +64,20 @@ def test_figures_are_counted_once_and_not_in_code():
     text = "It takes 0.17 to 0.21 of base's, `5 us` and 4 GB.\n\n    7 us\n"
     place = texts.places(text, [{"text": "takes {a} of base's", "a": {}}], "x")
     assert figures(text, place) == 2 and figures(text, []) == 1
+
+
+def not_at_once(text):
+    """What the first screen of a README, FIRST lines, does not say."""
+    first = " ".join(" ".join(text.splitlines()[:FIRST]).split())
+    return [words for words in ("patches/v5.10", "patches/qemu-10.0", "people who run", "reviewers", "of the time on base",
+                                "Nothing was measured on arm64 hardware", "make run", "scripts/series apply", "bench v5.10 --here")
+            if words not in first]
+
+
+def test_the_first_screen_says_what_it_is_for_whom_and_how_to_try_it():
+    text = README.read_text(encoding="utf-8")
+    assert not_at_once(text) == []
+    assert "make run" in not_at_once("\n" + text.replace("make run", "make", 1))
 
 
 def missing(text, results, files):
