@@ -1,6 +1,6 @@
 # The commands of this project. Each installs what it lacks, can be interrupted and repeated, and
 # keeps all that it makes under out/, but for downloads and the compiler cache (SERIES_CACHE, by default
-# ~/.cache/kvm-series). KERNEL=/path uses your own tree as the base of the series.
+# ~/.cache/kvm-series). TREE=/path uses your own tree as the base of the series.
 
 SERIES ?= v5.10
 VCPUS ?= 1,2,4,8,16
@@ -12,7 +12,9 @@ RUN = $(PYTEST) -p checks.testrun --junit-xml=$(OUT)/tests.xml -s -v
 # Quick ones first.
 CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime/selftest scripts/checks
 
-export KERNEL
+# KERNEL is the old name.
+TREE ?= $(KERNEL)
+export TREE
 
 .PHONY: help run proof test test-all check soak deps man clean
 
@@ -27,11 +29,11 @@ help:
 	@echo 'make man    write the man page and completions of bash and zsh below out/share'
 	@echo 'make clean  remove out/, which holds all that was made; downloads and the compiler cache stay'
 	@echo 'CONTAINER=1 with any of these: in a container of Debian, by podman or docker, on hosts that are not Debian'
-	@echo 'Variables: SERIES=$(SERIES) VCPUS=$(VCPUS) KERNEL=/path/to/your/tree; see scripts/series -h'
+	@echo 'Variables: SERIES=$(SERIES) VCPUS=$(VCPUS) TREE=/path/to/your/tree; see scripts/series -h'
 
 ifdef CONTAINER
 run proof test test-all check soak deps man:
-	@scripts/container make $@ $(filter-out CONTAINER=% KERNEL=%,$(MAKEOVERRIDES))
+	@scripts/container make $@ $(filter-out CONTAINER=% TREE=% KERNEL=%,$(MAKEOVERRIDES))
 else
 
 run:

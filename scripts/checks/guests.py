@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 
 from kvmseries.base import paths, progress
@@ -12,7 +11,7 @@ from kvmseries.kernel import build, kconfig, selftests, toolchain
 from kvmseries.measure import bench
 from kvmseries.source import catalog, trees
 
-KERNEL = os.environ.get("KERNEL") or None
+TREE = paths.own_tree()
 # ns, of the virtual clock: as the instrument's own default.
 SLICE = 500
 
@@ -30,10 +29,10 @@ def planted(*names, arch="arm64", configs=(), count=None, note=None):
     series = catalog.load("v5.10")
     config = kconfig.load(arch, configs, series.kernel)
     folder = paths.out("planted", "-".join([*names, "series" if count is None else str(count), arch, config.name]))
-    wanted = None if KERNEL else _made_from(series, names, arch, config, count)
+    wanted = None if TREE else _made_from(series, names, arch, config, count)
     with paths.locked("planted-kernels", progress.say):
-        if not (folder / "planted.json").exists() or _stamp(folder)["from"] != wanted or KERNEL:
-            kernel = build.in_tree(trees.planted(series, names, KERNEL, count), arch, configs, note)
+        if not (folder / "planted.json").exists() or _stamp(folder)["from"] != wanted or TREE:
+            kernel = build.in_tree(trees.planted(series, names, TREE, count), arch, configs, note)
             table = next(parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists())
             with paths.whole(folder) as part:
                 for file in (kernel.image, table):
@@ -69,14 +68,14 @@ def bug(name):
 
 def initrd(arch="arm64"):
     """The initramfs with the series' selftests."""
-    return image.base(arch, selftests.build(catalog.load("v5.10"), arch, KERNEL))
+    return image.base(arch, selftests.build(catalog.load("v5.10"), arch, TREE))
 
 
 def built(label, arch="arm64", configs=()):
     """The kernel `label`, such as "base" or "series"."""
     series = catalog.load("v5.10")
     point, = catalog.points(series, label)
-    return build.kernel(series, point.count, arch, configs, KERNEL)
+    return build.kernel(series, point.count, arch, configs, TREE)
 
 
 def script(name, *words):
@@ -148,5 +147,5 @@ def lock_counts(test, args, vcpus, kernels, arch="arm64", params=()):
         series=series, arch=arch, test=test,
         line=tuple(bench.arguments(test, arch, args, series.kernel)), vcpus=vcpus,
         points=catalog.points(series, kernels), samples=1, configs=(), counts=True, times=False,
-        cpu="max", accel="tcg", params=params, kernel=KERNEL))
+        cpu="max", accel="tcg", params=params, kernel=TREE))
     return runs

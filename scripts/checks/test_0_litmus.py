@@ -7,11 +7,12 @@ import re
 
 import pytest
 
+from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.source import catalog, trees
 from kvmseries.verify import litmus
 
-KERNEL = os.environ.get("KERNEL") or None
+TREE = paths.own_tree()
 SERIES = "v5.10"
 TESTS = litmus.tests()
 
@@ -28,7 +29,7 @@ def _herd():
 
 @pytest.fixture(scope="module", name="model")
 def _model():
-    return trees.base(catalog.load(SERIES), KERNEL).path / "tools/memory-model"
+    return trees.base(catalog.load(SERIES), TREE).path / "tools/memory-model"
 
 
 def test_each_claim_has_a_twin_that_fails():

@@ -9,10 +9,10 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.model import build, mutants, ROOM, runs, verbs
+from kvmseries.model import build, mutants, prove, ROOM, runs
 from kvmseries.source import catalog, trees
 
-KERNEL = os.environ.get("KERNEL") or None
+TREE = paths.own_tree()
 SERIES = "v5.10"
 SCHEDULES = 1000
 MILLION = 1_000_000
@@ -27,7 +27,7 @@ def _tree():
             pytest.fail(str(error))
         pytest.skip(str(error))
     series = catalog.load(SERIES)
-    return trees.worktree(series, len(series.patches), KERNEL).path
+    return trees.worktree(series, len(series.patches), TREE).path
 
 
 @pytest.fixture(scope="module", name="model")
@@ -36,32 +36,32 @@ def _model(tree):
 
 
 def test_what_the_engine_sees_of_relaxed_memory(model):
-    assert verbs.calibration(*model) == []
+    assert prove.calibration(*model) == []
 
 
 def test_every_scenario_holds_and_meets_its_race(model):
-    results = verbs.loom(*model, (), None, print)
+    results = prove.loom(*model, (), None, print)
     assert len(results) > 40
     assert [result.line + "\n" + result.trace for result in results if not result.good] == []
 
 
 @pytest.mark.parametrize("engine", ["random", "pct"])
 def test_long_runs_hold(model, engine):
-    results = verbs.shuttle(*model, (), engine, SCHEDULES, 1, print)
+    results = prove.shuttle(*model, (), engine, SCHEDULES, 1, print)
     assert results and [result.line + "\n" + result.trace for result in results if not result.good] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["random", "pct"])
 def test_a_million_schedules(model, engine):
-    results = verbs.shuttle(*model, (), engine, MILLION // 6, 2, print)
+    results = prove.shuttle(*model, (), engine, MILLION // 6, 2, print)
     assert sum(result.executions for result in results) >= MILLION // 2 - 3
     assert [result.line + "\n" + result.trace for result in results if not result.good] == []
 
 
 def test_every_mutant_is_found(tree, model):
     outcomes = mutants.judge_all(mutants.every(), tree, model[0])
-    print(verbs.summary(outcomes))
+    print(prove.summary(outcomes))
     assert [outcome.line for outcome in outcomes if not outcome.good] == []
 
 

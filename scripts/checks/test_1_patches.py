@@ -1,23 +1,23 @@
 """Every series applies, and its patches are as they must be.  No boot, no kernel build."""
 
-import os
 
 import pytest
 
 from checks import extra
+from kvmseries.base import paths
 from kvmseries.data import ids
 from kvmseries.qemu import check as qemu_check
 from kvmseries.source import catalog, trees
 from kvmseries.verify import check
 
-# The user's own tree as the base, as in `make test KERNEL=/path`.
-KERNEL = os.environ.get("KERNEL") or None
+# The user's own tree as the base, as in `make test TREE=/path`.
+TREE = paths.own_tree()
 SERIES = catalog.names()
 
 
 def own_base(series):
-    """The user's tree, if it is one that this series is for: KERNEL is a kernel in `make test KERNEL=/path`."""
-    return KERNEL if series.project == "linux" else None
+    """The user's tree, if it is one that this series is for: TREE is a kernel in `make test TREE=/path`."""
+    return TREE if series.project == "linux" else None
 
 
 @pytest.fixture(params=SERIES)
@@ -48,7 +48,7 @@ def test_trailers_milestones_and_cover_letter(series):
     check.clean(series)
 
 
-@pytest.mark.skipif(bool(KERNEL), reason="patches name the contents of the pinned base by hash")
+@pytest.mark.skipif(bool(TREE), reason="patches name the contents of the pinned base by hash")
 def test_export_gives_the_same_files_back(patched):
     check.round_trip(patched)
 
@@ -57,7 +57,7 @@ def test_debug_patches_apply(patched):
     extra.debug_patches(patched, own_base(patched))
 
 
-@pytest.mark.skipif(bool(KERNEL), reason="the ids are those of the pinned base")
+@pytest.mark.skipif(bool(TREE), reason="the ids are those of the pinned base")
 def test_ids_need_no_tree(series):
     """What is said of results by patches/ alone is what a tree says that the patches are applied to."""
     whats = (*series.arches, *(() if series.project == "qemu" else (ids.TESTS, ids.SUITE)))

@@ -4,7 +4,6 @@ sparse what is changed.  Of QEMU the series, for arm64, and on this machine the 
 Whether every patch does, `scripts/series check SERIES` says: 25 minutes.
 """
 
-import os
 
 import pytest
 
@@ -14,7 +13,7 @@ from kvmseries.kernel import build
 from kvmseries.source import catalog, trees
 from kvmseries.verify import check, soak
 
-KERNEL = os.environ.get("KERNEL") or None
+TREE = paths.own_tree()
 
 # A series without patches has nothing to compare with its base.
 PATCHED = [series for series in map(catalog.load, catalog.names()) if series.patches]
@@ -29,7 +28,7 @@ def test_base_and_series_build_without_new_warnings(name, arch):
     series = catalog.load(name)
     found = {}
     for count in (0, len(series.patches)):
-        kernel = build.kernel(series, count, arch, kernel_tree=KERNEL)
+        kernel = build.kernel(series, count, arch, kernel_tree=TREE)
         tree = kernel.tree
         log = paths.out("logs",
                         f"build-{tree.path.parent.name}-{tree.point}-{arch}-normal.log")
@@ -43,14 +42,14 @@ def test_base_and_series_build_without_new_warnings(name, arch):
 @pytest.mark.build
 @pytest.mark.parametrize("arch,overlays", SOAKED, ids=lambda value: value if value in catalog.ARCHES else "+".join(value))
 def test_the_kernel_takes_every_configuration_of_the_soak(arch, overlays):
-    build.configure(trees.base(catalog.load("v5.10"), KERNEL), arch, overlays)
+    build.configure(trees.base(catalog.load("v5.10"), TREE), arch, overlays)
 
 
 @pytest.mark.build
 @pytest.mark.slow
 @pytest.mark.parametrize("name,arch", CASES)
 def test_w1_and_sparse_find_nothing_new_in_what_is_changed(name, arch):
-    assert not check.new_warnings(catalog.load(name), arch, KERNEL)
+    assert not check.new_warnings(catalog.load(name), arch, TREE)
 
 
 @pytest.mark.build
@@ -59,7 +58,7 @@ def test_w1_and_sparse_find_nothing_new_in_what_is_changed(name, arch):
 def test_every_step_builds(name, arch):
     series = catalog.load(name)
     with progress.single(f"check-steps-{arch}", f"every step of {name} builds for {arch}", 200) as note:
-        assert check.builds(series, arch, note, KERNEL, steps=True)
+        assert check.builds(series, arch, note, TREE, steps=True)
 
 
 @pytest.mark.build

@@ -30,12 +30,12 @@ def _default(arch):
     know them, of a boot."""
     series = catalog.load(NAME)
     entry, why = verdicts.known(verdicts.machine_name(series, arch, "max"), verdicts.key(series, arch)) \
-        if not guests.KERNEL else (None, "a base of the user's")
+        if not guests.TREE else (None, "a base of the user's")
     if not entry:
         print(f"base is run, for {verdicts.file().name} is not of it: {why}")
     recorded = (entry["results"], entry["splats"]) if entry else None
     return functional.run(series, arch, catalog.points(series, "series" if entry else "base,series"),
-                          kernel=guests.KERNEL, recorded=recorded)[:2]
+                          kernel=guests.TREE, recorded=recorded)[:2]
 
 
 def _fresh_if_run_again(arch):
@@ -60,7 +60,7 @@ def test_selftests_pass_wherever_they_pass_on_base(arch):
 
 @pytest.mark.boot
 @pytest.mark.slow
-@pytest.mark.skipif(bool(guests.KERNEL), reason="the file is of the pinned base")
+@pytest.mark.skipif(bool(guests.TREE), reason="the file is of the pinned base")
 @pytest.mark.parametrize("arch", ARCHES)
 def test_base_does_what_the_file_says(arch):
     series = catalog.load(NAME)
@@ -79,7 +79,7 @@ def _another(case, only=None):
     arch, cpu, params = OTHERS[case]
     series = catalog.load(NAME)
     reference, _ = _default(arch)
-    _check(*functional.run(series, arch, catalog.points(series, "series"), cpu, params=params, kernel=guests.KERNEL,
+    _check(*functional.run(series, arch, catalog.points(series, "series"), cpu, params=params, kernel=guests.TREE,
                            reference=reference, only=only)[:2])
 
 

@@ -65,7 +65,7 @@ def surroundings():
     for arch in ("arm64", "x86_64"):
         for program in (f"{toolchain.prefix(arch)}gcc", f"qemu-system-{toolchain.machine(arch)}"):
             lines.append(_first_line([program, "--version"]))
-    kernel = os.environ.get("KERNEL")
+    kernel = paths.own_tree()
     if kernel:
         lines.append(f"{kernel} {_first_line(['git', '-C', kernel, 'rev-parse', 'HEAD'])}")
     lines += [f"{name}={value}" for name, value in sorted(os.environ.items())
@@ -214,7 +214,7 @@ def build_ahead():
             for arch in series.arches:
                 for count in (0, len(series.patches)):
                     with contextlib.suppress(Fail):
-                        build.kernel(series, count, arch, kernel_tree=os.environ.get("KERNEL") or None)
+                        build.kernel(series, count, arch, kernel_tree=paths.own_tree())
 
 
 def _terminated(*_):

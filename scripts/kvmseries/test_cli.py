@@ -2,10 +2,12 @@
 fixture `refused` holds every one of these to that."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
-from kvmseries import cli, verbs
+from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.conftest import (
     ARM,
@@ -19,6 +21,8 @@ from kvmseries.conftest import (
     SUBJECTS,
     write,
 )
+from kvmseries.guest import machine
+from kvmseries.kernel import kconfig
 from kvmseries.source import trees
 
 pytestmark = pytest.mark.usefixtures("patches")
@@ -65,14 +69,18 @@ MISTAKES = [
      "--here runs on this machine, whose clock is the wall's: no --clock virtual"),
     (["bench", "mini", "--sensitivity", "--model", "line*2"], "--sensitivity runs all models: no "),
     (["bench", "mini", "--slice", "0"], "--slice 0: give a number from 1 on"),
+    (["bench", "mini", "--slice", "100", "--clock", "wall"], "are for --clock virtual"),
+    (["bench", "mini", "--here", "--cpu", "max"], "--here runs on the kernel that is booted: no "),
+    (["bench", "mini", "--here", "--kernels", "base"], "--here runs on the kernel that is booted: no "),
+    (["soak", "mini", "--hours", "nan"], "--hours nan: give a number above 0"),
     (["bench", "mini", "--config", "lockstat"], "bench builds the normal and the lockstat kernel"),
     (["bench", "mini", "--kernels", "nope:base"], "unknown series 'nope': there is mini"),
     (["calibrate", "mini", "--arch", "arm"], "unknown arch 'arm'"),
     (["boot", "mini", "--cpus", "-1", "--", "true"], "--cpus -1: give a number from 1 on"),
     (["boot", "mini", "--memory", "²", "--", "true"], "--memory ²: give a number from 1 on"),
     (["boot", "mini", "--base", "--upto", "1"], "argument --upto: not allowed with argument --base"),
-    (["soak", "mini", "--hours", "x"], "argument --hours: invalid float value: 'x'"),
-    (["soak", "mini", "--hours", "0"], "--hours 0.0: give a number above 0"),
+    (["soak", "mini", "--hours", "x"], "--hours x: give a number above 0"),
+    (["soak", "mini", "--hours", "0"], "--hours 0: give a number above 0"),
     (["apply", "mini", "DIR", "--upto", "4"], "--upto 4 is beyond the end: mini has 3 patches"),
     (["build", "mini", "--upto", "99"], "--upto 99 is beyond the end"),
     (["build", "mini", "--upto", ""], "mini has no milestone ''"),
@@ -122,15 +130,39 @@ def test_fetch_prints_the_path(series, mirror):
 
 @pytest.mark.parametrize("upto, count", [((), 3), (("--upto", "rwlock"), 2), (("--upto", "0"), 0)])
 def test_apply_makes_a_tree_and_prints_its_path(series, kernel, tmp_path, upto, count):
-    result = series("apply", "mini", tmp_path / "copy", "--kernel", kernel, *upto)
+    result = series("apply", "mini", tmp_path / "copy", "--tree", kernel, *upto)
     assert (result.status, result.out) == (0, f"{tmp_path / 'copy'}\n")
     assert git(tmp_path / "copy", "log", "--format=%s", "--reverse", "base..HEAD").splitlines() \
         == list(SUBJECTS[:count])
 
 
-def test_the_kernel_may_come_from_the_environment(series, kernel, tmp_path, monkeypatch):
-    monkeypatch.setenv("KERNEL", str(kernel))
+@pytest.mark.parametrize("name", ["TREE", "KERNEL"])
+def test_the_tree_may_come_from_the_environment(series, kernel, tmp_path, monkeypatch, name):
+    monkeypatch.setenv(name, str(kernel))
     assert series("apply", "mini", tmp_path / "copy").status == 0
+
+
+def test_the_old_name_of_tree_is_taken_with_a_line(series, kernel, tmp_path):
+    result = series("apply", "mini", tmp_path / "copy", "--kernel", kernel)
+    assert result.status == 0
+    assert "series: --kernel is called --tree now; the old name goes with the next release\n" in result.err
+
+
+@pytest.mark.parametrize("words", [["--test-args", "-p -x 3"], ["--test-args=-p -x 3"]])
+def test_arguments_of_a_test_may_begin_with_a_minus_sign(words):
+    _, options = cli.parse(["bench", "mini", *words, "--only-args"])
+    assert options.test_args == "-p -x 3" and options.only_args
+
+
+def test_only_the_module_of_a_command_is_loaded():
+    """What a command needs is imported when it runs: -h and short commands answer at once."""
+    code = ("import sys; from kvmseries import cli; cli.parse(['fetch', 'v5.10']); "
+            "print(*(name for name in sys.modules if name.startswith(('kvmseries', 'matplotlib', 'rich'))))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT / "scripts", check=True, text=True,
+                          capture_output=True)
+    loaded = done.stdout.split()
+    assert "kvmseries.commands.fetch" in loaded
+    assert not {"kvmseries.commands.bench", "kvmseries.report", "kvmseries.guest", "matplotlib"} & set(loaded)
 
 
 def test_boot_runs_a_command_and_exits_with_its_status(series, built, qemu):
@@ -159,26 +191,26 @@ def test_an_error_of_the_system_is_one_line(refused, patches):
 
 def test_a_destination_that_is_a_file(refused, kernel, tmp_path):
     write(tmp_path / "file", "mine")
-    line = refused("apply", "mini", tmp_path / "file", "--kernel", kernel)
+    line = refused("apply", "mini", tmp_path / "file", "--tree", kernel)
     assert line == f"destination {tmp_path}/file is a file: name a directory that is new or empty"
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_destination_that_is_not_empty(refused, kernel, tmp_path):
     write(tmp_path / "full/mine", "mine")
-    assert "is not empty" in refused("apply", "mini", tmp_path / "full", "--kernel", kernel)
+    assert "is not empty" in refused("apply", "mini", tmp_path / "full", "--tree", kernel)
     assert below(tmp_path / "full") == ["mine"]
 
 
 def test_a_destination_without_permission(refused, kernel, read_only):
-    line = refused("apply", "mini", read_only / "new", "--kernel", kernel)
+    line = refused("apply", "mini", read_only / "new", "--tree", kernel)
     assert line == f"no permission to write {read_only}: choose another destination"
     assert below(read_only) == []
 
 
 def test_an_out_without_permission(refused, kernel, read_only, monkeypatch):
     monkeypatch.setenv("SERIES_OUT", str(read_only / "out"))
-    assert refused("fetch", "mini", "--kernel", kernel).startswith("no permission to write ")
+    assert refused("fetch", "mini", "--tree", kernel).startswith("no permission to write ")
 
 
 def test_results_without_permission_are_told_before_the_work(refused, mirror, read_only):
@@ -202,14 +234,14 @@ def big_kernel(kernel):
 
 
 def test_a_full_disk_at_the_destination(refused, big_kernel, small_disk):
-    line = refused("apply", "mini", small_disk / "copy", "--kernel", big_kernel)
+    line = refused("apply", "mini", small_disk / "copy", "--tree", big_kernel)
     assert "disk full: " in line
     assert below(small_disk) == []
 
 
 def test_a_full_disk_under_out(refused, big_kernel, small_disk, monkeypatch, tmp_path):
     monkeypatch.setenv("SERIES_OUT", str(small_disk))
-    line = refused("apply", "mini", tmp_path / "copy", "--kernel", big_kernel)
+    line = refused("apply", "mini", tmp_path / "copy", "--tree", big_kernel)
     assert "disk full: " in line
     assert not (tmp_path / "copy").exists()
     assert not [name for name in below(small_disk) if "base" in name]
@@ -220,19 +252,40 @@ def test_a_full_disk_under_out(refused, big_kernel, small_disk, monkeypatch, tmp
 
 def test_a_wrong_tree(refused, tmp_path):
     write(tmp_path / "other/readme", "no kernel")
-    line = refused("apply", "mini", tmp_path / "copy", "--kernel", tmp_path / "other")
-    assert line.startswith(f"--kernel {tmp_path}/other is not a linux kernel tree")
+    line = refused("apply", "mini", tmp_path / "copy", "--tree", tmp_path / "other")
+    assert line.startswith(f"--tree {tmp_path}/other is not a linux kernel tree")
     assert not (tmp_path / "copy").exists()
 
 
+@pytest.mark.parametrize("words", [["apply", "mini", "copy"], ["build", "mini"], ["bench", "mini"], ["check", "mini"]])
+def test_a_tree_of_another_version_is_refused_before_it_is_copied(refused, kernel, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    edit(kernel, "Makefile", "PATCHLEVEL = 10", "PATCHLEVEL = 15")
+    git(kernel, "commit", "-q", "-a", "-m", "another version")
+    monkeypatch.setattr(trees, "base", None)
+    assert refused(*words, "--tree", kernel) \
+        == f"--tree {kernel} is linux 5.15.262, and mini is for linux 5.10.262"
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_tarball_of_another_version_is_refused_before_it_is_committed(refused, kernel, tmp_path, monkeypatch):
+    edit(kernel, "Makefile", "PATCHLEVEL = 10", "PATCHLEVEL = 15")
+    subprocess.run(["tar", "-czf", str(tmp_path / "x.tar.gz"), "-C", str(tmp_path), "--exclude=.git", kernel.name],
+                   check=True)
+    monkeypatch.setattr(trees, "_commit_base", None)
+    assert refused("apply", "mini", tmp_path / "copy", "--tree", tmp_path / "x.tar.gz") \
+        == f"--tree {tmp_path}/x.tar.gz is linux 5.15.262, and mini is for linux 5.10.262"
+    assert made_trees() == []
+
+
 def test_a_tree_that_is_not_there(refused, tmp_path):
-    assert refused("apply", "mini", tmp_path / "copy", "--kernel", tmp_path / "none") \
-        == f"--kernel {tmp_path}/none: no such tree or tarball"
+    assert refused("apply", "mini", tmp_path / "copy", "--tree", tmp_path / "none") \
+        == f"--tree {tmp_path}/none: no such tree or tarball"
 
 
 def test_a_tree_without_git(refused, kernel, tmp_path):
     (kernel / ".git").rename(tmp_path / "elsewhere")
-    assert "is not a git tree" in refused("apply", "mini", tmp_path / "copy", "--kernel", kernel)
+    assert "is not a git tree" in refused("apply", "mini", tmp_path / "copy", "--tree", kernel)
 
 
 @pytest.mark.parametrize("verb", [["apply", "mini", "copy"], ["build", "mini"],
@@ -242,7 +295,7 @@ def test_a_tree_that_is_patched_already(refused, kernel, tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     git(kernel, "am", "-q", *map(str, mini.patches))
     before = snapshot(kernel)
-    assert "is patched already (it has 0003-" in refused(*verb, "--kernel", kernel)
+    assert "is patched already (it has 0003-" in refused(*verb, "--tree", kernel)
     assert not (tmp_path / "copy").exists()
     assert snapshot(kernel) == before
 
@@ -251,7 +304,7 @@ def test_a_dirty_tree(refused, kernel, tmp_path):
     edit(kernel, ARM, "int arm1;", "int precious;")
     before = snapshot(kernel)
     assert f"has uncommitted changes (M {ARM}): commit or stash them" \
-        in refused("apply", "mini", tmp_path / "copy", "--kernel", kernel)
+        in refused("apply", "mini", tmp_path / "copy", "--tree", kernel)
     assert snapshot(kernel) == before
     assert not (tmp_path / "copy").exists()
 
@@ -259,13 +312,13 @@ def test_a_dirty_tree(refused, kernel, tmp_path):
 def test_a_tree_to_which_a_patch_does_not_apply(refused, kernel, tmp_path, mini):
     edit(kernel, MMU, "int kvm29;", "int other;")
     git(kernel, "commit", "-q", "-a", "-m", "elsewhere")
-    line = refused("apply", "mini", tmp_path / "copy", "--kernel", kernel)
+    line = refused("apply", "mini", tmp_path / "copy", "--tree", kernel)
     assert line.startswith(f"patch 3 does not apply to {kernel}: {mini.patches[2].name}: hunk @@ -28")
     assert not (tmp_path / "copy").exists()
 
 
 def test_a_signoff_of_nobody(refused, kernel, tmp_path):
-    assert refused("apply", "mini", tmp_path / "copy", "--kernel", kernel, "--signoff").startswith(
+    assert refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--signoff").startswith(
         "--signoff certifies the DCO in your name: set git's user.name and user.email")
     assert not (tmp_path / "copy").exists()
 
@@ -273,8 +326,8 @@ def test_a_signoff_of_nobody(refused, kernel, tmp_path):
 def test_no_network_and_no_cache(refused, tmp_path):
     line = refused("apply", "mini", tmp_path / "copy")
     assert "cannot fetch linux-source-5.10 5.10.262-1: no answer from the mirror" in line
-    assert line.endswith("connect to the network, or give your own tree with --kernel "
-                         "(or KERNEL=/path)")
+    assert line.endswith("connect to the network, or give your own tree with --tree "
+                         "(or TREE=/path)")
     assert not (tmp_path / "copy").exists() and made_trees() == []
 
 
@@ -288,14 +341,14 @@ def test_a_source_that_has_left_the_mirrors(refused, mirror, program):
 
 
 def test_a_missing_compiler(refused, only_tools, kernel):
-    assert refused("build", "mini", "--kernel", kernel) == \
+    assert refused("build", "mini", "--tree", kernel) == \
         "aarch64-linux-gnu-gcc is missing: install the package gcc-aarch64-linux-gnu, or run " \
         "`make deps`"
 
 
 def test_a_missing_make(refused, only_tools, kernel, program):
     program("aarch64-linux-gnu-gcc", COMPILER)
-    assert refused("build", "mini", "--kernel", kernel).startswith("make is missing: install")
+    assert refused("build", "mini", "--tree", kernel).startswith("make is missing: install")
 
 
 def test_a_missing_qemu(refused, only_tools):
@@ -304,7 +357,7 @@ def test_a_missing_qemu(refused, only_tools):
 
 
 def test_kvm_of_another_arch(refused, monkeypatch):
-    monkeypatch.setattr(verbs.machines.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
     assert refused("test", "mini", "--accel", "kvm").startswith(
         "--accel kvm runs arm64 on a aarch64 host only")
 
@@ -314,7 +367,7 @@ def test_a_compiler_error_is_told_with_the_log(refused, only_tools, kernel, prog
         program(name, "")
     program("aarch64-linux-gnu-gcc", COMPILER)
     program("make", "echo '  CC x.o'; echo 'x.c:3:1: error: expected expression'; exit 2\n")
-    line = refused("build", "mini", "--kernel", kernel)
+    line = refused("build", "mini", "--tree", kernel)
     assert line.startswith("make allnoconfig failed: x.c:3:1: error: expected expression (see ")
 
 
@@ -358,7 +411,7 @@ def test_a_failing_comparison_ends_with_one_line(series, built, qemu, program, m
     monkeypatch.setattr(paths, "TESTS", tmp_path / "data")
     program("aarch64-linux-gnu-gcc", COMPILER)
     qemu("prints() { case $job$1 in *-series*alpha*) return 1 ;; esac; }\n" + RUN_JOB)
-    monkeypatch.setattr(cli.kconfig, "load", lambda *_: None)   # reads what is in TESTS, too
+    monkeypatch.setattr(kconfig, "load", lambda *_: None)   # reads what is in TESTS, too
     result = series("test", "mini")
     assert result.status == 1
     assert result.err.splitlines()[-1].startswith(

@@ -46,12 +46,13 @@ def test_the_command_runs_with_the_repository_and_the_cache(run, program, tmp_pa
     assert f"{found.top}:/work" in start and f"{tmp_path}/cache:/cache" in start and "--user" not in start
 
 
-def test_the_users_own_tree_is_read_only_there(run, program, monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ["TREE", "KERNEL"])
+def test_the_users_own_tree_is_read_only_there(run, program, monkeypatch, tmp_path, name):
     program("podman", ENGINE)
     (tmp_path / "linux").mkdir()
-    monkeypatch.setenv("KERNEL", str(tmp_path / "linux"))
+    monkeypatch.setenv(name, str(tmp_path / "linux"))
     start = run("make", "run").calls[1]
-    assert f"{tmp_path}/linux:/kernel:ro" in start and "KERNEL=/kernel" in start
+    assert f"{tmp_path}/linux:/tree:ro" in start and "TREE=/tree" in start
 
 
 def test_docker_leaves_no_files_of_roots(run, program):

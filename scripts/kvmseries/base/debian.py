@@ -184,7 +184,7 @@ def _fetch_checked(package, version, file, sha256, kind, suites, command):
 def _fetch_to(kept, package, version, sha256, kind, suites, command):
     """Fetch what _fetch_checked() wants to the file `kept`."""
     name = f"{package} {version}"
-    instead = "give your own tree with --kernel (or KERNEL=/path)"
+    instead = "give your own tree with --tree (or TREE=/path)"
     lines = [kind + line[len("deb"):] for suite in suites for line in _suite_lines(suite, "[trusted=yes]")]
     env = _state("-".join([*(["src"] if kind == "deb-src" else []), *suites]), lines, "amd64")
     gone = f"{name} has left the mirrors ({', '.join(suites)})"

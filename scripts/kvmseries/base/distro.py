@@ -77,4 +77,4 @@ def how(program):
 
 def no_sources(why):
     """The line for what Debian's mirrors alone have, where there are none; why: what this system lacks."""
-    return f"{title()} {why}: give your own kernel tree with --tree (or KERNEL=/path), or {CONTAINER}"
+    return f"{title()} {why}: give your own kernel tree with --tree (or TREE=/path), or {CONTAINER}"

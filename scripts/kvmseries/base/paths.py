@@ -46,6 +46,11 @@ def cache_root():
         raise Fail("this user has no home directory for the cache: set SERIES_CACHE to a directory") from None
 
 
+def own_tree():
+    """The user's own tree that the environment names: $TREE, or $KERNEL, its old name; None if there is none."""
+    return os.environ.get("TREE") or os.environ.get("KERNEL") or None
+
+
 def check_writable(folder):
     """Make the directory `folder` if it is not there; raise Fail unless files can be made in it.  For
     programs that do not say so in one line."""

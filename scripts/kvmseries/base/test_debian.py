@@ -31,7 +31,7 @@ def test_a_package_is_fetched_and_kept(fetch, mirror, made):
 
 def test_no_network_and_no_cache(fetch):
     with pytest.raises(Fail, match="cannot fetch linux-source-5.10 5.10.262-1: no answer from the "
-                                   "mirror .*Temporary failure.*not in the cache: connect.*--kernel"):
+                                   "mirror .*Temporary failure.*not in the cache: connect.*--tree"):
         fetch()
     assert cached() == []
 
@@ -45,7 +45,7 @@ def test_what_is_cached_takes_no_network(fetch, mirror, program):
 def test_a_version_that_has_left_the_mirrors(fetch, mirror, program):
     program("apt-cache", "echo ' linux-source-5.10 | 5.10.262-11 | http://x'\n")
     with pytest.raises(Fail, match="linux-source-5.10 5.10.262-1 has left the mirrors "
-                                   ".bullseye-security.: .*--kernel"):
+                                   ".bullseye-security.: .*--tree"):
         fetch()
     assert cached() == []
 
@@ -204,5 +204,5 @@ def test_ubuntus_own_line(program, monkeypatch, tmp_path):
     monkeypatch.setattr(debian.distro, "FILES", (str(tmp_path / "os-release"),))
     program("apt-get", "echo 'http://a/ubuntu noble Ubuntu'\n")
     with pytest.raises(Fail, match="^Ubuntu 24.04.1 LTS has apt sources that name no Debian mirror: give your own kernel "
-                                   "tree with --tree .or KERNEL=/path., or run it in a container of Debian: make run CON"):
+                                   "tree with --tree .or TREE=/path., or run it in a container of Debian: make run CON"):
         debian.fetch_pinned(*PACKAGE, "0" * 64)

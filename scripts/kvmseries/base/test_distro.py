@@ -50,5 +50,5 @@ def test_a_program_that_is_no_special_case_is_its_own_package(on):
 def test_the_line_for_what_debian_alone_has(on, name, title):
     on(name)
     assert distro.no_sources("has no apt") == (
-        f"{title} has no apt: give your own kernel tree with --tree (or KERNEL=/path), or run it "
+        f"{title} has no apt: give your own kernel tree with --tree (or TREE=/path), or run it "
         "in a container of Debian: make run CONTAINER=1")

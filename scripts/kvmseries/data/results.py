@@ -163,7 +163,8 @@ def rounds(runs):
 
 
 # Options whose value is a path.
-_PATHS = ("--json", "--kernel", "--picture")
+_TREES = ("--tree", "--kernel")
+_PATHS = ("--json", "--picture", *_TREES)
 
 
 def command(words):
@@ -183,7 +184,7 @@ def command(words):
 
 
 def _place(option, path):
-    if option == "--kernel":
+    if option in _TREES:
         return "TREE"
     found = Path(path).absolute()
     return str(found.relative_to(paths.ROOT)) if found.is_relative_to(paths.ROOT) else found.name

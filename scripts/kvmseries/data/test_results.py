@@ -117,7 +117,7 @@ def test_rounds_are_those_of_the_nominal_model_s_times():
     (["bench", "v5.10", "--json", "/home/tess/x.json"], "scripts/series bench v5.10 --json x.json"),
     (["bench", "--json=/home/tess/x.json", "--vcpus=1,2"], "scripts/series bench --json=x.json --vcpus=1,2"),
     (["bench", "--json", str(paths.ROOT / "Documentation/x.json")], "scripts/series bench --json Documentation/x.json"),
-    (["bench", "--kernel", "/home/tess/linux", "--case", "stall"], "scripts/series bench --kernel TREE --case stall"),
+    (["bench", "--tree", "/home/tess/linux", "--case", "stall"], "scripts/series bench --tree TREE --case stall"),
     (["bench", "--test-args=-b 2M"], "scripts/series bench '--test-args=-b 2M'")])
 def test_a_command_has_nobody_s_paths(words, line):
     assert results.command(words) == line

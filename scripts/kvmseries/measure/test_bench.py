@@ -165,7 +165,7 @@ def measured(series, built, qemu, program, patches, kernel, tmp_path):
     qemu(GUEST + RUN_JOB)
 
     def run(*options):
-        done = series(*WALL, "--kernel", kernel, "--vcpus", "1,2", "--samples", "2",
+        done = series(*WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2",
                       "--json", tmp_path / "kept/x.json", *options)
         assert done.status == 0, done.err
         return results.load(tmp_path / "kept/x.json"), done
@@ -236,7 +236,7 @@ def test_a_test_that_fails_leaves_no_results_and_keeps_old_ones(measured, refuse
     measured()
     old = (tmp_path / "kept/x.json").read_bytes()
     qemu("prints() { echo 'perf_test_util.h:1: assertion'; return 254; }\n" + RUN_JOB)
-    assert refused(*WALL, "--kernel", kernel, "--vcpus", "1", "--json",
+    assert refused(*WALL, "--tree", kernel, "--vcpus", "1", "--json",
                    tmp_path / "kept/x.json") \
         .startswith(f"{TEST}-1 on base failed (status 254): perf_test_util.h:1: assertion (see ")
     assert (tmp_path / "kept/x.json").read_bytes() == old
@@ -247,7 +247,7 @@ def test_a_kernel_that_reports_a_mistake_gives_no_figures(refused, built, qemu, 
                                                           program, tmp_path):
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     qemu("echo '[ 1.0] WARNING: suspicious RCU usage'\n" + GUEST + RUN_JOB)
-    assert refused(*WALL, "--kernel", kernel, "--json", tmp_path / "x.json").startswith(
+    assert refused(*WALL, "--tree", kernel, "--json", tmp_path / "x.json").startswith(
         "base: the kernel reported a mistake: WARNING: suspicious RCU usage")
     assert not (tmp_path / "x.json").exists()
 
@@ -255,7 +255,7 @@ def test_a_kernel_that_reports_a_mistake_gives_no_figures(refused, built, qemu, 
 def test_output_that_the_parser_does_not_know_gives_no_figures(refused, built, qemu, patches,
                                                                kernel, tmp_path):
     qemu("prints() { echo 'something new'; }\n" + RUN_JOB)
-    assert refused(*WALL, "--kernel", kernel, "--json", tmp_path / "x.json") \
+    assert refused(*WALL, "--tree", kernel, "--json", tmp_path / "x.json") \
         == f"{TEST} printed a line that is not known: 'something new'"
     assert not (tmp_path / "x.json").exists()
 
@@ -321,7 +321,7 @@ def virtual(series, built, program, qemu, patches, kernel, tmp_path, monkeypatch
         program("qemu-system-aarch64", QEMU.replace("version 0.0", "version 10.0") + VIRTUAL.format(
             log=tmp_path / "boots", job=RUN_JOB.replace("prints() ", ""), prints=prints,
             output=tmp_path / "output", counters="\n".join(map(json.dumps, lines))))
-        done = series("bench", "mini", "--kernel", kernel, "--vcpus", "1", "--json",
+        done = series("bench", "mini", "--tree", kernel, "--vcpus", "1", "--json",
                       tmp_path / "kept/x.json", *options)
         data = results.load(tmp_path / "kept/x.json") if done.status == 0 else None
         boots = (tmp_path / "boots").read_text(encoding="utf-8").splitlines()
@@ -439,11 +439,11 @@ def test_only_what_is_asked_for_fails(virtual, tmp_path, must, status):
 
 
 def test_what_must_repeat_is_a_time_that_is_judged(refused, patches, kernel):
-    assert refused("bench", "mini", "--kernel", kernel, "--must-repeat", "get_dirty_log_time") \
+    assert refused("bench", "mini", "--tree", kernel, "--must-repeat", "get_dirty_log_time") \
         == ("--must-repeat 'get_dirty_log_time': there is dirty_memory_time, populate_memory_time, fault_memory_time, "
             "or none")
     for option in (("--retry", "1"), ("--must-repeat", "none")):
-        assert "are for --clock virtual" in refused("bench", "mini", "--clock", "wall", "--kernel", kernel, *option)
+        assert "are for --clock virtual" in refused("bench", "mini", "--clock", "wall", "--tree", kernel, *option)
 
 
 # As BY_SLICE, up to the boot of this number.

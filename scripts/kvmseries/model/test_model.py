@@ -6,7 +6,7 @@ import pytest
 from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.model import build, coverage, mutants, ROOM, runs, source, verbs
+from kvmseries.model import build, coverage, mutants, prove, ROOM, runs, source
 
 SOURCE = """\
 static int one(struct kvm *kvm);
@@ -144,7 +144,7 @@ def test_outcomes():
     assert _outcome("found").good and _outcome("nothing").good
     assert not _outcome("holds").good and "NOT FOUND by write-harvest" in _outcome("holds").line
     assert _outcome("", scenario="", survives="harmless").good
-    assert verbs.summary([_outcome("found"), _outcome("holds")]) == "1 of 2 mutants found: barrier 1/2"
+    assert prove.summary([_outcome("found"), _outcome("holds")]) == "1 of 2 mutants found: barrier 1/2"
 
 
 GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "start_line": 3, "end_line": 6},
@@ -161,7 +161,7 @@ def test_lines_that_are_not_run():
 
 def test_the_screen_is_one_screen():
     result = runs.parse(0, LAST, "", "x")
-    text = verbs.screen([runs.Scenario("write-harvest", "short", "2", 2)], [result], [result], [_outcome("found")], [])
+    text = prove.screen([runs.Scenario("write-harvest", "short", "2", 2)], [result], [result], [_outcome("found")], [])
     assert len(text.splitlines()) < 24
     assert "1 up to 2 preemptions" in text and "never" not in text.lower()
 
@@ -169,8 +169,8 @@ def test_the_screen_is_one_screen():
 @pytest.mark.parametrize("arguments, message", [
     (["model", "v7.3"], "the model knows v5.10 only, not v7.3"),
     (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
-    (["model", "v5.10", "--tree", "/nowhere"], "--tree /nowhere: no such directory"),
-    (["model", "v5.10", "--tree", "/", "--upto", "1"], "--tree excludes --upto and --kernel"),
+    (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
+    (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
     (["model", "v5.10", "--bound", "x"], "--bound x: give a number, or all"),
 ])
 def test_bad_arguments(capsys, arguments, message):

@@ -58,13 +58,13 @@ def test_a_cached_tarball_takes_no_network(qmini, qemu_mirror, program):
     program("apt-get", NO_NETWORK)
     assert debian.fetch_source(qmini.versions[0]) == path
     write(path, "broken")
-    with pytest.raises(Fail, match="cannot fetch qemu 1:10.0.13.ds-1: no answer from the mirror .*--kernel"):
+    with pytest.raises(Fail, match="cannot fetch qemu 1:10.0.13.ds-1: no answer from the mirror .*--tree"):
         debian.fetch_source(qmini.versions[0])
 
 
 def test_a_version_that_has_left_the_mirrors(qmini, qemu_mirror, program):
     program("apt-cache", "echo ' qemu | 1:10.0.14+ds-1 | http://x Sources'\n")
-    with pytest.raises(Fail, match="has left the mirrors .trixie, trixie-security.: .*--kernel"):
+    with pytest.raises(Fail, match="has left the mirrors .trixie, trixie-security.: .*--tree"):
         debian.fetch_source(qmini.versions[0])
 
 
@@ -76,12 +76,12 @@ def test_a_users_own_qemu(qmini, qemu_made, what):
 
 
 def test_a_kernel_is_no_qemu(qmini, kernel, refused):
-    assert refused("fetch", "qmini", "--kernel", kernel) \
-        == f"--kernel {kernel} is not a QEMU tree: it has no VERSION and accel/kvm/kvm-all.c at its top"
+    assert refused("fetch", "qmini", "--tree", kernel) \
+        == f"--tree {kernel} is not a QEMU tree: it has no VERSION and accel/kvm/kvm-all.c at its top"
 
 
 def test_a_qemu_is_no_kernel(mini, qemu_made, refused):
-    assert "is not a linux kernel tree" in refused("fetch", "mini", "--kernel", qemu_made.tree)
+    assert "is not a linux kernel tree" in refused("fetch", "mini", "--tree", qemu_made.tree)
 
 
 def test_a_patch_that_does_not_apply_names_the_versions(qmini, qemu_made, tmp_path):

@@ -240,7 +240,7 @@ def test_a_relative_path_is_a_tree(mini, kernel, monkeypatch):
     (shutil.rmtree, "no such tree or tarball")])
 def test_a_tree_that_cannot_be_used_is_refused(mini, kernel, break_it, reason):
     break_it(kernel)
-    with pytest.raises(Fail, match=f"^--kernel {kernel}:? {reason}"):
+    with pytest.raises(Fail, match=f"^--tree {kernel}:? {reason}"):
         trees.base(mini, kernel)
     assert not [name for name in below(paths.out("x").parent) if "/base" in name]
 

@@ -41,6 +41,20 @@ def _version_of(tree, what, series):
     return version
 
 
+def check(series, tree):
+    """Raise Fail if the user's `tree` is a directory of sources that the series cannot be for: of another project, or of
+    another version than its base but for the last number.  Reads one file."""
+    if Path(tree).is_dir():
+        _same_version(_version_of(tree, f"--tree {tree}", series), f"--tree {tree}", series)
+
+
+def _same_version(version, what, series):
+    """Raise Fail unless `version` is the base's of `series` but for the last number."""
+    if version.split(".")[:2] != series.kernel.split(".")[:2]:
+        title = PROJECTS[series.project].title
+        raise Fail(f"{what} is {title} {version}, and {series.name} is for {title} {series.kernel}")
+
+
 def base(series, kernel=None, version=None):
     """The base of `series` as a Tree, made if it is not there.
 
@@ -48,7 +62,7 @@ def base(series, kernel=None, version=None):
     versions in patches/<series>/base ("5.10.223") instead of the first.
     """
     if kernel and version:
-        raise Usage("--kernel and --version exclude each other")
+        raise Usage("--tree and --version exclude each other")
     if kernel:
         kernel = Path(kernel).absolute()
         key, fill, what = _user_tree(series, kernel)
@@ -72,7 +86,9 @@ def base(series, kernel=None, version=None):
                 kept = None if kernel else paths.cache("git", f"{package.sha256[:16]}.git")
                 if not kept or not _from_kept(kept, part):
                     fill(part)
-                    _version_of(part, kernel or what, series)
+                    found = _version_of(part, kernel or what, series)
+                    if kernel:
+                        _same_version(found, f"--tree {kernel}", series)
                 _commit_base(part, what)
                 if kept:
                     _keep(part, kept)
@@ -82,7 +98,7 @@ def base(series, kernel=None, version=None):
 def _version(series, wanted):
     if not series.versions:
         raise Fail(f"patches/{series.name}/base names no package of the base: give your own kernel "
-                   "tree with --kernel (or KERNEL=/path)")
+                   "tree with --tree (or TREE=/path)")
     for version in series.versions:
         if wanted in (None, version.kernel):
             return version
@@ -93,7 +109,7 @@ def _version(series, wanted):
 def _user_tree(series, kernel):
     """(key, function that fills a directory, name) for the user's tree or tarball."""
     if not kernel.exists():
-        raise Fail(f"--kernel {kernel}: no such tree or tarball")
+        raise Fail(f"--tree {kernel}: no such tree or tarball")
     stat = kernel.stat()
     if kernel.is_file():
         state = f"{stat.st_size} {stat.st_mtime_ns}"
@@ -102,15 +118,15 @@ def _user_tree(series, kernel):
             status, text = proc.run(["tar", "-xf", str(kernel), "-C", str(folder),
                                      "--strip-components=1"], "tar", check=False)
             if status:
-                raise Fail(f"--kernel {kernel} is not a tarball: {proc.reason(text)}")
+                raise Fail(f"--tree {kernel} is not a tarball: {proc.reason(text)}")
     else:
-        _version_of(kernel, f"--kernel {kernel}", series)
+        check(series, kernel)
         if not (kernel / ".git").exists():
-            raise Fail(f"--kernel {kernel} is not a git tree: give the tarball that it came from, "
+            raise Fail(f"--tree {kernel} is not a git tree: give the tarball that it came from, "
                        "or commit it (git init; git add -f -A; git commit)")
         dirty = changes(kernel)
         if dirty:
-            raise Fail(f"--kernel {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}"
+            raise Fail(f"--tree {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}"
                        "): commit or stash them")
         state = head(kernel)
 

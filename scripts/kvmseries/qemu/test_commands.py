@@ -1,4 +1,4 @@
-"""The verbs on a series of QEMU; test_build.py and test_functional.py have what is behind them."""
+"""The commands on a series of QEMU; test_build.py and test_functional.py have what is behind them."""
 
 import json
 import re
@@ -19,13 +19,26 @@ from kvmseries.verify.functional import judge
 
 
 @pytest.mark.parametrize("words, wanted", [
-    (("boot", "qmini"), "qmini is for QEMU: 'boot' is for kernels .for QEMU: list, fetch, apply, export, build"),
+    (("boot", "qmini"), "qmini is for QEMU: 'boot' is for kernels .for QEMU: fetch, apply, export, check, build"),
     (("litmus", "qmini"), "'litmus' is for kernels"), (("calibrate", "qmini"), "'calibrate' is for kernels"),
     (("build", "qmini", "--config", "debug"), "qmini is for QEMU: --config is for kernels"),
     (("test", "qmini", "--param", "x=1"), "--param is for kernels"),
     (("test", "qmini", "--cpu", "cortex-a72"), "--cpu is for kernels"),
     (("soak", "qmini", "--only", "x86-default"), "--only is for kernels"),
     (("soak", "qmini", "--for", "5"), "--for is for kernels"),
+    (("bench", "qmini", "--here", "x", "--sensitivity"), "qmini is for QEMU: --here is for kernels"),
+    (("bench", "qmini", "--sensitivity"), "--sensitivity is for kernels"),
+    (("bench", "qmini", "--clock", "virtual"), "--clock is for kernels"),
+    (("bench", "qmini", "--case=stall"), "--case is for kernels"),
+    (("bench", "qmini", "--test-args", "-x"), "--test-args is for kernels"),
+    (("bench", "qmini", "--slice", "100"), "--slice is for kernels"),
+    (("bench", "qmini", "--no-counts"), "--no-counts is for kernels"),
+    (("bench", "qmini", "--no-times"), "--no-times is for kernels"),
+    (("bench", "qmini", "--model", "line*2"), "--model is for kernels"),
+    (("bench", "qmini", "--retry", "2"), "--retry is for kernels"),
+    (("bench", "qmini", "--test", "dirty_log_perf_test"), "bench knows the test migration, not 'dirty_log_perf_test'"),
+    (("bench", "qmini", "--rate", "-1"), "--rate -1: give a number from 0 on"),
+    (("bench", "qmini", "--bandwidth", "nan"), "--bandwidth nan: give a number above 0"),
     (("build", "qmini", "--arch", "riscv"), "unknown arch 'riscv': qmini is built for arm64, x86_64"),
     (("build", "qmini", "--upto", "9"), "--upto 9 is beyond the end"),
     (("test", "qmini", "--kernels", "other"), "unknown kernel 'other'"),
@@ -41,8 +54,22 @@ def test_a_kernel_is_not_compared_with_qemu(qmini, made, refused):
         == "--kernels base,mini:base: mini is for linux, qmini for qemu"
 
 
+@pytest.mark.parametrize("words, wanted", [
+    (("soak", "mini", "--migrations", "7"), "mini is for linux: --migrations is for series of QEMU"),
+    (("soak", "mini", "--migrations"), "mini is for linux: --migrations is for series of QEMU"),
+    (("soak", "mini", "--seed", "7"), "--seed is for series of QEMU"),
+    (("bench", "mini", "--rings", "7"), "--rings is for series of QEMU"),
+    (("bench", "mini", "--rings=7", "--sensitivity"), "--rings is for series of QEMU"),
+    (("bench", "mini", "--working-set", "x"), "--working-set is for series of QEMU"),
+    (("bench", "mini", "--bogus", "x"), "unrecognized arguments: --bogus x (see scripts/series bench -h)"),
+    (("bench", "mini", "--sens"), "unrecognized arguments: --sens (see scripts/series bench -h)"),
+])
+def test_what_is_not_for_kernels_is_refused(mini, refused, words, wanted):
+    assert wanted in refused(*words)
+
+
 def test_a_pattern_is_not_for_kernels(mini, refused):
-    assert refused("test", "mini", "--pattern", "x") == "--pattern is for series of QEMU"
+    assert refused("test", "mini", "--pattern", "x") == "mini is for linux: --pattern is for series of QEMU"
 
 
 @pytest.mark.parametrize("words, point", [(("--base",), "base"), (("--upto", "1"), "upto-1"), ((), "series")])

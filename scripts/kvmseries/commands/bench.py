@@ -1,0 +1,212 @@
+"""scripts/series bench: of linux a selftest, of QEMU live migrations"""
+
+import sys
+import time
+from pathlib import Path
+
+from .. import report
+from ..base import paths
+from ..base.errors import Fail, Usage
+from ..base.progress import say
+from ..data import repeat, results
+from ..guest import machine as machines, vtime
+from ..measure import bench, here
+from ..qemu import migration, migration_table
+from ..source import catalog
+from . import options as shared, show
+
+_TEST, _SLICE = "dirty_log_perf_test", 500
+HELP = "measure kernels against each other; for QEMU, live migrations"
+SERIES = True
+
+
+def add_arguments(parser, project):
+    """What is measured, how, and where the results go."""
+    parser.add_argument("--vcpus", metavar="N,...", help="numbers of vCPUs, up to 64 (default: 1,2,4,8,16; for QEMU "
+                                                         "1,2,4,8)")
+    parser.add_argument("--test", default=migration.TEST if project == "qemu" else _TEST,
+                        help=f"a test of bench.yaml (default: {_TEST}; for QEMU {migration.TEST}, the only one)")
+    parser.add_argument("--kernels", metavar="K,...",
+                        help="kernels to measure: base, series, upto:MILESTONE, OTHER:base (default: base,series)")
+    parser.add_argument("--samples", type=shared.number(), metavar="N",
+                        help="rounds in which the kernels take turns (default: bench.yaml's; for QEMU 2)")
+    parser.add_argument("--json", metavar="FILE",
+                        help="results file (default: out/results/<series>-<arch>-<test>.json)")
+    shared.tree(parser)
+    if project != "qemu":
+        _kernel_options(parser)
+        shared.machine(parser, None)
+    else:
+        shared.accel(parser)
+    if project != "linux":
+        _migration_options(parser)
+
+
+def _kernel_options(parser):
+    shared.arch(parser)
+    shared.configs(parser)
+    parser.add_argument("--test-args", default="", metavar="ARGS",
+                        help='arguments that replace or extend the defaults of bench.yaml, as in --test-args "-i 3"')
+    parser.add_argument("--only-args", action="store_true",
+                        help="run with --test-args alone, without the defaults of bench.yaml")
+    parser.add_argument("--case", default="", metavar="NAME",
+                        help="a case of bench.yaml: arguments of a published table, or others that are named")
+    parser.add_argument("--clock", choices=("virtual", "wall"),
+                        help="virtual: every emulated CPU has its own clock, see Documentation/measurement.md "
+                             "(default with --accel tcg)")
+    parser.add_argument("--model", metavar="M", help="change the model of the virtual clock: a parameter of "
+                                                     "scripts/vtime/model.yaml times a factor, such as line*2")
+    parser.add_argument("--sensitivity", action="store_true",
+                        help="also run with each parameter of the model halved and doubled")
+    parser.add_argument("--slice", type=shared.number(), metavar="NS",
+                        help=f"how far an emulated CPU may run ahead of the others (default: {_SLICE})")
+    parser.add_argument("--must-repeat", default="", metavar="METRIC,...",
+                        help="times whose rounds must agree, or none: the exit status is 1 where they do not "
+                        "(default: all that bench.yaml does not list as differing by chance)")
+    parser.add_argument("--retry", type=shared.number(0), default=0, metavar="N",
+                        help="on a busy host: measure all rounds of such a kernel again where they do not "
+                        "agree, up to N times; the results keep the earlier samples")
+    parser.add_argument("--no-counts", action="store_true", help="leave out the lock counts")
+    parser.add_argument("--no-times", action="store_true", help="leave out the times")
+    parser.add_argument("--here", metavar="LABEL", nargs="?", const="",
+                        help="run on this machine, booted with the kernel under test, instead of in guests; LABEL "
+                             "names it (base, series, upto:MILESTONE) if its release does not end in -base, -series "
+                             "or -upto-N")
+
+
+def _migration_options(parser):
+    group = parser.add_argument_group(
+        "live migrations of QEMU", "A guest that dirties memory is migrated over a Unix socket; with --accel "
+        "kvm by QEMUs on this machine itself, otherwise by QEMUs in an emulated one.")
+    group.add_argument("--rings", default="bitmap,1024,4096,65536", metavar="N,...",
+                       help="sizes of the dirty ring (default: bitmap,1024,4096,65536)")
+    group.add_argument("--working-set", default="2,8", metavar="MIB,...", help="memory that the guest dirties "
+                                                                               "(default: 2,8)")
+    group.add_argument("--rate", type=shared.number(0), default=2000, metavar="PAGES/S",
+                       help="pages that the guest dirties, 0: as fast as it can (default: 2000)")
+    group.add_argument("--bandwidth", type=shared.number(0, 1e6, float), default=2.6, metavar="MB/S",
+                       help="limit of the bandwidth (default: 2.6)")
+    group.add_argument("--downtime", type=shared.number(), default=300, metavar="MS",
+                       help="limit of the downtime (default: 300)")
+    group.add_argument("--limit", type=shared.number(), default=120, metavar="S",
+                       help="give a migration up after so long (default: 120)")
+
+
+def run(options):
+    """Measure, write the results file, print its table; raise Fail where rounds differ that must not."""
+    if options.series.project == "qemu":
+        _migrations(options)
+    else:
+        _selftest(options)
+
+
+def _selftest(options):
+    job = _job(options)
+    target = Path(options.json) if options.json else paths.out("results", "-".join(
+        [job.series.name, job.arch, options.case or job.test]) + ".json")
+    show.check_writable(target)
+    begin, before = time.monotonic(), bench.state(job)
+    if options.here is not None:
+        label = options.here or here.label()
+        catalog.points(job.series, label)
+        runs, versions = here.run(job, label)
+        machine, made_of = here.host(versions), lambda: here.made_of(job, label)
+    else:
+        machines.check(machines.Machine(job.arch, job.cpu, job.accel, clock=job.clock, model=job.models[0]))
+        runs, versions = bench.run(job)
+        machine, made_of = bench.host(job, versions), lambda: bench.made_of(job)
+    changed = bench.state(job) != before
+    if changed:
+        say("patches/, the guest or the virtual clock have changed meanwhile: these results are of an unknown state")
+    results.save(target, machine, runs, {"ids": {} if changed else made_of(), "command": _command(options),
+                                         "seconds": round(time.monotonic() - begin)})
+    report.print_table([results.load(target)], show.console())
+    if job.clock == "virtual" and job.samples < 2:
+        say("one round: whether virtual time repeats was not checked")
+    say(f"results in {target}")
+    failed = repeat.failed(runs, job.must)
+    if failed:
+        raise Fail(repeat.complaint(failed))
+
+
+def _command(options):
+    """The command line, with the tree that came from the environment."""
+    own = ["--tree", options.tree] if options.tree and not {"--tree", "--kernel"} & set(sys.argv) else []
+    return results.command([*sys.argv[1:], *own])
+
+
+def _job(options):
+    """The bench.Job that the options ask for."""
+    series = options.series
+    clock = _clock(options)
+    entry, case = bench.settings(options.test), bench.case(options.test, options.case)
+    extra = case["args"] or options.test_args
+    models = (options.model or vtime.NOMINAL,)
+    if options.sensitivity:
+        models = (vtime.NOMINAL, *vtime.variants(options.arch))
+    return bench.Job(
+        series=series, arch=options.arch, test=options.test,
+        line=tuple(bench.arguments(options.test, options.arch, extra, series.kernel, options.only_args)),
+        vcpus=bench.vcpu_counts(options.vcpus or "1,2,4,8,16"),
+        points=catalog.points(series, options.kernels or ("base,series" if series.patches else "base")),
+        samples=options.samples or entry["samples"],
+        configs=tuple(options.config), counts=not options.no_counts, times=not options.no_times,
+        cpu=options.cpu or case.get("cpu") or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
+        accel=options.accel, params=tuple(options.param), kernel=options.tree, clock=clock,
+        models=models, slice_ns=options.slice or _SLICE, extra=(extra, options.only_args),
+        must=repeat.metrics(options.must_repeat), retries=options.retry)
+
+
+def _clock(options):
+    """"virtual" or "wall"; raises Usage for options that exclude each other."""
+    clock = options.clock or ("virtual" if options.accel == "tcg" and options.here is None else "wall")
+    if options.no_counts and options.no_times:
+        raise Usage("--no-counts and --no-times leave nothing to measure")
+    if options.case and (options.test_args or options.only_args):
+        raise Usage("--case brings its own arguments: no --test-args or --only-args")
+    if clock == "virtual" and options.here is not None:
+        raise Usage("--here runs on this machine, whose clock is the wall's: no --clock virtual")
+    if clock == "wall" and any((options.sensitivity, options.model, options.slice, options.must_repeat, options.retry)):
+        raise Usage("--sensitivity, --model, --slice, --must-repeat and --retry are for --clock virtual")
+    if options.sensitivity and options.model:
+        raise Usage("--sensitivity runs all models: no --model")
+    if options.here is not None and any((options.param, options.config, options.no_counts, options.no_times,
+                                         options.cpu, options.kernels)):
+        raise Usage("--here runs on the kernel that is booted: no --param, --config, --cpu, --kernels, "
+                    "--no-counts or --no-times")
+    for name in options.config:
+        if name in ("lockstat", "normal"):
+            raise Usage(f"--config {name}: bench builds the normal and the lockstat kernel itself")
+    return clock
+
+
+def _migrations(options):
+    series = options.series
+    if options.test != migration.TEST:
+        raise Usage(f"{series.name}: bench knows the test {migration.TEST}, not '{options.test}'")
+    points = catalog.points(series, options.kernels or ("base,series" if series.patches else "base"))
+    migration.check(options.accel)
+    job = migration.Job(
+        series, points, migration.settings(
+            migration.rings(options.rings), migration.numbers("--vcpus", options.vcpus or "1,2,4,8", 1, 64),
+            migration.numbers("--working-set", options.working_set, 1, 1 << 18), rate=options.rate,
+            bandwidth=round(options.bandwidth * 1e6), downtime=options.downtime, limit=options.limit),
+        options.samples or 2, options.accel, tree=options.tree)
+    target = Path(options.json) if options.json else paths.out("results", f"{series.name}-arm64-migration.json")
+    show.check_writable(target)
+    begin, before = time.monotonic(), migration.state(job)
+
+    def save(runs, versions):
+        info = migration.host(job, versions)
+        found = migration.made_of(job) if migration.state(job) == before else {}
+        if not found:
+            say("patches/ or the driver have changed meanwhile: these results are of an unknown state")
+        results.save(target, info, runs, {"ids": found, "command": _command(options),
+                                          "seconds": round(time.monotonic() - begin)})
+
+    runs, _, wrong = migration.run(job, save)
+    for table in migration_table.tables(runs):
+        show.console(160).print(table)
+    if wrong:
+        raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (results in {target})")
+    say(f"results in {target}")

@@ -1,0 +1,28 @@
+"""scripts/series calibrate"""
+
+from ..base.progress import say
+from ..measure import bench, calibrate
+from . import options as shared
+
+HELP = "fit the model's two free parameters to the published column for them"
+SERIES = True
+PROJECTS = ("linux",)
+
+
+def add_arguments(parser, _project):
+    """Which machine."""
+    shared.arch(parser)
+    shared.tree(parser)
+
+
+def run(options):
+    """Print the parameters as they are, and as they fit best."""
+    wanted = calibrate.column(options.series, options.arch)
+    runs, _ = bench.run(calibrate.job(options.series, options.arch, wanted, options.tree))
+    found = calibrate.fit(runs, wanted, options.arch)
+    say(f"{wanted.what}, ns a page, model.yaml as it is: " + ", ".join(
+        f"{count} vCPUs {error:+.1%}" for count, error in found.errors.items()))
+    for name, (now, better) in found.values.items():
+        print(f"{name}: {now:.4g} ns, fits best at {better:.4g} ns")
+    say(f"errors that remain: {found.residual:.1%} (root mean square); the values are in "
+        "scripts/vtime/model.yaml")

@@ -1,0 +1,23 @@
+"""scripts/series compare"""
+
+from ..data import results
+from ..report import compare
+from . import show
+
+HELP = "list what is better or worse in B than in A, beyond the spread; the exit status is 1 if anything is worse"
+SERIES = False
+
+
+def add_arguments(parser, _project):
+    """Two files."""
+    parser.add_argument("before", metavar="A", help="results file of bench")
+    parser.add_argument("after", metavar="B", help="results file of bench")
+
+
+def run(options):
+    """Print a table and a verdict; 1 if anything is worse."""
+    files = options.before, options.after
+    comparison = compare.compare(*map(results.load, files), files)
+    show.table(compare.view(comparison))
+    print(compare.verdict(comparison))
+    return comparison.status

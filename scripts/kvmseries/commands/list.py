@@ -1,0 +1,28 @@
+"""scripts/series list"""
+
+from rich.table import Table
+
+from ..base import paths
+from ..source import catalog
+from . import show
+
+HELP = "list the series: base, patches, state"
+SERIES = False
+
+
+def add_arguments(_parser, _project):
+    """It has no options."""
+
+
+def run(_options):
+    """Print a table."""
+    view = Table("series", "base", "arches", "patches", "milestones", "state")
+    for name in catalog.names():
+        series = catalog.load(name)
+        key = f"{name}-{series.versions[0].key}" if series.versions else name
+        made = sorted(path.name for path in paths.out("trees", key).glob("*")
+                      if (path / ".git").exists())
+        view.add_row(name, series.kernel, " ".join(series.arches), str(len(series.patches)),
+                     " ".join(f"{step}={count}" for step, count in series.milestones.items()),
+                     f"trees: {' '.join(made)}" if made else "not fetched")
+    show.table(view)

@@ -1,0 +1,68 @@
+"""scripts/series model"""
+
+from pathlib import Path
+
+from ..base import paths
+from ..base.errors import Fail, Usage
+from ..base.progress import say
+from ..model import build, coverage, mutants, prove, runs
+from . import modeltree, options as shared
+
+HELP = "run the stage-2 code of a tree under a model checker: see model/README.md"
+SERIES = True
+PROJECTS = ("linux",)
+
+
+def add_arguments(parser, _project):
+    """Which tree, which scenarios, by which engine."""
+    modeltree.add_arguments(parser)
+    parser.add_argument("--plant", metavar="PATCH", help="add this patch, a mistake that must be found")
+    parser.add_argument("--scenario", action="append", default=[], metavar="NAME",
+                        help="run this scenario; may be repeated (default: all short ones; with random and pct the "
+                             "long ones)")
+    parser.add_argument("--engine", choices=("loom", "random", "pct"), default="loom",
+                        help="loom: every execution; random, pct: schedules of shuttle")
+    parser.add_argument("--bound", metavar="N",
+                        help="for loom: at most N preemptions, or all (default: each scenario's own)")
+    parser.add_argument("--schedules", type=shared.number(), default=2000, metavar="N",
+                        help="number of schedules, for random and pct (default: 2000)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="random seed, for random and pct (default: "
+                                                                         "1)")
+    parser.add_argument("--coverage", action="store_true",
+                        help="list the lines of the kernel's functions that no short scenario runs")
+
+
+def run(options):
+    """Print what the scenarios come to; raise Fail if one fails."""
+    if options.bound not in (None, "all") and not options.bound.isdecimal():
+        raise Usage(f"--bound {options.bound}: give a number, or all")
+    plant = Path(options.plant).absolute() if options.plant else None
+    tree = modeltree.find(options)
+    if plant:
+        if not plant.is_file():
+            raise Usage(f"--plant {options.plant}: no such file")
+        tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"))
+    if options.coverage:
+        _coverage(tree)
+        return
+    program, library = runs.ready(tree)
+    if options.engine != "loom":
+        results = prove.shuttle(program, library, options.scenario, options.engine, options.schedules,
+                                options.seed, say)
+    else:
+        results = prove.loom(program, library, options.scenario, options.bound, say)
+    bad = [result for result in results if not result.good]
+    for result in bad:
+        print(result.trace)
+    say(f"{len(results)} scenarios, {sum(r.executions for r in results):,} executions, "
+        f"{len({arm for r in results for arm in r.arms})} arms reached")
+    if bad:
+        raise Fail(f"{len(bad)} of {len(results)} scenarios fail, the first: {bad[0].line}")
+
+
+def _coverage(tree):
+    functions = coverage.measure(tree, build.checker())
+    for function in functions:
+        if function.missed:
+            print(function.text)
+    say(coverage.summary(functions))

@@ -1,0 +1,30 @@
+"""Which tree the model is of: options of model, mutants and proof."""
+
+from pathlib import Path
+
+from ..base.errors import Usage
+from ..source import trees
+from . import options as shared
+
+
+def add_arguments(parser):
+    """--applied, --upto, --tree"""
+    parser.add_argument("--applied", metavar="DIR", help="a tree that apply has made (default: the tool's own)")
+    parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
+    shared.tree(parser)
+
+
+def find(options):
+    """The path of the tree that --applied or --upto asks for; by default that of the whole series."""
+    series = options.series
+    # The model's shims are for this series.
+    if series.name != "v5.10":
+        raise Usage(f"the model knows v5.10 only, not {series.name}")
+    if options.applied:
+        if options.upto or options.tree:
+            raise Usage("--applied excludes --upto and --tree")
+        if not Path(options.applied).is_dir():
+            raise Usage(f"--applied {options.applied}: no such directory")
+        return Path(options.applied).absolute()
+    count = len(series.patches) if options.upto is None else series.upto(options.upto)
+    return trees.worktree(series, count, options.tree).path

@@ -1,0 +1,30 @@
+"""scripts/series proof"""
+
+from ..base.errors import Fail
+from ..model import mutants, prove, runs
+from . import modeltree, options as shared
+
+HELP = "run the whole model: calibration, all scenarios, all mutants; one screen"
+SERIES = True
+PROJECTS = ("linux",)
+
+
+def add_arguments(parser, _project):
+    """Which tree, how many random schedules."""
+    modeltree.add_arguments(parser)
+    parser.add_argument("--schedules", type=shared.number(), default=5000, metavar="N",
+                        help="random schedules of each long scenario (default: 5000)")
+
+
+def run(options):
+    """Print one screen; raise Fail if anything is not as it must be."""
+    tree = modeltree.find(options)
+    program, library = runs.ready(tree)
+    complaints = prove.calibration(program, library)
+    results = prove.loom(program, library, (), None, lambda line: None)
+    random = prove.shuttle(program, library, (), "random", options.schedules, 1, lambda line: None)
+    outcomes = mutants.judge_all(mutants.every(), tree, program)
+    print(prove.screen(runs.scenarios(program), results, random, outcomes, complaints))
+    bad = complaints + [r.line for r in results + random if not r.good] + [o.line for o in outcomes if not o.good]
+    if bad:
+        raise Fail(f"{len(bad)} things are not as they must be, the first: {bad[0]}")

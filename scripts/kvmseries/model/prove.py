@@ -1,0 +1,86 @@
+"""The model on all its scenarios: calibration, loom, shuttle, and what is said of them."""
+
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from ..base.errors import Usage
+from . import runs
+
+# What the engine must see of relaxed memory, and what it must not: the model's calibration. Load buffering is
+# allowed by the kernel's memory model, and never seen: what rests on it is for herd7.
+SEEN = ("SB", "MP", "MP+rel", "S", "2+2W", "RMW-RMW", "failed-CAS-stale", "readers-not-ordered")
+NOT_SEEN = ("SB+mbs", "MP+rel+rmb", "MP+wmb+rmb", "2+2W+mbs", "R+mbs", "RWC+mbs", "WRC+rel", "CoRR", "xchg-xchg",
+            "RMW-atomicity", "CAS-atomicity", "writer-orders", "RCU-MP", "LB")
+
+
+def _chosen(program, names, kinds):
+    every = runs.scenarios(program)
+    unknown = [name for name in names if name not in {s.name for s in every}]
+    if unknown:
+        raise Usage(f"no scenario '{unknown[0]}': the model has {', '.join(s.name for s in every if s.kind != 'litmus')}")
+    return [s for s in every if (s.name in names if names else s.kind in kinds)]
+
+
+def loom(program, library, names, bound, told):
+    """The Results of loom on the scenarios named (default: all short ones), with the preemption bound given or
+    each one's own; `told` gets a line for each."""
+    def one(scenario):
+        limit = scenario.bound if bound is None else bound
+        return runs.run(program, library, scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])), limit
+
+    results = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for result, limit in pool.map(one, _chosen(program, names, ("short",))):
+            told(f"{result.line}{'' if not result.good else ', complete' if limit == 'all' else f', up to {limit} preemption' + 's' * (limit != '1')}")
+            results.append(result)
+    return results
+
+
+def shuttle(program, library, names, engine, schedules, seed, told):
+    """The Results of shuttle on the scenarios named (default: all long ones)."""
+    results = []
+    for scenario in _chosen(program, names, ("long",)):
+        results.append(runs.run(program, library, scenario.name, engine, f"limit={schedules}", f"seed={seed}"))
+        told(f"{results[-1].line}, {engine}, seed {seed}")
+    return results
+
+
+def calibration(program, library):
+    """What is not as SEEN and NOT_SEEN say of the engine, a line each."""
+    complaints = []
+    for names, wanted in ((SEEN, "found"), (NOT_SEEN, "holds")):
+        for name in names:
+            verdict = runs.run(program, library, name, "loom").verdict
+            if verdict != wanted:
+                complaints.append(f"{name}: {verdict}, not {wanted}")
+    return complaints
+
+
+def summary(outcomes):
+    """Mutants found by kind, and those that are known to survive: a few lines."""
+    kinds = Counter(outcome.mutant.kind for outcome in outcomes)
+    killed = Counter(outcome.mutant.kind for outcome in outcomes if outcome.killed)
+    text = ", ".join(f"{kind} {killed[kind]}/{count}" for kind, count in sorted(kinds.items()))
+    return f"{sum(killed.values())} of {len(outcomes)} mutants found: {text}"
+
+
+def screen(scenarios, results, random, outcomes, complaints):
+    """What `make proof` ends with: one screen of text."""
+    bounds = {scenario.name: scenario.bound for scenario in scenarios}
+    complete = [r for r in results if bounds[r.name] == "all"]
+    others = Counter(bounds[r.name] for r in results if bounds[r.name] != "all")
+    lines = [f"calibration   {len(SEEN) + len(NOT_SEEN)} litmus tests, {len(complaints) or 'none'} not as expected; load buffering is not seen"]
+    lines.append(f"loom          {len(results)} scenarios, {sum(r.executions for r in results):,} executions, "
+                 f"{sum(r.good for r in results)} hold")
+    lines.append(f"              {len(complete)} complete; " + ", ".join(f"{n} up to {bound} preemption" + "s" * (bound != "1") for bound, n in sorted(others.items())))
+    lines.append(f"shuttle       {len(random)} scenarios, {sum(r.executions for r in random):,} random schedules, "
+                 f"{sum(r.good for r in random)} hold")
+    lines.append(f"arms          {len({arm for r in results + random for arm in r.arms})} reached, "
+                 f"{len({arm for r in results for arm in r.arms if arm.startswith('lost cmpxchg')})} of them a cmpxchg that is lost")
+    lines.append(f"mutants       {summary(outcomes)}")
+    for outcome in outcomes:
+        if not outcome.killed:
+            lines.append(f"              {outcome.line}")
+    lines.append("Every execution of these scenarios under the engine's memory model: what that leaves out is in model/README.md.")
+    return "\n".join(lines)
