@@ -38,7 +38,8 @@ def man_page():
     made = parser()
     page = argparse_manpage.manpage.Manpage(made, format="pretty", _data={
         "project_name": NAME, "manual_title": "User Commands", "description": "patch series on a base"})
-    return f"{page}\n"
+    # A quote at the start of a line would be a request of roff.
+    return re.sub(r"^'", r"\\(aq", f"{page}\n", flags=re.M)
 
 
 def completion(shell):

@@ -55,3 +55,10 @@ def test_bash_completes_verbs_and_options(tmp_path):
 def test_every_file_is_where_its_shell_looks(tmp_path):
     assert [str(path.relative_to(tmp_path)) for path in manual.write(tmp_path)] == [
         "man/man1/kvm-series.1", "bash-completion/completions/kvm-series", "zsh/site-functions/_kvm-series"]
+
+
+def test_a_help_text_that_begins_with_a_quote_is_text(monkeypatch):
+    parser = manual.parser()
+    parser.description = "as in --test-args\n'-i 3'"
+    monkeypatch.setattr(manual, "parser", lambda: parser)
+    assert not [line for line in manual.man_page().splitlines() if line.startswith("'")]

@@ -59,7 +59,7 @@ def read_config(path, arch):
         data = Path(path).read_bytes()
         text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
     except (OSError, EOFError) as error:
-        raise Fail(f"--host-config {path}: {getattr(error, 'strerror', None) or 'not a whole gzip file'}") from None
+        raise Fail(f"{path}: {getattr(error, 'strerror', None) or 'not a whole gzip file'}") from None
     check_config(text, path, arch)
     return text
 

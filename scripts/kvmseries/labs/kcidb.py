@@ -22,8 +22,7 @@ def document(data, series, counts, origin, begun):
     series: the catalog.Series.  counts: label of each kernel to its number of patches, None if the label is
     another series' base.  origin: the lab's name at KCIDB.  begun: start time, RFC 3339.
     """
-    if not re.fullmatch(r"[a-z0-9_]+", origin):
-        raise Usage(f"--kcidb-origin '{origin}': KCIDB takes small letters, digits and _")
+    check_origin(origin)
     key = hashlib.sha256(json.dumps(data["made"]["ids"], sort_keys=True).encode() + begun.encode()).hexdigest()[:16]
     labels = dict.fromkeys(run["kernel"] for run in data["runs"])
     builds = dict.fromkeys((run["kernel"], run["config"], run["arch"]) for run in data["runs"])
@@ -33,6 +32,12 @@ def document(data, series, counts, origin, begun):
         "builds": [_build(data, build, origin, key, begun) for build in builds],
         "tests": [_test(data, run, number, origin, key, begun) for number, run in enumerate(data["runs"])],
     }
+
+
+def check_origin(origin):
+    """Raise Usage unless KCIDB takes the lab's name."""
+    if not re.fullmatch(r"[a-z0-9_]+", origin):
+        raise Usage(f"--kcidb-origin '{origin}': KCIDB takes small letters, digits and _")
 
 
 def patchset_hash(patches):

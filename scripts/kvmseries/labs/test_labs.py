@@ -20,7 +20,7 @@ VERDICTS = [
     Verdict("gamma", {"base": "fail", "series": "fail"}, "the emulator has # no PMU", ""),
     Verdict("delta", {"base": "skip", "series": "skip"}, "", ""),
     Verdict("epsilon", {"base": "pass", "series": "timeout"}, "", "timeout on series, but pass on base")]
-COMPLAINTS = ["beta_-p_3: fail on series, but pass on base", "epsilon: timeout on series, but pass on base",
+COMPLAINTS = ["beta_-p_3: fail on series, but pass on base; on series: x.c:3: no", "epsilon: timeout on series, but pass on base",
               "series: the kernel reported: BUG: bad\x00"]
 
 
@@ -44,7 +44,7 @@ def test_ktap_has_a_line_for_each_outcome_and_says_why(found):
         "not ok 5 epsilon # TIMEOUT timeout on series, but pass on base", "not ok 6 kernel-reports"]
     assert lines[-2:] == ["# series: the kernel reported: BUG: bad", "not ok 6 kernel-reports"]
     at = lines.index("not ok 2 beta_-p_3")
-    assert lines[at - 3:at] == ["# base: pass", "# series: fail", "# fail on series, but pass on base"]
+    assert lines[at - 3:at] == ["# base: pass", "# series: fail", "# fail on series, but pass on base; on series: x.c:3: no"]
 
 
 def test_junit_counts_what_it_holds_and_is_xml_whatever_a_kernel_prints(found):
@@ -54,7 +54,7 @@ def test_junit_counts_what_it_holds_and_is_xml_whatever_a_kernel_prints(found):
         "tests": "6", "failures": "3", "skipped": "2"}
     assert len(suite.findall("testcase")) == 6 and len(suite.findall("testcase/failure")) == 3
     assert suite.find("properties/property").get("value") == "max?"
-    assert suite.findall("testcase")[1].find("failure").get("message") == "fail on series, but pass on base"
+    assert suite.findall("testcase")[1].find("failure").get("message") == "fail on series, but pass on base; on series: x.c:3: no"
 
 
 RUN = {"series": "mini", "kernel": "base", "arch": "arm64", "accel": "here", "clock": "wall", "model": "", "cpu": "host",

@@ -54,6 +54,14 @@ class Options:
 
 
 @dataclass
+class Made:
+    """What a job was made of, and where its boots' outputs are."""
+
+    ids: dict                 # for results.save()
+    kept: Path
+
+
+@dataclass
 class Machine:
     """A machine that can be used, and what it said of itself."""
 
@@ -110,7 +118,7 @@ def read_config(machine, options, arch):
 
 
 def run(job, options):
-    """Run the bench.Job `job`; returns (runs, versions, Machine, ids for results.save())."""
+    """Run the bench.Job `job`; returns (runs, versions, Machine, Made)."""
     machine = look(options, job.arch)
     text = read_config(machine, options, job.arch)
     configs = list(dict.fromkeys(entry.config for entry in bench.rounds(job)))
@@ -141,7 +149,7 @@ def run(job, options):
         for count in job.vcpus:
             bench.collect(table, job, point, entry.config, list(job.line), count,
                           parse.parse(job.test, outputs[str(count)]), ("here", "wall", ""))
-    return list(table.values()), versions, machine, _made_of(job, kernels)
+    return list(table.values()), versions, machine, Made(_made_of(job, kernels), kept)
 
 
 def leave(machine, seconds):
@@ -154,9 +162,9 @@ def leave(machine, seconds):
         say(f"{machine.host.name} has not come back to its own kernel yet: look at it, and power cycle it if need be")
 
 
-def forget(job, options, kernels=None):
-    """Remove what _kept() has: its results are in a file now."""
-    paths.remove(_kept(job, options, kernels))
+def forget(kept):
+    """Remove the outputs in `kept`: their results are in a file now."""
+    paths.remove(kept)
 
 
 def host_info(machine, versions, info):
@@ -176,8 +184,12 @@ def _boots(job):
 def _kept(job, options, kernels):
     """The directory for what boots have measured of this job, on this machine, with these kernels."""
     what = [options.host, job.test, job.line, job.vcpus,
-            sorted((label, list(config), str(kernel.packages)) for (label, config), kernel in (kernels or {}).items())]
+            sorted((label, list(config), list(map(_digest, kernel.packages))) for (label, config), kernel in kernels.items())]
     return paths.out("remote", hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12], "x").parent
+
+
+def _digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _copy(machine, job):
@@ -193,7 +205,7 @@ def _install(machine, kernel):
     """Install the packages of `kernel`, unless they are."""
     mark = f"{_PLACE}/{kernel.release}.installed"
     for package in kernel.packages:
-        digest = hashlib.sha256(package.read_bytes()).hexdigest()
+        digest = _digest(package)
         status, text = machine.host.run(f"cat {mark}", "looking for the kernel", check=False)
         if status == 0 and text.strip() == digest:
             continue
@@ -240,12 +252,14 @@ def _boot_and_test(machine, job, entry, kernel, folder, seconds):
     if not machine.host.facts("[ -c /dev/kvm ] && echo '@@ kvm=yes'", "looking for /dev/kvm"):
         raise Fail(f"{machine.host.name} has no /dev/kvm with {kernel.release}: its configuration builds KVM as a "
                    "module that is not loaded, or not for this CPU")
+    before = set(machine.host.run("dmesg", "reading the kernel's log").splitlines())
     outputs = {str(count): _test(machine, job, entry, kernel, folder, count) for count in job.vcpus}
     for text in outputs.values():
         # What cannot be read is not kept for the next run.
         parse.parse(job.test, text)
-    for line in guest.splats(machine.host.run("dmesg", "reading the kernel's log"))[:5]:
-        say(f"{kernel.release} on {machine.host.name} reported: {line}")
+    log = machine.host.run("dmesg", "reading the kernel's log").splitlines()
+    for line in guest.splats("\n".join(line for line in log if line not in before))[:5]:
+        say(f"{kernel.release} on {machine.host.name} reported while the tests ran: {line}")
     return outputs
 
 

@@ -12,6 +12,8 @@ _OPTIONS = ("-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout
             "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4")
 # ssh's own exit status when it has no connection, or loses it.
 _LOST = 255
+# Before the output of a script.
+_BEGIN = "@@ output"
 # Seconds between two tries to reach a machine that boots.
 _PAUSE = 5
 
@@ -44,8 +46,10 @@ class Host:
 
         stdin: bytes.  root: through sudo where the user is not root.  Raises Lost without a connection.
         """
-        line = f"{self.sudo if root else ''}sh -c {shlex.quote(script)}"
+        line = f"{self.sudo if root else ''}sh -c {shlex.quote(f'echo {_BEGIN}; {script}')}"
         status, text = proc.run([*self._ssh, line], what, stdin=stdin, check=False)
+        # What the user's own shell and sudo have to say comes before.
+        text = text.rpartition(f"{_BEGIN}\n")[2]
         if status == _LOST:
             raise Lost(f"cannot reach {self.name} by ssh: {proc.reason(text)}")
         if check and status:

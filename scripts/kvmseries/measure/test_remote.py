@@ -17,6 +17,8 @@ from kvmseries.source import catalog, trees
 CONFIG = "CONFIG_ARM64=y\nCONFIG_KVM=y\n"
 # Paths of the machine are below $ROOT. $ROOT/down: no connection. $ROOT/stuck: it does not come back.
 SSH = """\
+echo 'Welcome to server'
+[ ! -e "$ROOT/nopasswd" ] || echo 'sudo: unable to resolve host server' >&2
 while [ "$1" != -- ]; do shift; done
 host=$2; shift 2
 [ "$host" = root@server ] || { echo "ssh: Could not resolve hostname $host" >&2; exit 255; }
@@ -55,6 +57,11 @@ printf 'Test iterations: 1\\r\\nPopulate memory time: 0.5s\\r\\nIteration 1 dirt
 @pytest.fixture
 def server(tmp_path, program, monkeypatch):
     """The machine's directory."""
+    return fake_server(tmp_path, program, monkeypatch)
+
+
+def fake_server(tmp_path, program, monkeypatch):
+    """Have `ssh` reach root@server; returns the directory that stands for it."""
     root = tmp_path / "server"
     for name, text in (("boot/grub/grub.cfg", GRUB), ("boot/config-6.1.0-1-arm64", CONFIG), ("release", "6.1.0-1-arm64\n"),
                        ("boot_id", "0\n"), ("uid", "0\n"), ("dmesg", ""), ("kvm", ""),
@@ -108,9 +115,12 @@ def test_kernels_take_turns_and_the_results_are_merged(server, job):
         for metric in ("populate_memory_time", "dirty_memory_time")}
     assert {run["accel"] for run in runs} == {"here"}
     assert versions == {"base arm64 normal": "5.10.262-base", "series arm64 normal": "5.10.262-series"}
-    assert made["kernels"] == {"base": "1" * 16, "series": "1" * 16}
+    assert made.ids["kernels"] == {"base": "1" * 16, "series": "1" * 16}
     info = remote.host_info(machine, versions, {"tools": {}})
     assert (info["cpu"], info["cpus"], info["os"], info["kernel"]) == ("Neoverse-N1", 64, "Debian 12", "6.1.0-1-arm64")
+    assert len(list(made.kept.glob("*.json"))) == 4
+    remote.forget(made.kept)
+    assert not made.kept.exists()
     remote.leave(machine, 2)
     assert (server / "release").read_text(encoding="utf-8") == "6.1.0-1-arm64\n"
 
@@ -125,6 +135,19 @@ def test_a_kernel_is_installed_once(server, job):
 def test_a_machine_that_was_left_with_one_of_our_kernels(server, job):
     write(server / "release", "5.10.262-base\n")
     assert refuse(job).startswith("root@server runs 5.10.262-base, a kernel of this tool: boot its own one, or name ")
+
+
+def test_what_another_kernel_has_measured_is_not_taken(server, job, monkeypatch):
+    first = remote.run(job, OPTIONS)[3].kept
+    build = hostkernel.build
+
+    def changed(*arguments):
+        made = build(*arguments)
+        made.packages[0].write_text("another kernel", encoding="utf-8")
+        return made
+    monkeypatch.setattr(hostkernel, "build", changed)
+    assert remote.run(job, OPTIONS)[3].kept != first
+    assert len((server / "boots").read_text(encoding="utf-8").split()) == 8
 
 
 def test_huge_pages_are_reserved(server, job):
@@ -161,7 +184,6 @@ def test_what_was_measured_before_a_crash_is_not_measured_again(server, job):
     remote.run(job, OPTIONS)
     ran = (server / "ran").read_text(encoding="utf-8").splitlines()
     assert len(ran) == 8 and sum(line.startswith("5.10.262-base:") for line in ran) == 4
-    remote.forget(job, OPTIONS, {})
 
 
 @pytest.mark.parametrize("change, line", [
@@ -201,8 +223,12 @@ def test_a_user_with_sudo(server, job):
 
 def test_a_kernels_own_report_is_said(server, job, capsys):
     write(server / "dmesg", "[ 1.0] WARNING: CPU: 0 PID: 1 at x.c:1\n")
+    fake(server / "bin", "script", 'echo "[ 2.0] kernel BUG at y.c:2!" >> "$ROOT/dmesg"\n' + PROGRAMS["script"])
     remote.run(job, OPTIONS)
-    assert "5.10.262-base on root@server reported: WARNING: CPU: 0" in capsys.readouterr().err
+    found = capsys.readouterr().err
+    assert "5.10.262-base on root@server reported while the tests ran: kernel BUG at y.c:2!" in found
+    # What it said as it booted is not the tests'.
+    assert "x.c:1" not in found
 
 
 @pytest.mark.parametrize("name", ["", "-oProxyCommand=x", "a b"])
