@@ -12,7 +12,7 @@ A module is loaded when its command is run, or when all are listed: it may impor
 
 import importlib
 
-NAMES = ("list", "deps", "fetch", "apply", "export", "check", "litmus", "build", "boot", "bench", "calibrate", "test",
+NAMES = ("list", "deps", "fetch", "apply", "export", "check", "litmus", "build", "hostkernel", "boot", "bench", "calibrate", "test",
          "soak", "hunt", "report", "compare", "figures", "model", "mutants", "proof")
 
 

@@ -13,7 +13,7 @@ from ..guest import machine as machines, vtime
 from ..measure import bench, here
 from ..qemu import migration, migration_table
 from ..source import catalog
-from . import options as shared, show
+from . import elsewhere, options as shared, show
 
 _TEST, _SLICE = "dirty_log_perf_test", 500
 HELP = "measure kernels against each other; for QEMU, live migrations"
@@ -73,6 +73,8 @@ def _kernel_options(parser):
                              "names it (base, series, upto:MILESTONE) if its release does not end in -base, -series "
                              "or -upto-N")
 
+    elsewhere.add_arguments(parser)
+
 
 def _migration_options(parser):
     group = parser.add_argument_group(
@@ -105,8 +107,11 @@ def _selftest(options):
     target = Path(options.json) if options.json else paths.out("results", "-".join(
         [job.series.name, job.arch, options.case or job.test]) + ".json")
     show.check_writable(target)
-    begin, before = time.monotonic(), bench.state(job)
-    if options.here is not None:
+    begun, begin, before = time.time(), time.monotonic(), bench.state(job)
+    kept = None
+    if options.remote is not None:
+        runs, machine, made_of, kept = elsewhere.run(job, options)
+    elif options.here is not None:
         label = options.here or here.label()
         catalog.points(job.series, label)
         runs, versions = here.run(job, label)
@@ -120,6 +125,9 @@ def _selftest(options):
         say("patches/, the guest or the virtual clock have changed meanwhile: these results are of an unknown state")
     results.save(target, machine, runs, {"ids": {} if changed else made_of(), "command": _command(options),
                                          "seconds": round(time.monotonic() - begin)})
+    elsewhere.save_kcidb(job, options, target, begun)
+    if kept:
+        kept()
     report.print_table([results.load(target)], show.console())
     if job.clock == "virtual" and job.samples < 2:
         say("one round: whether virtual time repeats was not checked")
@@ -159,7 +167,9 @@ def _job(options):
 
 def _clock(options):
     """"virtual" or "wall"; raises Usage for options that exclude each other."""
-    clock = options.clock or ("virtual" if options.accel == "tcg" and options.here is None else "wall")
+    elsewhere.check(options)
+    real = options.here is not None or options.remote is not None
+    clock = options.clock or ("virtual" if options.accel == "tcg" and not real else "wall")
     if options.no_counts and options.no_times:
         raise Usage("--no-counts and --no-times leave nothing to measure")
     if options.case and (options.test_args or options.only_args):

@@ -9,7 +9,7 @@ from ..base.errors import Fail
 from ..base.progress import say
 from ..guest import image, machine as machines, run as guest
 from ..kernel import build, selftests
-from . import options as shared
+from . import labs, options as shared
 
 HELP = "boot a kernel with the selftests in /tests; run a shell, or COMMAND"
 SERIES = True
@@ -31,17 +31,22 @@ def add_arguments(parser, _project):
                         help="time limit of COMMAND in seconds (default: 600)")
     parser.add_argument("--silence", type=shared.number(), default=60, metavar="S",
                         help="a guest that prints nothing for S seconds counts as hung (default: 60)")
+    labs.add_lava(parser)
     parser.usage = ("scripts/series boot SERIES [options] [-- COMMAND]\n\nwith COMMAND: runs it in "
                     "the guest, prints its output, exits with its status")
 
 
 def run(options):
-    """Become QEMU; with a command run that, and return its status."""
+    """Become QEMU; with a command run that, and return its status; with --lava write a job."""
+    labs.check_lava(options)
     machine = machines.Machine(options.arch, options.cpu, options.accel, options.cpus, options.memory,
                                tuple(options.param))
     machines.check(machine)
     kernel = build.kernel(options.series, shared.count(options), options.arch, options.config, options.tree)
-    initrd = image.base(options.arch, selftests.build(options.series, options.arch, options.tree))
+    tests = selftests.build(options.series, options.arch, options.tree)
+    initrd = image.base(options.arch, tests)
+    if options.lava:
+        return labs.job(options, kernel, initrd, machine, tests)
     if options.command:
         return _run(options, kernel, initrd, machine)
     line = machines.command(machine, kernel, initrd)

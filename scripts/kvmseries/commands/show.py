@@ -26,16 +26,16 @@ def lines(texts):
         print(line)
 
 
-def check_writable(target):
-    """Find out before minutes of work that its result cannot be kept."""
+def check_writable(target, option="--json"):
+    """Find out before minutes of work that its result, which `option` names, cannot be kept."""
     if target.is_dir():
-        raise Usage(f"--json {target} is a directory: name a file")
+        raise Usage(f"{option} {target} is a directory: name a file")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise paths.os_fail(error, target.parent) from None
     if not os.access(target.parent, os.W_OK):
-        raise Fail(f"no permission to write {target.parent}: choose another --json")
+        raise Fail(f"no permission to write {target.parent}: choose another {option}")
 
 
 def complain(complaints, where):

@@ -7,7 +7,7 @@ from ..kernel import kconfig
 from ..qemu import functional as qemu_functional
 from ..source import catalog
 from ..verify import functional
-from . import options as shared, show
+from . import labs, options as shared, show
 
 HELP = "run the functional selftests on base and series and compare; for QEMU its unit tests and migration qtests"
 SERIES = True
@@ -28,6 +28,7 @@ def add_arguments(parser, project):
     else:
         shared.configs(parser)
         shared.machine(parser)
+        labs.add_reports(parser)
 
 
 def run(options):
@@ -40,11 +41,15 @@ def run(options):
 
 def _selftests(options):
     points = catalog.points(options.series, options.kernels)
+    labs.check_reports(options)
     machines.check(machines.Machine(options.arch, options.cpu, options.accel))
     verdicts, complaints, machine = functional.run(
         options.series, options.arch, points, options.cpu, options.accel, options.config, options.param, options.tree)
-    show.table(functional.table(verdicts, [point.label for point in points]))
     config = kconfig.name(options.config)
+    about = {"series": options.series.name, "arch": options.arch, "cpu": options.cpu, "config": config,
+             "params": " ".join(options.param)}
+    if not labs.reports(options, verdicts, complaints, about):
+        show.table(functional.table(verdicts, [point.label for point in points]))
     target = paths.out("results", f"{options.series.name}-{options.arch}-tests-{options.cpu}-{config}.json")
     functional.save(target, machine, verdicts, {
         "series": options.series.name, "arch": options.arch, "cpu": options.cpu,

@@ -164,7 +164,9 @@ def rounds(runs):
 
 # Options whose value is a path.
 _TREES = ("--tree", "--kernel")
-_PATHS = ("--json", "--picture", *_TREES)
+# What names somebody's machine, and how it is told.
+_HOST = {"--remote": "HOST", "--ssh": "SSH", "--host-config": "FILE"}
+_PATHS = ("--json", "--picture", *_TREES, *_HOST)
 
 
 def command(words):
@@ -184,8 +186,8 @@ def command(words):
 
 
 def _place(option, path):
-    if option in _TREES:
-        return "TREE"
+    if option in _TREES or option in _HOST:
+        return _HOST.get(option, "TREE")
     found = Path(path).absolute()
     return str(found.relative_to(paths.ROOT)) if found.is_relative_to(paths.ROOT) else found.name
 
