@@ -15,8 +15,9 @@ from ..source import catalog, export as exporting, trees
 from ..source.git import git
 
 # FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
+# UNKNOWN_COMMIT_ID looks for commits of mainline, which messages name, in a tree without history.
 _CHECKPATCH = ["--strict", "--no-signoff", "--no-summary", "--terse", "--show-types",
-               "--ignore", "FILE_PATH_CHANGES"]
+               "--ignore", "FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID"]
 
 
 def every(series, arches, own, key, seconds, build=True, kernel=None):
