@@ -11,7 +11,7 @@ from ..base.progress import say
 from ..data import repeat, results
 from ..guest import machine as machines, vtime
 from ..measure import bench, here
-from ..qemu import migration, migration_table
+from ..qemu import migration
 from ..source import catalog
 from . import elsewhere, options as shared, show
 
@@ -214,9 +214,8 @@ def _migrations(options):
         results.save(target, info, runs, {"ids": found, "command": _command(options),
                                           "seconds": round(time.monotonic() - begin)})
 
-    runs, _, wrong = migration.run(job, save)
-    for table in migration_table.tables(runs):
-        show.console(160).print(table)
+    _, _, wrong = migration.run(job, save)
+    report.print_table([results.load(target)], show.console(160))
     if wrong:
         raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (results in {target})")
     say(f"results in {target}")

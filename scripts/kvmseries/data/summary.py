@@ -19,6 +19,9 @@ from dataclasses import dataclass
 EMULATED = "emulated wall-clock, not evidence"
 VIRTUAL = "virtual time (modelled)"
 WALL = "wall clock"
+# Of live migrations: base and series take turns in one boot, with a guest that is paced.
+IN_TURN = "wall clock of an emulated host: only ratios of QEMUs that took turns mean something"
+MIGRATION = "migration"
 NOMINAL = "nominal"
 UPTO = "upto:"
 BASE = "base"
@@ -72,7 +75,8 @@ class Group:
     @property
     def clock_name(self):
         """The clock, with the words that its times must carry."""
-        return clock_name(self.accel, self.clock)
+        name = clock_name(self.accel, self.clock)
+        return IN_TURN if name == EMULATED and self.test == MIGRATION else name
 
     def facts(self):
         """(name, text) of everything that distinguishes this group, for people."""
@@ -156,7 +160,8 @@ class Summary:
     """The runs of one Group.  host: that of the first file; unused: runs that no table shows;
     variants: names of the models other than the nominal one, in the order of the files; alone: the
     Summary of the same runs without aging, None where aging.summarise() found none; unsteady: runs whose
-    rounds do not repeat; retries: (kernel, vCPUs) -> how often its rounds were measured again."""
+    rounds do not repeat; retries: (kernel, vCPUs) -> how often its rounds were measured again; old: kernels that are not of
+    today's source (state.py)."""
 
     def __init__(self, group, host):
         self.group = group
@@ -164,6 +169,7 @@ class Summary:
         self.unused = 0
         self.variants = []
         self.alone = None
+        self.old = set()
         self.unsteady = []
         self.retries = {}
         self._kernels = {}
@@ -208,6 +214,11 @@ class Summary:
     def vcpus(self):
         """The vCPU counts, ascending."""
         return sorted(self._vcpus)
+
+    @property
+    def places(self):
+        """Where kernels are compared: the vCPU counts."""
+        return self.vcpus
 
     @property
     def compared(self):

@@ -188,7 +188,7 @@ def lower_is_better(run):
         return None
     if metric in _HIGHER:
         return False
-    if metric in (*compare.LOWER_IS_BETTER, *migrating.METRICS, "downtime") or run["unit"] == "s":
+    if metric in (*compare.LOWER_IS_BETTER, *migrating.LOWER_IS_BETTER) or run["unit"] == "s":
         return True
     return None
 

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from kvmseries import report
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.data import ids, results
 from kvmseries.guest import run as guest
-from kvmseries.qemu import driver, migration, migration_table, soak
+from kvmseries.qemu import driver, migration, soak
 from kvmseries.qemu.test_driver import PRINTED
 from kvmseries.source import trees
 
@@ -116,23 +117,15 @@ def test_rings():
 
 
 def test_tables(runner):
+    """bench prints what report prints."""
     runs, _, _ = migration.run(job(), built={"base": None, "series": None})
-    found = migration_table.ratios(runs)
-    assert len(found) == 8
-    for *_, row in found:
-        assert row["throttle_steps"] == (0.25, 0.25, 0.25)
-        assert row["migration_time"] == pytest.approx((0.2, 0.2, 0.2))
     console = Console(width=220, record=True, file=open("/dev/null", "w", encoding="utf-8"))
-    for table in migration_table.tables(runs):
-        console.print(table)
+    report.print_table([{"schema": 4, "host": {}, "runs": runs}], console)
     text = console.export_text()
-    assert "series by base" in text and "2/2" in text and "ring-1024" in text
-
-
-def test_a_ratio_by_zero_is_left_out():
-    runs = [{"test": "migration", "vcpus": 1, "args": "working-set=2", "config": "bitmap", "kernel": kernel,
-             "metric": "kicks", "samples": [0]} for kernel in ("base", "series")]
-    assert migration_table.ratios(runs)[0][3] == {}
+    assert "ring-1024: series/base" in text and "2 of 2" in text and "0 of 2" not in text
+    rows = [line.split() for line in text.splitlines() if "series/base" in line]
+    assert len(rows) == 8
+    assert all("0.25" in row and "0.20" in row for row in rows)      # throttle steps, length of the migration
 
 
 def test_soak_is_the_same_for_the_same_seed():

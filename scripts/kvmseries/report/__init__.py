@@ -5,14 +5,14 @@ loader lets through never make them crash: what was not measured is an em dash. 
 kvmseries.errors.Fail, and only when a file cannot be written.
 
     results -> summary (medians, spreads, ratios) -> layout (tables of text cells)
-            -> table (terminal, markdown, ASCII), plots (SVG, PNG), page (HTML; style, markup)
+            -> table (terminal, markdown, ASCII), plots (SVG, PNG), page (HTML; style, templates/)
 
 rich and matplotlib are imported when first used, so importing this package is cheap.
 """
 
 
 def write_page(results, out, commands):
-    """Write the self-contained page to the folder `out`, atomically.
+    """Write the self-contained page to the folder `out`, atomically; migrations among others have a page of their own.
 
     commands: the shell commands that reproduce the results, one string each.
     Returns the Path of index.html.

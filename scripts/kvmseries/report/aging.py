@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ..data import published, summary as s
 from . import layout
+from .measures import Measure, time_text
 
 TEST = "access_tracking_stress_test"
 IDLE, RUNNING = "pass_median.idle", "pass_median.running"
@@ -84,19 +85,19 @@ def last(summary, kernel, vcpus, metric):
 
 
 def beside(summary, kernel, vcpus):
-    """Ratio of a pass beside vCPUs that fault (or access) memory by one beside idle vCPUs."""
+    """Ratio of a pass while vCPUs fault (or access) memory to one while they are idle."""
     aged = _sides(summary)[0]
     return s.ratio(*(last(aged, kernel, vcpus, metric) for metric in (RUNNING, IDLE)))
 
 
 def slowdown(summary, kernel, vcpus):
-    """Ratio of the vCPUs' time with aging by that without."""
+    """Ratio of the vCPUs' time with aging to that without."""
     time = kind(summary)[0]
     return s.ratio(*(last(side, kernel, vcpus, time) for side in _sides(summary)))
 
 
 def passes(summary, vcpus):
-    """Ratio of the compared kernel's pass beside such vCPUs by base's."""
+    """Ratio of the compared kernel's pass while vCPUs fault to base's."""
     aged = _sides(summary)[0]
     return s.ratio(*(last(aged, kernel, vcpus, RUNNING) for kernel in (summary.compared, s.BASE)))
 
@@ -113,9 +114,9 @@ def curves(summary):
     if summary.group.emulated:
         return [], []
     word, kernels = kind(summary)[2], _kernels(summary)
-    left = [(f"{s.short(summary.compared)} by base", None,
+    left = [(f"{word}: {s.short(summary.compared)}/base", None,
              curve(summary, lambda vcpus: passes(summary, vcpus)))] if summary.compared else []
-    left += [(f"{s.short(kernel)}: {word} by idle", kernel,
+    left += [(f"{s.short(kernel)}: {word}/idle", kernel,
               curve(summary, lambda vcpus, kernel=kernel: beside(summary, kernel, vcpus)))
              for kernel in kernels]
     right = [(s.short(kernel), kernel,
@@ -132,8 +133,7 @@ def entries():
 
 def source():
     """Whose the published figures are, one sentence."""
-    told = dict.fromkeys(f"{entry.message} (seed {entry.seed}; {entry.workload}; machine: "
-                         f"{entry.machine})" for entry in entries())
+    told = dict.fromkeys(f"{entry.message} ({entry.workload}; machine: {entry.machine})" for entry in entries())
     return (f"Published: {', '.join(told)}. Those are other machines and, but for arm64, another "
             "architecture: their shape alone compares.")
 
@@ -158,23 +158,22 @@ def sheet(summary):
     def of(side, metric):
         return lambda kernel, vcpus: last(side, kernel, vcpus, metric)
 
-    passing = f"aging pass, us ({summary.group.clock_name})"
-    taking = f"vCPUs meanwhile, us ({summary.group.clock_name}), and without aging"
-    busy = f"beside {word} vCPUs"
+    passing, taking = "time of an aging pass, us", "time of the vCPUs, us, with aging and without"
+    busy = f"vCPUs {word}"
     # A column: (Column, how to write a number, value(kernel, vcpus), is there a ratio of kernels).
     columns = [
-        (layout.Column(passing, "beside idle vCPUs", "pass beside idle vCPUs (us)"),
+        (layout.Column(passing, "vCPUs idle", "pass, vCPUs idle (us)"),
          micros, of(aged, IDLE), True),
-        (layout.Column(passing, busy, f"pass {busy} (us)"), micros, of(aged, RUNNING), True),
+        (layout.Column(passing, busy, f"pass, {busy} (us)"), micros, of(aged, RUNNING), True),
         (layout.Column(passing, "p99", "p99 (us)"), micros, of(aged, P99), True),
         (layout.Column(passing, "max", "max (us)"), micros, of(aged, MAX), True),
-        (layout.Column(passing, f"{word} by idle", f"{word} by idle"), layout.ratio_text,
+        (layout.Column(passing, f"{word}/idle", f"{word}/idle"), layout.ratio_text,
          lambda kernel, vcpus: beside(summary, kernel, vcpus), False),
         (layout.Column(taking, "vCPU time, aging", "vCPU time, aging (us)"),
          micros, of(aged, time), True),
         (layout.Column(taking, "no aging", "vCPU time, no aging (us)"),
          micros, of(alone, time), True),
-        (layout.Column(taking, "aging by none", "aging by none"), layout.ratio_text,
+        (layout.Column(taking, "aging/no aging", "aging/no aging"), layout.ratio_text,
          lambda kernel, vcpus: slowdown(summary, kernel, vcpus), False),
         (layout.Column(taking, "instructions per fault, aging", "insns per fault, aging"),
          layout.count_text, of(aged, count), True),
@@ -195,7 +194,7 @@ def sheet(summary):
                 for _, _, value, compares in columns] + [layout.Cell()] * 2))
         blocks.append((vcpus, rows))
     heads = [column for column, *_ in columns]
-    heads.append(layout.Column("pages found young", "beside idle and running vCPUs",
+    heads.append(layout.Column("pages found young", "vCPUs idle, running",
                                "young pages: idle, running"))
     heads.append(layout.Column("after a flush", "false idle of touched pages",
                                "false idle, flushed"))
@@ -221,8 +220,7 @@ def _notes(summary, number, time):
     aged, alone = _sides(summary)
     made = [f"{words} {side.sample_note(METRICS)}" for words, side in
             (("with aging", aged), ("without", alone)) if side and side.sample_note(METRICS)]
-    note = (f"Aging: {summary.group.clock_name}; medians; {', '.join(made)}; "
-            f"iteration {number}, {NOTE}. ")
+    note = f"Aging: medians; {', '.join(made)}; iteration {number}, {NOTE}. "
     if alone:
         note += f"No aging: the same test with -a 0. vCPU time: {time}."
     else:
@@ -233,17 +231,36 @@ def _notes(summary, number, time):
     return [note]
 
 
+def measures(summary):
+    """The Measures of the verdict, the main one first."""
+    aged, alone = _sides(summary)
+    time, phase, word = kind(summary)
+
+    def of(side, metric):
+        return lambda kernel, vcpus: last(side, kernel, vcpus, metric)
+
+    return [Measure(f"aging pass while vCPUs are {word}", of(aged, RUNNING), time_text, main=True),
+            Measure(f"99th percentile of it while vCPUs are {word}", of(aged, P99), time_text),
+            Measure("slowest of these passes", of(aged, MAX), time_text),
+            Measure("aging pass while vCPUs are idle", of(aged, IDLE), time_text),
+            Measure("vCPUs while memory is aged", of(aged, time), time_text),
+            Measure("vCPUs without aging", of(alone, time), time_text, main=aged is None),
+            Measure(f"instructions a fault ({phase})", of(aged, s.in_phase(s.PER_FAULT, phase)), layout.count_text,
+                    count=True),
+            Measure("false idle pages", of(aged, FALSE), layout.count_text, count=True, each=True)]
+
+
 def highlights(summary):
     """Lines for the largest vCPU count that has them."""
     found = []
-    for what, value in ((f"aging pass beside {kind(summary)[2]} vCPUs by that beside idle ones",
-                         beside), ("vCPU time with aging by that without", slowdown)):
+    for what, value in ((f"time of an aging pass while vCPUs are {kind(summary)[2]}, relative to idle ones", beside),
+                        ("time of the vCPUs with aging, relative to none", slowdown)):
         lines = {kernel: curve(summary, lambda vcpus, kernel=kernel, value=value:
                                value(summary, kernel, vcpus)) for kernel in _kernels(summary)}
         most = max((vcpus for line in lines.values() for vcpus in line), default=None)
         if most:
             parts = [f"{layout.ratio_text(line[most])} on {kernel}"
                      for kernel, line in lines.items() if most in line]
-            found.append(f"{most} vCPU{'s' * (most > 1)}, {what}, {summary.group.clock_name}: "
+            found.append(f"{most} vCPU{'s' * (most > 1)}, {what}: "
                          f"{', '.join(parts)}")
     return found

@@ -7,6 +7,7 @@ from ..data import repeat, summary as s
 MISSING = "\u2014"    # em dash: not measured, or a ratio that would mean nothing
 RATIO = f"/{s.BASE}"   # ends the label of a row of ratios
 TO = "\u2013"         # en dash, between the ends of a spread
+OLD = " (old)"       # behind the label of a kernel that patches/ make of another source today
 DIFFERS = "*"        # behind what does not repeat from round to round
 
 
@@ -33,13 +34,15 @@ class Column:
 class Sheet:
     """A table: blocks is [(vcpus, [(row label, [Cell for each column])])].
 
-    row_head: what the rows of a block are; notes: lines to print with the table.
+    row_head: what the rows of a block are; block_head: what the blocks are, "vCPUs" unless said; notes: lines to print with
+    the table.
     """
 
     columns: list
     blocks: list
     row_head: str = "kernel"
     notes: list = field(default_factory=list)
+    block_head: str = "vCPUs"
 
     def __bool__(self):
         return bool(self.columns and self.blocks)
@@ -64,7 +67,8 @@ def ratio_text(number):
 def time_unit(values):
     """(unit, how many make a second, decimals) in which to show these Values (seconds)."""
     medians = [value.median for value in values]
-    unit, scale = ("s", 1) if max(medians, default=0) >= 10 else ("ms", 1000)
+    greatest = max(medians, default=0)
+    unit, scale = ("s", 1) if greatest >= 10 else ("us", 10 ** 6) if 0 < greatest < 1e-3 else ("ms", 1000)
     least = min((median for median in medians if median > 0), default=0) * scale
     decimals = next((places for places, limit in enumerate((100, 10, 1)) if least >= limit), 3)
     return unit, scale, decimals
@@ -82,11 +86,11 @@ def value_cell(value, text=count_text):
     return Cell(text(value.median), f"{text(value.low)}{TO}{text(value.high)}")
 
 
-def sheet_of(summary, columns, notes):
-    """A Sheet of (Column, how to write a number, value(kernel, vcpus)) for all kernels."""
+def sheet_of(summary, columns, notes, counts=None):
+    """A Sheet of (Column, how to write a number, value(kernel, vcpus)) for all kernels; counts: of vCPUs, all unless said."""
     compared = summary.compared
     blocks = []
-    for vcpus in summary.vcpus:
+    for vcpus in counts or summary.vcpus:
         rows = [(kernel, [value_cell(value(kernel, vcpus), text) for _, text, value in columns])
                 for kernel in summary.kernels]
         if all(cell == Cell() for _, cells in rows for cell in cells):
@@ -178,19 +182,19 @@ def time_sheet(summary, metrics):
     def text(seconds):
         return f"{seconds * scale:,.{decimals}f}"
 
-    clock = summary.group.clock_name
     columns = []
     for metric in metrics:
         name, made = metric.replace("_", " "), iterations_note(summary, metric)
-        full = [f"{name} ({unit})", made, clock]
-        columns.append((Column(f"times, {unit} ({clock})", ", ".join(filter(None, (name, made))),
+        full = [f"{name} ({unit})", made]
+        columns.append((Column(f"times, {unit}", ", ".join(filter(None, (name, made))),
                                ", ".join(filter(None, full)), timed=True),
                         text, _getter(summary, metric)))
     if not columns:
         return Sheet([], [])
-    note = f"Times: {clock}; {_samples(summary, metrics)} (min{TO}max)."
+    several = any(len(value.samples) > 1 for metric in metrics for value in summary.values(metric))
+    note = f"Times: {_samples(summary, metrics)}{f' (min{TO}max)' * several}."
     if summary.compared:
-        note += " Ratio: of the medians (min and max of pairwise interleaved samples)."
+        note += " Ratio: of the medians" + " (min and max of pairwise interleaved samples)" * several + "."
     return sheet_of(summary, columns, [note])
 
 
@@ -212,9 +216,20 @@ def latency_sheet(summary):
     if not columns:
         return Sheet([], [])
     return sheet_of(summary, columns, [
-        f"Latency: {summary.group.clock_name}, ns; of a write as the guest measures it, and of the "
+        "Latency, ns: of a write as the guest measures it, and of the "
         f"host's harvests while it writes; {_samples(summary, s.LATENCIES)}. p50 and p99: up to "
         "1/16 too large."])
+
+
+def marked(sheet, summary):
+    """The Sheet with OLD behind the labels of kernels that are old."""
+    old = {name for kernel in summary.old for name in (kernel, s.short(kernel))}
+
+    def label(text):
+        return text + OLD if text.rpartition(": ")[2] in old else text
+
+    return Sheet(sheet.columns, [(block, [(label(name), cells) for name, cells in rows]) for block, rows in sheet.blocks],
+                 sheet.row_head, sheet.notes, sheet.block_head) if old else sheet
 
 
 def join(left, right):
@@ -241,7 +256,7 @@ def part(sheet, wanted):
     return Sheet([sheet.columns[number] for number in numbers],
                  [(vcpus, [(label, [cells[number] for number in numbers])
                            for label, cells in rows]) for vcpus, rows in sheet.blocks],
-                 sheet.row_head, sheet.notes)
+                 sheet.row_head, sheet.notes, sheet.block_head)
 
 
 def by_heading(sheet):
@@ -253,30 +268,27 @@ def by_heading(sheet):
     return parts
 
 
-def phase_sheet(summary):
-    """Which phase takes mmu_lock how: a row for each phase, columns for each kernel."""
+def phase_sheets(summary):
+    """[(vCPUs, Sheet)]: which phase takes mmu_lock how; a block for each phase, a row for each kernel, and the ratio."""
     phases = summary.phases()
-    columns = []
-    for kernel in summary.kernels:
-        names = [("write taken", s.WRITES), ("read taken", s.READS),
-                 ("write contended", s.CONTENDED_WRITES), ("read contended", s.CONTENDED_READS)]
-        if any(_unsplit(summary, phase) for phase in phases):
-            names.append(("all contended", s.CONTENDED))
-        columns += [(kernel, name, metric) for name, metric in names
-                    if any(summary.has(s.in_phase(metric, phase)) for phase in phases)]
-    blocks = []
+    names = [("acquisitions", "write", s.WRITES), ("acquisitions", "read", s.READS),
+             ("contentions", "write", s.CONTENDED_WRITES), ("contentions", "read", s.CONTENDED_READS)]
+    if any(_unsplit(summary, phase) for phase in phases):
+        names.append(("contentions", "all", s.CONTENDED))
+    names = [(head, name, metric) for head, name, metric in names
+             if any(summary.has(s.in_phase(metric, phase)) for phase in phases)]
+    found = []
     for vcpus in summary.vcpus:
-        rows = []
+        blocks = []
         for phase in phases:
-            cells = [value_cell(summary.value(kernel, vcpus, s.in_phase(metric, phase)))
-                     for kernel, _, metric in columns]
-            if any(cell != Cell() for cell in cells):
-                rows.append((phase, cells))
-        if rows:
-            blocks.append((vcpus, rows))
-    return Sheet([Column(kernel, name) for kernel, name, _ in columns], blocks, "phase",
-                 ["Counts by phase of the test, summed over its iterations: median of the "
-                  "samples, lockstat kernels."])
+            columns = [(None, count_text, lambda kernel, count, metric=s.in_phase(metric, phase): summary.value(
+                kernel, count, metric)) for _, _, metric in names]
+            blocks += [(phase, rows) for _, rows in sheet_of(summary, columns, [], [vcpus]).blocks]
+        if blocks:
+            found.append((vcpus, Sheet([Column(head, name, f"{name} {head}") for head, name, _ in names], blocks, notes=[
+                "Counts by phase of the test, summed over its iterations: median of the samples, lockstat kernels."],
+                block_head="phase")))
+    return found
 
 
 def highlights(summary):

@@ -8,6 +8,7 @@ left out: a difference of two loops that spin, which is mostly noise.
 
 from ..data import summary as s
 from . import layout
+from .measures import Measure, time_text
 
 TEST = "change_pte_test"
 READ_EXITS, WRITE_EXITS = "read_merged_exits_per_page", "write_merged_exits_per_page"
@@ -65,7 +66,7 @@ def sheet(summary):
     def of(metric):
         return lambda kernel, vcpus: last(summary, kernel, vcpus, metric)
 
-    exits, times = "exits a page", f"time, us ({summary.group.clock_name})"
+    exits, times = "exits a page", "time, us"
     columns = [(layout.Column(exits, name, full), exits_text, of(metric)) for name, full, metric in (
         ("read, merged", "exits per merged page read", READ_EXITS),
         ("written, merged", "exits per merged page written", WRITE_EXITS),
@@ -81,9 +82,22 @@ def sheet(summary):
 
 
 def _note(summary):
-    return (f"Merging: {summary.group.clock_name}; medians; {summary.sample_note(METRICS)}; "
-            f"iteration {iteration(summary)}, {NOTE}. Exits and vCPU time: what a pass has more than "
+    return (f"Merging: medians; {summary.sample_note(METRICS)}; iteration {iteration(summary)}, {NOTE}. Exits and vCPU time: what a pass has more than "
             f"the same without faults. Together: {' + '.join(label for label, _ in PARTS)}.")
+
+
+def measures(summary):
+    """The Measures of the verdict, the main one first.  Differences of two passes are compared in their sum alone."""
+    def of(metric):
+        return lambda kernel, vcpus: last(summary, kernel, vcpus, metric)
+
+    exits = [Measure(words, of(metric), lambda number: f"{number:.3g}", count=True) for words, metric in (
+        ("exits a merged page read", READ_EXITS), ("exits a merged page written", WRITE_EXITS),
+        ("exits a page read while merged", READ_WHILE_EXITS))]
+    if summary.group.emulated:
+        return exits
+    return [Measure(TOGETHER, lambda kernel, vcpus: together(summary, kernel, vcpus), time_text, main=True),
+            Measure("ksmd", of(KSMD), time_text), Measure("ksmd while vCPUs read", of(KSMD_WHILE_READ), time_text), *exits]
 
 
 def _most(summary, kernels, value):
@@ -106,7 +120,7 @@ def highlights(summary):
 
     lines = []
     for what, kernels, value, text in (
-            (f"{TOGETHER}, by base, {summary.group.clock_name}",
+            (f"{TOGETHER}, relative to base",
              [kernel for kernel in summary.kernels if kernel != s.BASE], by_base, layout.ratio_text),
             ("exits per merged page read", summary.kernels, exits, exits_text)):
         found = _most(summary, kernels, value)

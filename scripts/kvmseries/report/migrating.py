@@ -1,54 +1,197 @@
 """migration: what a live migration takes, and what the guest suffers, by QEMU's base and a series.
 
-A group is of one way to track dirty pages (its "config"), one working set and one rate.
+Runs that differ in nothing but the way to track dirty pages (their "config": bitmap, or a ring of a size) are one group:
+a Family, whose `parts` are the Summaries by that way.
 """
+
+from dataclasses import replace
 
 from ..data import summary as s
 from . import layout
+from .measures import Measure, time_text
 
-TEST = "migration"
-# (heading, name, metric, how a number is written)
-_COLUMNS = (
-    ("counts", "completed", "completed", "{:.0%}"),
-    ("counts", "pages lost", "pages_lost", "{:,.0f}"),
-    ("counts", "syncs", "syncs", "{:,.0f}"),
-    ("counts", "throttle steps", "throttle_steps", "{:,.0f}"),
-    ("counts", "ring-full exits", "ring_full_exits", "{:,.0f}"),
-    ("counts", "kicks", "kicks", "{:,.0f}"),
-    ("counts", "bytes sent", "bytes_sent", "{:,.0f}"),
-    ("the guest", "work lost (s)", "guest_work_lost", "{:,.1f}"),
-    ("the guest", "slowed by > 50 % (s)", "slow_time", "{:,.1f}"),
-    ("the guest", "longest stall (s)", "guest_stall", "{:,.3f}"),
-    ("the guest", "migration (s)", "migration_time", "{:,.1f}"),
+TEST = s.MIGRATION
+# (heading, name, metric, how a number is written, what it is multiplied with)
+COLUMNS = (
+    ("counts", "completed", "completed", None, 1),
+    ("counts", "pages lost", "pages_lost", "{:,.0f}", 1),
+    ("counts", "sync passes", "syncs", "{:,.0f}", 1),
+    ("counts", "throttle steps", "throttle_steps", "{:,.0f}", 1),
+    ("counts", "last throttle, %", "throttle_last", "{:.0f}", 1),
+    ("counts", "ring-full exits", "ring_full_exits", "{:,.0f}", 1),
+    ("counts", "kicks", "kicks", "{:,.0f}", 1),
+    ("counts", "reaps", "reaps", "{:,.0f}", 1),
+    ("counts", "MB sent", "bytes_sent", "{:,.1f}", 1e-6),
+    ("what the guest suffers", "migration, s", "migration_time", "{:,.1f}", 1),
+    ("what the guest suffers", "work lost, s", "guest_work_lost", "{:,.1f}", 1),
+    ("what the guest suffers", "slowed by > 50 %, s", "slow_time", "{:,.1f}", 1),
+    ("what the guest suffers", "share of time, %", "slow_share", "{:.0f}", 100),
+    ("what the guest suffers", "longest stall, ms", "guest_stall", "{:,.0f}", 1e3),
+    ("what the guest suffers", "downtime, ms", "downtime", "{:,.0f}", 1e3),
+    ("what the guest suffers", "work, 1000 pages", "guest_work", "{:,.1f}", 1e-3),
 )
-METRICS = tuple(metric for _, _, metric, _ in _COLUMNS)
+METRICS = tuple(metric for _, _, metric, _, _ in COLUMNS)
+# Of these, less is better; the last throttle, reaps and work done are neither good nor bad of themselves.
+LOWER_IS_BETTER = ("pages_lost", "syncs", "throttle_steps", "ring_full_exits", "kicks", "bytes_sent", "guest_work_lost",
+                   "slow_time", "guest_stall", "migration_time", "downtime")
+# (label, metric, what it is multiplied with) of the plot of bars.
+BARS = (("sync passes", "syncs", 1), ("throttle steps", "throttle_steps", 1), ("MB sent", "bytes_sent", 1e-6),
+        ("length of the migration, s", "migration_time", 1), ("guest work lost, s", "guest_work_lost", 1),
+        ("longest stall, ms", "guest_stall", 1e3))
 
 
-def sheet(summary):
-    """The Sheet: counts, and times of the guest; per vCPUs and kernel."""
-    columns = [(layout.Column(head, name, name), form.format,
-                lambda kernel, vcpus, metric=metric: summary.value(kernel, vcpus, metric))
-               for head, name, metric, form in _COLUMNS]
-    return layout.sheet_of(summary, columns, [_note(summary)])
+class Family(s.Summary):
+    """The migrations of one setting.  parts: {way to track dirty pages: Summary}; traces: see results.py."""
+
+    def __init__(self, group, host):
+        super().__init__(group, host)
+        self.parts = {}
+        self.traces = []
+
+    def add(self, summary):
+        """Take in the Summary of one way to track dirty pages."""
+        self.parts[summary.group.variant] = summary
+        self._kernels.update(dict.fromkeys(summary.kernels))
+        self._vcpus.update(summary.vcpus)
+        self.unused += summary.unused
+
+    @property
+    def places(self):
+        """(vCPUs, way to track dirty pages)."""
+        return [(vcpus, tracking) for vcpus in self.vcpus for tracking in self.parts]
+
+    def sample_note(self, metrics):
+        notes = list(dict.fromkeys(part.sample_note(metrics) for part in self.parts.values()))
+        return notes[0] if len(notes) == 1 else "samples: " + ", ".join(
+            f"{name} {part.sample_note(metrics)}" for name, part in self.parts.items())
 
 
-def _note(summary):
-    return (f"Migrations ({summary.group.variant}): medians; {summary.sample_note(METRICS)}. Times are of an "
-            "emulated machine: compare kernels, not times. Kernels are QEMUs.")
+def _order(tracking):
+    """The bitmap, then rings by size."""
+    return int(tracking.rpartition("-")[2]) if tracking.startswith("ring-") else 0, tracking
 
 
-def highlights(summary):
-    """A line for the largest vCPU count that has a ratio."""
-    kernel = summary.compared
-    for vcpus in reversed(summary.vcpus):
-        parts = []
-        for metric, name in (("migration_time", "time"), ("syncs", "syncs"),
-                             ("guest_work_lost", "guest work lost")):
-            one = kernel and s.ratio(summary.value(kernel, vcpus, metric),
-                                     summary.value(s.BASE, vcpus, metric))
-            if one:
-                parts.append(f"{name} {layout.ratio_text(one.median)}")
-        if parts:
-            return [f"{vcpus} vCPU{'s' * (vcpus > 1)}, {summary.group.variant}, {s.short(kernel)} by base: "
-                    + ", ".join(parts)]
-    return []
+def families(summaries, results):
+    """`summaries` with a Family in the place of those of migrations that differ in their tracking alone."""
+    found, known = [], {}
+    for summary in summaries:
+        if summary.group.test != TEST:
+            found.append(summary)
+            continue
+        group = replace(summary.group, variant="")
+        if group not in known:
+            known[group] = Family(group, summary.host)
+            known[group].traces = [trace for data in results for trace in data.get("traces", ())
+                                   if trace["args"] == group.args and trace["series"] == group.series]
+            found.append(known[group])
+        known[group].add(summary)
+    for family in known.values():
+        family.parts = dict(sorted(family.parts.items(), key=lambda pair: _order(pair[0])))
+    return found
+
+
+def is_migration(summary):
+    """True if a Summary is of this test."""
+    return summary.group.test == TEST
+
+
+def words(args):
+    """What a migration's arguments say, for people: "working set 2 MiB, 2000 pages/s, bandwidth 2.6 MB/s"."""
+    known = {"working-set": "working set {} MiB", "rate": "guest dirties {} pages/s", "bandwidth": "bandwidth {} MB/s",
+             "downtime": "downtime limit {} ms", "limit": "given up after {} s"}
+    parts = []
+    for word in args.split():
+        name, _, value = word.partition("=")
+        if (name, value) == ("rate", "0"):
+            parts.append("guest dirties as fast as it can")
+        else:
+            parts.append(known.get(name, f"{name} {{}}").format(value))
+    return ", ".join(parts)
+
+
+def _cell(part, kernel, vcpus, column):
+    _, _, metric, form, scale = column
+    value = part.value(kernel, vcpus, metric)
+    if value is None:
+        return layout.Cell()
+    samples = list(value.samples.values())
+    if form is None:
+        return layout.Cell(f"{sum(1 for one in samples if one)} of {len(samples)}")
+    if metric == "pages_lost":
+        return layout.Cell(form.format(max(samples)))
+    return layout.value_cell(value, lambda number: form.format(number * scale))
+
+
+def _ratio(part, vcpus, column):
+    """The Cell of the compared kernel's figure relative to base's: none of what is no quantity."""
+    _, _, metric, form, _ = column
+    if form is None or metric in ("pages_lost", "throttle_last", "slow_share"):
+        return layout.Cell()
+    return layout.value_cell(s.ratio(part.value(part.compared, vcpus, metric), part.value(s.BASE, vcpus, metric)),
+                             layout.ratio_text)
+
+
+def sheet(family):
+    """The Sheet: counts, and what the guest suffers; a block for each vCPU count, rows for each way to track dirty pages
+    and each QEMU."""
+    columns = [one for one in COLUMNS if any(part.has(one[2]) for part in family.parts.values())]
+    blocks = []
+    for vcpus in family.vcpus:
+        rows = []
+        for tracking, part in family.parts.items():
+            for kernel in part.kernels:
+                cells = [_cell(part, kernel, vcpus, column) for column in columns]
+                if any(cell != layout.Cell() for cell in cells):
+                    rows.append((f"{tracking}: {kernel}", cells))
+            if part.compared and vcpus in part.vcpus:
+                rows.append((f"{tracking}: {s.short(part.compared)}{layout.RATIO}",
+                             [_ratio(part, vcpus, column) for column in columns]))
+        if rows:
+            blocks.append((vcpus, rows))
+    heads = [layout.Column(head, name, name) for head, name, *_ in columns]
+    return layout.Sheet(heads, blocks, "dirty pages by, QEMU", [_note(family)])
+
+
+def _note(family):
+    return f"Migrations: medians; {family.sample_note(METRICS)}."
+
+
+def measures(family):
+    """The Measures of the verdict; their place is (vCPUs, way to track dirty pages)."""
+    def of(metric):
+        return lambda kernel, place: family.parts[place[1]].value(kernel, place[0], metric)
+
+    return [Measure(name, of(metric), text, main=metric == "migration_time", count=text is not time_text,
+                    each=text is _count)
+            for name, metric, text in _MEASURES]
+
+
+def _count(number):
+    return layout.count_text(number)
+
+
+def _megabytes(number):
+    return f"{number / 1e6:,.1f} MB"
+
+
+_MEASURES = (("length of the migration", "migration_time", time_text), ("sync passes", "syncs", _count),
+             ("throttle steps", "throttle_steps", _count), ("bytes sent", "bytes_sent", _megabytes),
+             ("kicks of vCPUs", "kicks", _count), ("ring-full exits", "ring_full_exits", _count),
+             ("guest work lost", "guest_work_lost", time_text), ("guest slowed by > 50 %", "slow_time", time_text),
+             ("longest stall of the guest", "guest_stall", time_text), ("downtime", "downtime", time_text))
+
+
+def highlights(family):
+    """Lines: how many migrations completed, and whether pages were lost."""
+    lines = []
+    for kernel in family.kernels:
+        ends, lost = [], []
+        for part in family.parts.values():
+            for vcpus in part.vcpus:
+                for samples, metric in ((ends, "completed"), (lost, "pages_lost")):
+                    value = part.value(kernel, vcpus, metric)
+                    samples += value.samples.values() if value else []
+        if ends:
+            text = f"{kernel}: {sum(1 for one in ends if one)} of {len(ends)} migrations completed"
+            lines.append(text + (f", {sum(lost):,.0f} pages lost" if lost else ""))
+    return lines

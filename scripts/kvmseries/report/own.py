@@ -1,7 +1,7 @@
 """Tests that have a table and a plot of their own, instead of the dirty log's: their modules, each with
-METRICS, sheet(summary) and highlights(summary), by the test's name."""
+METRICS, sheet(summary), measures(summary) and highlights(summary), by the test's name."""
 
-from . import aging, merging, migrating
+from . import aging, merging, migrating, state
 
 OWN = {aging.TEST: aging, merging.TEST: merging, migrating.TEST: migrating}
 
@@ -9,3 +9,12 @@ OWN = {aging.TEST: aging, merging.TEST: merging, migrating.TEST: migrating}
 def of(summary):
     """The module of a Summary's test, or None."""
     return OWN.get(summary.group.test)
+
+
+def summarise(results):
+    """The Summaries of `results`: runs without aging are in `.alone` of those that they belong to, migrations that differ
+    in the way to track dirty pages alone are one migrating.Family.  Each knows which kernels are old."""
+    found = migrating.families(aging.summarise(results), results)
+    for summary in found:
+        summary.old = state.old(results, summary.group.series, summary.group.arch)
+    return found

@@ -1,229 +1,260 @@
-"""The HTML page: one self-contained file, readable without JavaScript, network or colour."""
+"""The HTML pages: self-contained files, readable without JavaScript, network or colour.
 
+Here is what a page says, as plain data; the files of templates/ draw it, and escape all text.  An item of a page is a
+pair (kind, content): "sheet", "figure", "heading", "fold", "plain", "facts", or a class of a paragraph with its text.
+"""
+
+import functools
 import json
 from pathlib import Path
 
+import jinja2
+from markupsafe import Markup
+
 from ..base.files import write_atomically
 from ..data import summary as s
-from ..data.results import KEYS
-from . import aging, layout, merging, migrating, own, plots, scaling, state, style
-from .markup import element, flat, Html
+from ..data.results import KEYS, ROUNDS
+from . import aging, layout, merging, migrating, own, plots, scaling, state, style, verdict
+
+INDEX, MIGRATIONS = "index.html", "migrations.html"
+RAW = (*KEYS, *ROUNDS)
 
 
-def _table_head(sheet, wide):
-    """Two lines of headings: shared ones, then each column's own.  wide: columns with spread."""
-    keys = [element("th", name, scope="col", rowspan=2, class_=kind)
-            for name, kind in (("vCPUs", None), (sheet.row_head, "label"))]
-    heads, names, last = [], [], None
-    for number, column in enumerate(sheet.columns):
-        first = column.head != last
-        last = column.head
-        if first:
-            same = [other for other in range(number, len(sheet.columns))
-                    if sheet.columns[other].head == column.head]
-            heads.append(element("th", column.head, scope="colgroup", class_="head first",
-                                 colspan=sum(1 + (other in wide) for other in same)))
-        kinds = (("first", first), ("wrap", column.timed), ("pair", number in wide))
-        names.append(element("th", column.name, scope="col",
-                             colspan=2 if number in wide else None,
-                             class_=" ".join(name for name, is_so in kinds if is_so) or None))
-    return element("thead", element("tr", keys, heads), element("tr", names))
+@functools.lru_cache(maxsize=None)
+def _template():
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__, "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined).get_template("page.html")
 
 
-def _sheet_html(sheet, label):
-    """A Sheet as a table that scrolls sideways where it must; None if it is empty."""
+def _sheet(summary, sheet, label):
+    """The item of a Sheet of a Summary, as [item]; [] if it is empty.  label: for screen readers."""
     if not sheet:
-        return None
+        return []
+    sheet = layout.marked(sheet, summary)
     wide = {number for number in range(len(sheet.columns))
             if any(cells[number].spread for _, rows in sheet.blocks for _, cells in rows)}
     starts = {number for number, column in enumerate(sheet.columns)
               if number == 0 or sheet.columns[number - 1].head != column.head}
-    bodies = []
-    for vcpus, rows in sheet.blocks:
+    heads = []
+    for number in sorted(starts):
+        same = [other for other in range(number, len(sheet.columns)) if sheet.columns[other].head
+                == sheet.columns[number].head and not any(number < start <= other for start in starts)]
+        heads.append((sheet.columns[number].head, sum(1 + (other in wide) for other in same)))
+    names = [(column.name, 1 + (number in wide), " ".join(name for name, is_so in (
+        ("first", number in starts), ("wrap", column.timed), ("pair", number in wide)) if is_so))
+        for number, column in enumerate(sheet.columns)]
+    blocks = []
+    for block, rows in sheet.blocks:
         lines = []
-        for index, (name, cells) in enumerate(rows):
-            line = [element("th", vcpus, scope="rowgroup", class_="vcpus", rowspan=len(rows))] \
-                if index == 0 else []
-            line.append(element("th", name, scope="row"))
+        for name, cells in rows:
+            texts = []
             for number, cell in enumerate(cells):
-                line.append(element("td", cell.text, class_="first" if number in starts else None))
+                texts.append((cell.text, "first" if number in starts else ""))
                 if number in wide:
-                    line.append(element("td", f"({cell.spread})" if cell.spread else "",
-                                        class_="spread"))
-            kind = "ratio" if name.endswith(layout.RATIO) else None
-            lines.append(element("tr", line, class_=kind))
-        bodies.append(element("tbody", lines))
-    table = element("table", _table_head(sheet, wide), bodies)
-    return [element("div", table, class_="scroll", tabindex=0, role="region", aria_label=label),
-            [element("p", note, class_="note") for note in sheet.notes]]
+                    texts.append((f"({cell.spread})" if cell.spread else "", "spread"))
+            lines.append((name, name.endswith(layout.RATIO), texts))
+        blocks.append((block, lines))
+    return [("sheet", {"label": label, "heads": heads, "names": names, "blocks": blocks, "notes": sheet.notes,
+                       "row_head": sheet.row_head, "block_head": sheet.block_head})]
 
 
-def _figure_html(draw, name, label, caption):
+def _figure(draw, name, label, caption):
+    """The item of a drawing, as [item]; [] where there is nothing to draw."""
     drawing = plots.svg(draw, name, label)
-    return drawing and element("figure", drawing, element("figcaption", caption))
+    return [("figure", {"drawing": Markup(drawing), "caption": caption})] if drawing else []
 
 
-def _facts(rows):
-    return element("dl", [[element("dt", name), element("dd", text)] for name, text in rows],
-                   class_="facts")
+def _fold(title, parts):
+    return [("fold", {"title": title, "parts": parts})] if parts else []
 
 
-def _times_notice(summary):
+def _plain(heads, rows, numbers=(), kind="plain"):
+    """The item of a table of text; numbers: indices of the columns that are aligned to the right; kind: its class,
+    "plain prose" where cells are sentences, which wrap."""
+    return ("plain", {"heads": heads, "rows": rows, "numbers": numbers, "kind": kind})
+
+
+def _clock(summary):
+    """(what times are, what that means), or None for the clock of a real machine."""
     if summary.group.clock_name == s.VIRTUAL:
-        return element(
-            "p", element("strong", f"Times: {s.VIRTUAL}."),
-            " They were read from the emulated machine's own clock: instructions that each CPU "
-            "executed, and the costs of a model whose parameters are below. They predict how time "
-            "grows with vCPUs; they are not measured on hardware. Documentation/measurement.md "
-            "says when to trust them.", class_="notice")
+        return (f"Times: {s.VIRTUAL}.",
+                "They were read from the emulated machine's own clock: instructions that each CPU executed, and the costs of a "
+                "model whose parameters are below. They predict how time grows with vCPUs; they are not measured on "
+                "hardware. Documentation/measurement.md says when to trust them.")
+    if summary.group.clock_name == s.IN_TURN:
+        return (f"Times: {s.IN_TURN}.",
+                "The machine that runs both QEMUs is emulated (TCG), so a time says nothing about hardware. Base and series take "
+                "turns in one boot, their guest writes at the same pace, and their link has the same bandwidth: so a ratio of "
+                "the two compares them. Counts depend on times, too, where a pass is due after a second.")
     if not summary.group.emulated:
         return None
-    return element(
-        "p", element("strong", f"Times: {s.EMULATED}."),
-        " They were read from the wall clock while QEMU emulated the machine (TCG), which "
-        "serialises what hardware does in parallel. Acquisitions are counts of what the code "
-        "does. Contentions depend on how the emulated CPUs happened to overlap: compare the "
-        "kernels with each other, not with hardware.", class_="notice")
+    return (f"Times: {s.EMULATED}.",
+            "They were read from the wall clock while QEMU emulated the machine (TCG), which runs one after the other what "
+            "hardware runs in parallel. Acquisitions are counts of what the code does. Contentions depend on how the "
+            "emulated CPUs happened to overlap: compare the kernels with each other, not with hardware.")
 
 
-def _scaling_html(summary, name, title):
-    """Growth with vCPUs: the plot, a table for each time, the instrument's counters."""
-    parts = [_figure_html(
+def _scaling(summary, name, title):
+    """Time a page and growth: the plots, a table for each time, the instrument's counters."""
+    parts = _figure(
+        lambda: plots.absolute_figure(summary), f"{name}-absolute", f"Time against vCPUs, {title}",
+        "Time against vCPUs, both axes logarithmic: median of the rounds. Dashed: published, on hardware, in the colour of "
+        "the kernel that stands for it.")
+    tables = scaling.sheets(summary)
+    if sum(len(sheet.columns) for sheet in tables) <= 6:
+        tables = [functools.reduce(layout.join, tables)] if tables else []
+    sheets = [item for sheet in tables for item in _sheet(summary, sheet, f"Time and growth of {title}")]
+    growth = _figure(
         lambda: plots.growth_figure(summary), f"{name}-growth", f"Growth with vCPUs, {title}",
-        f"Time against vCPUs ({summary.group.clock_name}), each curve by its own value at 1 vCPU. "
-        "Dashed: published, on hardware, in the colour of the kernel that stands for it. Shaded: "
-        "the least and the greatest over the variants of the model, where they were run.")]
-    parts += [_sheet_html(sheet, f"Growth with vCPUs of {title}")
-              for sheet in scaling.sheets(summary)]
-    return parts + _counters_html(summary, ("dirty", "populate"))
+        "Growth: time relative to 1 vCPU of the same curve. Dashed: published. Shaded: the least and the greatest over "
+        "the variants of the model, where they were run.")
+    return parts + sheets + growth
 
 
-def _counters_html(summary, wanted):
+def _counters(summary, wanted):
     """The instrument's counters: of the phases `wanted`, else the first; the others folded."""
-    parts, phases = [], summary.counted_phases()
-    sheets = {phase: _sheet_html(scaling.counter_sheet(summary, phase), f"Counters, {phase}")
-              for phase in phases}
+    phases = summary.counted_phases()
+    sheets = {phase: _sheet(summary, scaling.counter_sheet(summary, phase), f"Counters, {phase}") for phase in phases}
     first = [phase for phase in wanted if phase in phases] or phases[:1]
-    if phases:
-        parts += [element("h3", "Counters"), [sheets[phase] for phase in first]]
-    if len(phases) > len(first):
-        rest = [phase for phase in phases if phase not in first]
-        parts.append(element("details", element("summary", f"Counters: {', '.join(rest)}"),
-                             [sheets[phase] for phase in rest]))
-    return parts
+    parts = [("heading", "Counters of the emulated machine")] if phases else []
+    parts += [item for phase in first for item in sheets[phase]]
+    rest = [phase for phase in phases if phase not in first]
+    return parts + _fold(f"Counters: {', '.join(rest)}", [item for phase in rest for item in sheets[phase]])
 
 
-def _aging_html(summary, name, title):
+def _aging(summary, name, title):
     """access_tracking_stress_test: the plot, the table in two, for its width, the counters."""
     sheet = aging.sheet(summary)
     first = sheet.columns[0].head if sheet else None
     halves = [layout.part(sheet, lambda column, left=left: (column.head == first) == left)
               for left in (True, False)]
     halves[0].notes = []
-    return [
-        _figure_html(lambda: plots.aging_figure(summary), f"{name}-aging",
-                     f"Aging passes and vCPU time per vCPU count, {title}",
-                     f"Left: what an aging pass takes beside {aging.kind(summary)[2]} vCPUs, by "
-                     "base's and by the same kernel's beside idle ones. Right: what vCPUs take "
-                     f"with aging, by what they take without; {summary.group.clock_name}, medians "
-                     f"of iteration {aging.iteration(summary)}. {aging.source()}"),
-        [_sheet_html(half, f"Aging of {title}") for half in halves] if sheet
-        else element("p", "No aging pass and no vCPU time was measured.", class_="empty"),
-        _counters_html(summary, ("fault", "access"))]
+    parts = _figure(
+        lambda: plots.aging_figure(summary), f"{name}-aging", f"Aging passes and vCPU time per vCPU count, {title}",
+        f"Left: the time of an aging pass while vCPUs are {aging.kind(summary)[2]}, relative to base's and to the same "
+        f"kernel's with idle vCPUs. Right: the time of the vCPUs with aging, relative to none. Medians of iteration "
+        f"{aging.iteration(summary)}. {aging.source()}")
+    tables = [item for half in halves for item in _sheet(summary, half, f"Aging of {title}")] if sheet else [
+        ("empty", "No aging pass and no vCPU time was measured.")]
+    return parts + tables + _counters(summary, ("fault", "access"))
 
 
-def _merging_html(summary, name, title):
+def _merging(summary, name, title):
     """change_pte_test: the plot, the table by its headings, for its width, the counters."""
     sheet = merging.sheet(summary)
-    return [
-        _figure_html(lambda: plots.merging_figure(summary), f"{name}-merging",
-                     f"Time of ksmd and vCPUs, and exits per merged page read, {title}",
-                     "Left: what ksmd takes to merge all pages, and what vCPUs take more to read what "
-                     "was merged and to write to it than without faults "
-                     f"({summary.group.clock_name}). Right: exits per merged page read. Medians of "
-                     f"iteration {merging.iteration(summary)}; the number above a bar is its total, "
-                     f"{layout.MISSING} is not measured."),
-        [_sheet_html(part, f"Merging of {title}") for part in layout.by_heading(sheet)] if sheet
-        else element("p", "No exit and no time of merging was measured.", class_="empty"),
-        _counters_html(summary, ())]
+    parts = _figure(
+        lambda: plots.merging_figure(summary), f"{name}-merging",
+        f"Time of ksmd and vCPUs, and exits per merged page read, {title}",
+        "Left: the time that ksmd takes to merge all pages, and what vCPUs take more than without faults to read what was "
+        f"merged and to write to it. Right: exits per merged page read. Medians of iteration {merging.iteration(summary)}; "
+        f"the number above a bar is its total, {layout.MISSING} is not measured.")
+    tables = [item for part in layout.by_heading(sheet) for item in _sheet(summary, part, f"Merging of {title}")] if sheet else [
+        ("empty", "No exit and no time of merging was measured.")]
+    return parts + tables + _counters(summary, ())
 
 
-def _migrating_html(summary, _name, title):
-    """migration: the table by its headings, for its width."""
-    sheet = migrating.sheet(summary)
-    return [[_sheet_html(part, f"Migrations of {title}") for part in layout.by_heading(sheet)] if sheet
-            else element("p", "No migration was measured.", class_="empty")]
+def _migrating(family, name, title):
+    """Migrations: what they did over time, the plots of totals, the table by its headings, for its width."""
+    sheet = migrating.sheet(family)
+    over_time = [item for number, (where, draw) in enumerate(plots.trace_figures(family)) for item in _figure(
+        draw, f"{name}-trace-{number}", f"Migrations over time, {where}, {title}",
+        f"{where}: what is left to send, the throttle, and the bandwidth that was used, over the time of one migration each; "
+        "a mark on the axis is a sync pass.")]
+    parts = [("heading", "Over time"), *over_time[:1], *_fold("Over time, other vCPU counts and ways to track dirty pages",
+                                                              over_time[1:])] if over_time else [
+        ("note", "These results have no samples over time: they were taken before bench recorded them.")]
+    totals = _figure(lambda: plots.migration_figure(family), f"{name}-totals", f"Totals of the migrations, {title}",
+                     "Medians for each vCPU count and way to track dirty pages.")
+    tables = [item for part in layout.by_heading(sheet) for item in _sheet(family, part, f"Migrations of {title}")] if sheet \
+        else [("empty", "No migration was measured.")]
+    return totals + parts + tables
 
 
-_OWN_HTML = {aging: _aging_html, merging: _merging_html, migrating: _migrating_html}
+_OWN = {aging: _aging, merging: _merging, migrating: _migrating}
 
 
-def _group_html(number, summary, several_hosts):
-    """Everything about one group of runs."""
-    group, name = summary.group, f"g{number}"
-    facts = group.facts()
-    if several_hosts:
-        facts.append(("Host", f"{summary.host.get('cpu') or 'unknown'} (host "
-                              f"{group.cohort + 1} below)"))
-    module = own.of(summary)
-    times = module.METRICS if module else s.MAIN_TIMES + s.OTHER_TIMES
-    if summary.alone:
-        facts.append(("No aging", summary.alone.group.args))
-    for what, metrics in (("Samples, counts", s.LOCK_METRICS), ("Samples, times", times)):
-        facts.append((what, summary.sample_note(metrics) or "none"))
-    if summary.variants:
-        facts.append(("Sensitivity", f"{len(summary.variants)} variants of the model: "
-                      + ", ".join(summary.variants)))
-    phases = layout.phase_sheet(summary)
-    title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
-    parts = [element("h2", title, id=name), _facts(facts), _times_notice(summary)]
-    parts += [element("p", line, class_="notice") for line in layout.repeat_notes(summary)]
-    if module:
-        parts += [_OWN_HTML[module](summary, name, title),
-                  _sheet_html(layout.lock_sheet(summary), f"Lock counts of {title}")]
-    else:
-        main = layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES))
-        parts += [_scaling_html(summary, name, title),
-                  _sheet_html(main, f"Main table of {title}")
-                  or element("p", "No lock counts and no times of the main table were measured.",
-                             class_="empty")]
+def _locks(summary, name, title, module):
+    """Plots and tables of lock counts; module: the test has tables of its own."""
+    parts = []
     if layout.lock_sheet(summary):
-        parts.append(_figure_html(
+        parts += _figure(
             lambda: plots.lock_figure(summary), f"{name}-lock",
             f"mmu_lock acquisitions and contentions per vCPU count, {title}",
             "How often mmu_lock was taken and waited for, per vCPU count and kernel: medians; "
-            f"the number above a bar is its total, {layout.MISSING} is not measured."))
+            f"the number above a bar is its total, {layout.MISSING} is not measured.")
+    phases = layout.phase_sheets(summary)
     if phases:
-        parts += [element("h3", "By phase: who takes the lock, and how"),
-                  _sheet_html(phases, f"Lock counts by phase of {title}")]
-    if phases and not module:
-        parts.append(_figure_html(lambda: plots.contention_figure(summary), f"{name}-phase",
-                                  f"mmu_lock contentions by phase, {title}",
-                                  "Contentions by the phase of the test in which they happened."))
-    if not module:
-        parts += _further_times_html(summary, name, title)
-    if summary.unused:
-        parts.append(element("p", f"{summary.unused} runs are in no table: times of kernels with "
-                             "lock_stat, or lock counts of kernels without; they are among the "
-                             "raw runs.", class_="note"))
-    return element("section", parts)
+        parts.append(("heading", f"By phase of the test: how mmu_lock is taken, {verdict.vcpus_text(phases[-1][0])}"))
+        parts += _sheet(summary, phases[-1][1], f"Lock counts by phase of {title}")
+        parts += _fold("The same with " + ", ".join(str(vcpus) for vcpus, _ in phases[:-1]) + " vCPUs", [
+            item for vcpus, sheet in phases[:-1] for item in (("heading", verdict.vcpus_text(vcpus)),
+                                                              *_sheet(summary, sheet, f"Lock counts by phase, {vcpus} vCPUs"))])
+        if not module:
+            parts += _figure(lambda: plots.contention_figure(summary), f"{name}-phase",
+                             f"mmu_lock contentions by phase, {title}",
+                             "Contentions by the phase of the test in which they happened.")
+    return parts
 
 
-def _further_times_html(summary, name, title):
+def _further_times(summary, name, title):
     """Latencies, the other times, and the plots of all times."""
     parts, others = [], layout.time_sheet(summary, s.OTHER_TIMES)
     latency = layout.latency_sheet(summary)
     if latency:
-        parts += [element("h3", "Latency of a write, in the guest"),
-                  _sheet_html(latency, f"Latency of a write of {title}")]
+        parts += [("heading", "Latency of a write, in the guest"), *_sheet(summary, latency, f"Latency of a write of {title}")]
     if others:
-        parts += [element("h3", "Other times"),
-                  _sheet_html(others, f"Other times of {title}")]
-    parts.append(_figure_html(
+        parts += [("heading", "Other times"), *_sheet(summary, others, f"Other times of {title}")]
+    return parts + _figure(
         lambda: plots.time_figure(summary), f"{name}-time", f"Times per vCPU count, {title}",
-        f"Times against vCPUs ({summary.group.clock_name}): median of the samples, bars from the "
-        "least to the greatest."))
-    return parts
+        "Times against vCPUs: median of the samples, bars from the least to the greatest.")
+
+
+def _facts(summary, several_hosts):
+    """(name, text) of what distinguishes a group."""
+    group, module = summary.group, own.of(summary)
+    # The clock has a notice of its own, or is the wall's.
+    facts = [(name, text) for name, text in group.facts() if name != "Clock" or not _clock(summary)]
+    if migrating.is_migration(summary):
+        facts = [(name, migrating.words(text) if name == "Arguments" else text) for name, text in facts]
+        facts.insert(2, ("Dirty pages by", ", ".join(summary.parts)))
+    if several_hosts:
+        facts.append(("Host", f"{summary.host.get('cpu') or 'unknown'} (host {group.cohort + 1} below)"))
+    times = module.METRICS if module else s.MAIN_TIMES + s.OTHER_TIMES
+    if summary.alone:
+        facts.append(("No aging", summary.alone.group.args))
+    samples = [("Samples, counts", s.LOCK_METRICS), ("Samples, times", times)]
+    for what, metrics in samples[1:] if migrating.is_migration(summary) else samples:
+        facts.append((what.partition(",")[0] if migrating.is_migration(summary) else what,
+                      summary.sample_note(metrics) or "none"))
+    if summary.variants:
+        facts.append(("Sensitivity", f"{len(summary.variants)} variants of the model: " + ", ".join(summary.variants)))
+    return facts
+
+
+def _group(number, summary, several_hosts):
+    """Everything about one group of runs, as the template wants it."""
+    group, name, module = summary.group, f"g{number}", own.of(summary)
+    title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
+    if module:
+        parts = _OWN[module](summary, name, title) + _sheet(summary, layout.lock_sheet(summary), f"Lock counts of {title}")
+        parts += _locks(summary, name, title, True)
+    else:
+        main = _sheet(summary, layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES)),
+                      f"Main table of {title}")
+        parts = _scaling(summary, name, title) + (main or [
+            ("empty", "No lock counts and no times of the main table were measured.")])
+        parts += _further_times(summary, name, title) + _locks(summary, name, title, False)
+        parts += _counters(summary, ("dirty", "populate"))
+    if summary.unused:
+        parts.append(("note", f"{summary.unused} runs are in no table: times of kernels with lock_stat, or lock counts of "
+                      "kernels without; they are among the raw runs."))
+    lines = (module or scaling).highlights(summary) + layout.highlights(summary)
+    migration = migrating.is_migration(summary)
+    return {"id": name, "title": group.title, "heading": title,
+            "args": migrating.words(group.args) if migration else group.args,
+            "verdict": verdict.of(summary), "lines": lines, "facts": _facts(summary, several_hosts),
+            "clock": _clock(summary), "notices": layout.repeat_notes(summary), "parts": parts}
 
 
 def _fact_text(name, value):
@@ -235,34 +266,22 @@ def _fact_text(name, value):
     return layout.MISSING if value is None else str(value)
 
 
-def _plain_table(heads, rows, numbers=(), kind="plain"):
-    """A table of text; numbers: indices of the columns that are aligned to the right; kind: its
-    class, "plain prose" where cells are sentences, which wrap."""
-    lines = [element("tr", [element("td", cell, class_="number" if index in numbers else None)
-                            for index, cell in enumerate(row)]) for row in rows]
-    return element("div", element(
-        "table", element("thead", element("tr", [element("th", head, scope="col")
-                                                 for head in heads])),
-        element("tbody", lines), class_=kind), class_="scroll", tabindex=0)
-
-
-def _model_html(vtime):
+def _model(vtime):
     """The model of virtual time in a file's "host": its parameters with their sources."""
     if vtime is None:
-        return None
+        return []
     parameters = vtime.get("parameters") if isinstance(vtime, dict) else None
     if not isinstance(parameters, dict):
-        return _facts([("vtime", _fact_text("vtime", vtime))])
+        return [("facts", [("vtime", _fact_text("vtime", vtime))])]
     rows = [[name, *(_fact_text(key, entry.get(key)) for key in ("ns", "what", "source"))]
             if isinstance(entry, dict) else [name, _fact_text(name, entry), "", ""]
             for name, entry in parameters.items()]
-    return [element("h3", "Model of virtual time: its parameters"),
-            _plain_table(["Parameter", "ns", "What", "Source"], rows, (1,), "plain prose"),
-            _facts([(name, _fact_text(name, value)) for name, value in vtime.items()
-                    if name != "parameters"])]
+    return [("heading", "Model of virtual time: its parameters"),
+            _plain(["Parameter", "ns", "What", "Source"], rows, (1,), "plain prose"),
+            ("facts", [(name, _fact_text(name, value)) for name, value in vtime.items() if name != "parameters"])]
 
 
-def _hosts_html(results):
+def _hosts(results):
     """The host of each file, each distinct one once, with kernel versions and tools."""
     numbers, parts, seen = s.cohorts(results), [], set()
     for result, number in zip(results, numbers):
@@ -272,23 +291,17 @@ def _hosts_html(results):
             continue
         seen.add(text)
         if len(set(numbers)) > 1:
-            parts.append(element("h3", f"Host {number + 1}"))
-        parts.append(_facts([(name, _fact_text(name, value)) for name, value in host.items()
-                             if name not in ("tools", "kernels", "vtime")]))
-        for name, title in (("kernels", "Kernel (kernel, architecture, configuration)"),
-                            ("tools", "Tool")):
+            parts.append(("heading", f"Host {number + 1}"))
+        parts.append(("facts", [(name, _fact_text(name, value)) for name, value in host.items()
+                                if name not in ("tools", "kernels", "vtime")]))
+        for name, title in (("kernels", "Kernel (kernel, architecture, configuration)"), ("tools", "Tool")):
             table = host.get(name)
             if isinstance(table, dict) and table:
-                parts.append(_plain_table(
-                    [title, "Version"],
-                    [(key, _fact_text(key, value)) for key, value in table.items()]))
+                parts.append(_plain([title, "Version"], [(key, _fact_text(key, value)) for key, value in table.items()]))
             elif table:
-                parts.append(_facts([(name, _fact_text(name, table))]))
-        parts.append(_model_html(host.get("vtime")))
-    return parts or element("p", "Unknown.", class_="empty")
-
-
-RAW = tuple(KEYS)
+                parts.append(("facts", [(name, _fact_text(name, table))]))
+        parts += _model(host.get("vtime"))
+    return parts or [("empty", "Unknown.")]
 
 
 def _raw_text(value):
@@ -297,65 +310,71 @@ def _raw_text(value):
     return layout.MISSING if value is None else value
 
 
-def _raw_html(results):
+def _raw(results):
     parts = []
     for number, result in enumerate(results, 1):
         runs = [run for run in result["runs"] if run["model"] in ("", s.NOMINAL)]
         hidden = len(result["runs"]) - len(runs)
         which = f"file {number} of {len(results)}: " if len(results) > 1 else ""
-        table = _plain_table(RAW, [[_raw_text(run.get(key)) for key in RAW] for run in runs],
-                             (RAW.index("vcpus"), RAW.index("iteration")))
         more = f", without {hidden} with variants of the model" if hidden else ""
-        parts.append(element("details", element(
-            "summary", f"All raw runs, {which}{len(runs)} runs{more}"), table))
+        rows = [[_raw_text(run.get(key)) for key in RAW] for run in runs]
+        parts += _fold(f"All raw runs, {which}{len(runs)} runs{more}", [
+            _plain(RAW, rows, (RAW.index("vcpus"), RAW.index("iteration")))])
     return parts
 
 
-def page_html(results, commands):
-    """The page as a str.  results: loaded results files; commands: shell commands, str each."""
-    summaries = aging.summarise(results)
+def _lead(series, migrations):
+    """What was run and compared, sentences."""
+    names = ", ".join(series) or "<series>"
+    if migrations:
+        return ["Live migrations of a guest that dirties memory, by two QEMUs: base is QEMU as released, series has every patch "
+                f"of patches/{names} on top. Both run in the same machine, which is emulated (accelerator tcg) or this one (kvm), "
+                "and take turns; the guest counts its own work. After each migration all pages of both sides are compared.",
+                "Dirty pages are found by KVM's dirty bitmap, or by dirty rings of a size. Counts come from trace events of the "
+                "QEMU that is migrated from; qemu-migration/harness.md says what each figure means."]
+    return ["Each kernel, booted in QEMU with nested KVM (accelerator tcg or kvm) or on the machine itself (here), runs the same "
+            f"KVM selftest binaries: base is the kernel as released, series has every patch of patches/{names} on top, upto:NAME "
+            "the patches up to a milestone, a label with a series before it, such as v7.3:base, another one's kernel. Lock "
+            "counts come from kernels with CONFIG_LOCK_STAT, times from separate kernels without it."]
+
+
+def split(results):
+    """(`results` without migrations, `results` of migrations alone): files that have none of it are left out."""
+    sides = []
+    for wanted in (False, True):
+        files = [{**data, "runs": [run for run in data["runs"] if (run["test"] == migrating.TEST) == wanted]}
+                 for data in results]
+        sides.append([new for new, data in zip(files, results) if new["runs"]])
+    return tuple(sides)
+
+
+def page_html(results, commands, links=()):
+    """One page as a str.  results: loaded results files, of migrations alone or without any; commands: shell commands, str
+    each; links: (file, text) of other pages."""
+    summaries = own.summarise(results)
+    migrations = bool(summaries) and all(map(migrating.is_migration, summaries))
     series = list(dict.fromkeys(summary.group.series for summary in summaries))
     hosts = len({summary.group.cohort for summary in summaries})
-    title = "KVM series " + ", ".join(series) + ": base against series" if series \
-        else "KVM series: no results"
-    glance = [(summary, (own.of(summary) or scaling).highlights(summary) + layout.highlights(summary))
-              for summary in summaries]
-    body = [
-        element("h1", title),
-        element("p", "Each kernel, booted in QEMU with nested KVM (accelerator tcg or kvm) or on "
-                "the machine itself (here), runs the same KVM selftest binaries: base is "
-                "the kernel as released, series has every patch of patches/",
-                ", ".join(series) or "<series>", " on top, upto:NAME the patches up to a "
-                "milestone, a label with a series before it, such as v7.3:base, another one's "
-                "kernel. Lock counts come from kernels with CONFIG_LOCK_STAT, times from "
-                "separate kernels without it.", class_="lead"),
-        [[element("h3", f"At a glance: {summary.group.title}"),
-          element("p", summary.group.args, class_="code note") if summary.group.args else None,
-          element("ul", [element("li", line) for line in lines])]
-         for summary, lines in glance if lines],
-        [_group_html(number, summary, hosts > 1) for number, summary in enumerate(summaries, 1)]
-        or element("p", "There are no runs in these results.", class_="empty"),
-        *[element("p", line, class_="note") for line in state.notes(results)],
-        element("h2", "Reproduce"),
-        element("pre", element("code", "\n".join(commands))) if commands
-        else element("p", "The commands were not recorded.", class_="empty"),
-        element("h2", "Kernels and host"), _hosts_html(results),
-        element("section", element("h2", "Raw runs"), _raw_html(results), class_="raw"),
-        element("footer", "Written by scripts/series report. The results files are described in "
-                "Documentation/results.md."),
-    ]
-    head = element("head", Html('<meta charset="utf-8">'),
-                   Html('<meta name="viewport" content="width=device-width,initial-scale=1">'),
-                   Html('<meta name="color-scheme" content="light dark">'),
-                   element("title", title), element("style", Html(style.STYLE)))
-    return "<!DOCTYPE html>\n" + element("html", head, element("body", element("main", flat(body))),
-                                         lang="en") + "\n"
+    what = "Live migrations" if migrations else "KVM series"
+    title = f"{what} {', '.join(series)}: base against series" if series else "KVM series: no results"
+    return _template().render(
+        title=title, style=Markup(style.STYLE), lead=_lead(series, migrations), links=links, states=state.notes(results),
+        groups=[_group(number, summary, hosts > 1) for number, summary in enumerate(summaries, 1)],
+        commands=commands, host_title="QEMUs and host" if migrations else "Kernels and host", hosts=_hosts(results),
+        raw=_raw(results)) + "\n"
 
 
 def write_page(results, out, commands):
-    """Write index.html in the folder `out` (made if need be), atomically; returns its Path.
+    """Write the page in the folder `out` (made if need be), atomically; returns the Path of index.html.  Live migrations
+    have a page of their own, migrations.html, where there are other results as well.
 
     Raises Fail if it cannot be written.
     """
-    text = page_html(results, commands).encode("utf-8", "replace")
-    return write_atomically(Path(out) / "index.html", text)
+    kernels, migrations = split(results)
+    pages = {INDEX: page_html(results, commands)}
+    if kernels and migrations:
+        pages = {MIGRATIONS: page_html(migrations, commands, [(INDEX, "The kernels' results")]),
+                 INDEX: page_html(kernels, commands, [(MIGRATIONS, "Live migrations have a page of their own.")])}
+    for name, text in pages.items():
+        write_atomically(Path(out) / name, text.encode("utf-8", "replace"))
+    return Path(out) / INDEX

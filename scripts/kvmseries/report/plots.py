@@ -18,8 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..base.files import write_atomically
 from ..data import summary as s
-from . import aging, layout, merging, own, scaling, style
-from .markup import Html
+from . import aging, layout, merging, migrating, own, scaling, style
 
 SETTINGS = {
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
@@ -99,8 +98,8 @@ def _stack(axes, at, width, layers, where, turned):
     return height
 
 
-def _bars(axes, vcpus, kernels, layers, title, inches):
-    """Stacked bars: for each vCPU count one bar for each kernel.  inches: how wide axes are."""
+def _bars(axes, vcpus, kernels, layers, title, inches, unit=""):
+    """Stacked bars: for each vCPU count one bar for each kernel.  inches: how wide axes are; unit: of the y axis."""
     axes.set_title(title)
     if not layers:
         axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center",
@@ -126,6 +125,8 @@ def _bars(axes, vcpus, kernels, layers, title, inches):
     axes.tick_params(axis="x", which="minor", length=0, pad=3)
     axes.set_xlim(-0.6, len(vcpus) - 0.4)
     axes.set_xlabel("vCPUs")
+    if unit:
+        axes.set_ylabel(unit)
     axes.set_ylim(0, highest * (1.18 if steep else 1.1) or 1)
     axes.yaxis.set_major_formatter(FuncFormatter(compact))
 
@@ -150,7 +151,7 @@ def lock_figure(summary, kernels=None, size=(10, 4.1), title=None):
     figure = _figure(*size)
     panels = figure.subplots(1, 2)
     for axes, layers, name in zip(panels, (left, right), ("acquisitions", "contentions")):
-        _bars(axes, summary.vcpus, kernels, layers, f"mmu_lock {name}", size[0] / 2 - 0.6)
+        _bars(axes, summary.vcpus, kernels, layers, f"mmu_lock {name}", size[0] / 2 - 0.6, f"{name}, count")
     if title:
         figure.suptitle(title, x=0.008, ha="left", fontsize=11, fontweight="bold",
                         color=style.light("ink"))
@@ -166,7 +167,7 @@ def contention_figure(summary):
     figure = _figure(10, 3.8)
     by = "by phase" if layers[0][0] in summary.phases() else "of the whole test"
     _bars(figure.subplots(), summary.vcpus, summary.kernels, layers,
-          f"mmu_lock contentions {by}", 9.3)
+          f"mmu_lock contentions {by}", 9.3, "contentions, count")
     _legend(figure, layers)
     return figure
 
@@ -177,38 +178,62 @@ def _kernel_roles(kernels):
     return {**roles, s.BASE: "kernel-base", s.SERIES: "kernel-series"}
 
 
+def _vcpu_axis(axes, vcpus):
+    """Make x the number of vCPUs, log2, with these ticks."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(vcpus, map(str, vcpus))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(min(vcpus) * 0.85, max(vcpus) * 1.18)
+    axes.set_xlabel("vCPUs")
+
+
+def _log_axis(axes, low, high):
+    """Make y logarithmic, with ticks of 1, 2 and 5, and room around low to high: at least a factor of 10 in all."""
+    axes.set_yscale("log")
+    room = max(1.4, (10 * low / high) ** 0.5)
+    axes.set_ylim(low / room, high * room)
+    axes.yaxis.set_major_locator(FixedLocator([digit * 10.0 ** power for power in range(-9, 12) for digit in (
+        (1, 2, 5) if high / low < 300 else (1,))]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.0f}" if number >= 1 else f"{number:g}"))
+
+
+def _unit(values):
+    """(unit, how many make a second) for an axis of these Values."""
+    greatest = max((value.median for value in values), default=0)
+    return next(((unit, scale) for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)) if greatest * scale >= 1),
+                ("ns", 1e9))
+
+
 def _lines(axes, summary, metric):
-    """One metric (seconds) against vCPUs: medians, error bars from least to greatest sample."""
-    unit, scale, _ = layout.time_unit(summary.values(metric))
+    """One metric against vCPUs, both logarithmic: medians, error bars from least to greatest sample."""
+    unit, scale = _unit(summary.values(metric))
     roles = _kernel_roles(summary.kernels)
+    ends = []
     for number, kernel in enumerate(summary.kernels):
         points = [(count, summary.value(kernel, count, metric)) for count in summary.vcpus]
-        points = [(count, value) for count, value in points if value]
+        points = [(count, value) for count, value in points if value and value.low > 0]
         shift = 1 + 0.025 * (number - (len(summary.kernels) - 1) / 2)     # no bar hides another
         middle = [value.median * scale for _, value in points]
         spread = [[(value.median - value.low) * scale for _, value in points],
                   [(value.high - value.median) * scale for _, value in points]]
+        ends += [end * scale for _, value in points for end in (value.low, value.high)]
         if points:
-            axes.errorbar([max(count, 0.5) * shift for count, _ in points], middle, yerr=spread,
+            axes.errorbar([count * shift for count, _ in points], middle, yerr=spread,
                           marker=MARKERS[number % len(MARKERS)], color=style.light(roles[kernel]),
                           capsize=2.5, elinewidth=1, label=kernel)
-    title = f"{metric.replace('_', ' ')}, {unit}"
     note = layout.iterations_note(summary, metric)
-    if note:
-        title += f", {note}"
-    axes.set_title(f"{title}\n({summary.group.clock_name})")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(summary.vcpus, map(str, summary.vcpus))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlim(min(summary.vcpus) * 0.8, max(summary.vcpus) * 1.25)
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.4g}"))
-    axes.set_xlabel("vCPUs")
+    axes.set_title(", ".join(filter(None, (metric.replace("_", " "), note))))
+    _vcpu_axis(axes, summary.vcpus)
+    if ends:
+        _log_axis(axes, min(ends), max(ends))
+    axes.set_ylabel(f"time, {unit}")
 
 
 def time_figure(summary):
-    """A Figure of all times against vCPUs, or None if there is none."""
-    metrics = [metric for metric in s.MAIN_TIMES + s.OTHER_TIMES if summary.has(metric)]
+    """A Figure of the times that absolute_figure() does not have, against vCPUs, or None if there is none."""
+    drawn = [metric for metric in s.MAIN_TIMES if scaling.curves(summary, metric)]
+    metrics = [metric for metric in s.MAIN_TIMES + s.OTHER_TIMES if metric not in drawn and summary.has(metric)]
     if not metrics or min(summary.vcpus) < 1:
         return None
     rows = (len(metrics) + 1) // 2
@@ -225,6 +250,44 @@ def time_figure(summary):
             handles.setdefault(label, handle)
     figure.legend(handles.values(), handles, loc="outside upper left", ncols=6)
     return figure
+
+
+PUBLISHED_LINE = {"marker": "x", "markersize": 4, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+
+
+def _absolute_axes(axes, summary, metric, roles):
+    """The time a page (or the time, where no page count is known) of one metric against vCPUs, both logarithmic: kernels
+    solid, published columns dashed.  Returns [(label, handle)] for a legend."""
+    pages, handles, ends = scaling.pages(summary.group.args), [], []
+    curves = scaling.curves(summary, metric)
+    unit, scale = ("ns", 1e9 / pages) if pages else _unit([value for curve in curves for value in curve.values.values()])
+    for curve in curves:
+        line = {"color": style.light(roles[curve.kernel]), "marker": ROLE_MARKERS[roles[curve.kernel]]}
+        points = sorted((vcpus, value.median * scale) for vcpus, value in curve.values.items())
+        axes.plot(*zip(*points), **line)
+        handles.append((curve.kernel, Line2D([], [], **line)))
+        ends += points
+    drawn = [curve.kernel for curve in curves]
+    for column in scaling.chosen(summary, metric)[1] if pages else ():
+        kernel = next((one for one in column.kernels if one in drawn), None)
+        line = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED_LINE}
+        points = sorted((vcpus, column.page_ns(vcpus)) for vcpus in column.seconds)
+        axes.plot(*zip(*points), **line)
+        handles.append((f"published: {column.what}", Line2D([], [], **line)))
+        ends += points
+    axes.set_title(scaling.name(summary, metric))
+    _vcpu_axis(axes, sorted({point[0] for point in ends}))
+    _log_axis(axes, min(point[1] for point in ends), max(point[1] for point in ends))
+    axes.set_ylabel("time a page, ns" if pages else f"time, {unit}")
+    return handles
+
+
+def absolute_figure(summary):
+    """A Figure of the main times against vCPUs, or None if there is none."""
+    metrics = [metric for metric in s.MAIN_TIMES if scaling.curves(summary, metric)]
+    if not metrics:
+        return None
+    return _panels(_figure(10, 4.9), [(_absolute_axes, summary, metric) for metric in metrics])
 
 
 def _growth_axes(axes, summary, metric, roles):
@@ -250,26 +313,20 @@ def _growth_axes(axes, summary, metric, roles):
     everything = [growth for curve in curves for growth in curve.growth.items()]
     for column in scaling.chosen(summary, metric)[1]:
         kernel = next((one for one in column.kernels if one in drawn), None)
-        line = {"color": style.light(roles[kernel] if kernel else "muted"), "marker": "x",
-                "markersize": 4, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+        line = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED_LINE}
         points = sorted(column.growth.items())
         everything += points
         axes.plot(*zip(*points), **line)
         handles.append((f"published: {column.what}", Line2D([], [], **line)))
-    axes.set_title(f"{scaling.name(summary, metric)}, by that of 1 vCPU\n"
-                   f"({summary.group.clock_name})")
-    vcpus = sorted({point[0] for point in everything})
-    axes.set_xscale("log", base=2)
+    axes.set_title(f"growth of {scaling.name(summary, metric)}")
+    _vcpu_axis(axes, sorted({point[0] for point in everything}))
     axes.set_yscale("log", base=2)
-    axes.set_xticks(vcpus, map(str, vcpus))
-    axes.xaxis.set_minor_locator(NullLocator())
     highest = max(point[1] for point in everything)
     axes.set_ylim(min(0.9, 0.9 * min(point[1] for point in everything)), max(2, highest) * 1.2)
     axes.yaxis.set_major_locator(FixedLocator([2.0 ** power for power in range(-20, 40)]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
-    axes.set_xlim(min(vcpus) * 0.85, max(vcpus) * 1.18)
-    axes.set_xlabel("vCPUs")
+    axes.set_ylabel("time / time with 1 vCPU")
     return handles
 
 
@@ -279,13 +336,12 @@ def _growing(summary, metrics=s.MAIN_TIMES):
             if any(len(curve.growth) > 1 for curve in scaling.curves(summary, metric))]
 
 
-def _growth_panels(figure, pairs):
-    """Draw (summary, metric) pairs side by side, one legend above."""
+def _panels(figure, panels):
+    """Draw (how, summary, metric) side by side, one legend above."""
     handles = {}
-    roles = _kernel_roles(dict.fromkeys(kernel for summary, _ in pairs
-                                        for kernel in summary.kernels))
-    for axes, (summary, metric) in zip(figure.subplots(1, len(pairs), squeeze=False)[0], pairs):
-        for label, handle in _growth_axes(axes, summary, metric, roles):
+    roles = _kernel_roles(dict.fromkeys(kernel for _, summary, _ in panels for kernel in summary.kernels))
+    for axes, (draw, summary, metric) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
+        for label, handle in draw(axes, summary, metric, roles):
             handles.setdefault(label, handle)
     figure.legend(handles.values(), handles, loc="outside upper left", ncols=4, handlelength=2.6)
     return figure
@@ -296,7 +352,7 @@ def growth_figure(summary):
     metrics = _growing(summary)
     if not metrics:
         return None
-    return _growth_panels(_figure(10, 4.9), [(summary, metric) for metric in metrics])
+    return _panels(_figure(10, 4.9), [(_growth_axes, summary, metric) for metric in metrics])
 
 
 PUBLISHED = {"markersize": 6, "linewidth": 1.2, "linestyle": (0, (4, 2)), "fillstyle": "none"}
@@ -312,11 +368,8 @@ def _ratio_axes(axes, curves, title, vcpus):
         handles.append(Line2D([], [], label=label, **line))
     axes.axhline(1, color=style.light("muted"), linewidth=0.8, zorder=0)
     axes.set_title(title)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(vcpus, map(str, vcpus))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlim(vcpus[0] * 0.85, vcpus[-1] * 1.18)
-    axes.set_xlabel("vCPUs")
+    _vcpu_axis(axes, vcpus)
+    axes.set_ylabel("ratio")
     return handles
 
 
@@ -328,7 +381,7 @@ def _below(figure, text):
 def _what(group):
     """What was run, for the text below a picture."""
     return (f"{group.test} {group.args}, {group.series}, {group.arch}, cpu {group.cpu} "
-            f"{group.params}".rstrip())
+            f"{group.params}".rstrip() + f"; {group.clock_name}")
 
 
 def aging_figure(summary, size=(10, 5.2), more=""):
@@ -345,7 +398,7 @@ def aging_figure(summary, size=(10, 5.2), more=""):
                 for label, kernel, points in curves]
     passing, taking = ours(left), ours(right)
     for marker, entry in zip("x+D*v", aging.entries()):
-        passing.append((f"published, lockless by locked: {entry.what}", "kernel-1", marker,
+        passing.append((f"published, lockless/locked: {entry.what}", "kernel-1", marker,
                         entry.passes, PUBLISHED))
         for how, role in (("locked", s.BASE), ("lockless", s.SERIES)):
             if entry.slowdown[how]:
@@ -354,10 +407,9 @@ def aging_figure(summary, size=(10, 5.2), more=""):
     figure = _figure(*size)
     first, second = figure.subplots(1, 2)
     vcpus = sorted({count for *_, points, _ in passing + taking for count in points})
-    clock = f"({summary.group.clock_name}; dashed: published)"
-    handles = [_ratio_axes(axes, drawn, f"{title}\n{clock}", vcpus) for axes, drawn, title in (
-        (first, passing, f"time of an aging pass beside {aging.kind(summary)[2]} vCPUs"),
-        (second, taking, "vCPU time with aging, by that without"))]
+    handles = [_ratio_axes(axes, drawn, title, vcpus) for axes, drawn, title in (
+        (first, passing, f"aging pass while vCPUs are {aging.kind(summary)[2]}: ratio of times"),
+        (second, taking, "vCPUs: time with aging / time without"))]
     first.set_yscale("log")
     ratios = [ratio for *_, points, _ in passing for ratio in points.values()]
     first.set_ylim(min(ratios) * 0.7, max(*ratios, 1) * 1.5)
@@ -411,17 +463,100 @@ def merging_figure(summary, size=(10, 4.3), more=""):
     figure = _figure(*size)
     panels = figure.subplots(1, 2)
     for axes, layers, name in zip(panels, (left, right), (
-            f"{merging.TOGETHER}, {_merging_unit(summary)[0]}\n({summary.group.clock_name})",
-            "exits per merged page read\n(0: what was merged stayed mapped)")):
-        _bars(axes, summary.vcpus, summary.kernels, layers, name, size[0] / 2 - 0.6)
+            merging.TOGETHER, "exits per merged page read (0: what was merged stayed mapped)")):
+        _bars(axes, summary.vcpus, summary.kernels, layers, name, size[0] / 2 - 0.6,
+              f"time, {_merging_unit(summary)[0]}" if axes is panels[0] else "exits a page")
     _legend(figure, left or right)
     if more:
         _below(figure, more)
     return figure
 
 
+_TRACKING_HATCH = ("", "///", "...", "xxx", "---")
+
+
+def migration_figure(family):
+    """A Figure of totals of migrations: for each figure of migrating.BARS bars for each vCPU count, way to track dirty pages
+    and QEMU; None where nothing was measured."""
+    bars = [bar for bar in migrating.BARS if any(part.has(bar[1]) for part in family.parts.values())]
+    if not bars:
+        return None
+    rows = (len(bars) + 1) // 2
+    figure = _figure(10, 2.7 * rows + 0.5)
+    figure.get_layout_engine().set(hspace=0.06)
+    panels = figure.subplots(rows, 2, squeeze=False).flatten()
+    roles = _kernel_roles(family.kernels)
+    for axes, bar in zip(panels, bars):
+        _migration_bars(axes, family, bar, roles)
+    for axes in panels[len(bars):]:
+        axes.set_axis_off()
+    handles = [Patch(color=style.light(roles[kernel]), label=kernel) for kernel in family.kernels]
+    handles += [Patch(facecolor=style.light("paper"), edgecolor=style.light("muted"), hatch=hatch, label=tracking)
+                for tracking, hatch in zip(family.parts, _TRACKING_HATCH)]
+    figure.legend(handles=handles, loc="outside upper left", ncols=8, handlelength=1.6, columnspacing=1.4)
+    return figure
+
+
+def _migration_bars(axes, family, bar, roles):
+    title, metric, scale = bar
+    count = len(family.parts) * len(family.kernels)
+    for number, vcpus in enumerate(family.vcpus):
+        for index, (hatch, part) in enumerate(zip(_TRACKING_HATCH, family.parts.values())):
+            for second, kernel in enumerate(family.kernels):
+                value = part.value(kernel, vcpus, metric)
+                if value:
+                    place = index * len(family.kernels) + second
+                    axes.bar(number + (place - (count - 1) / 2) * 0.84 / count, max(value.median, 0) * scale, 0.8 / count,
+                             color=style.light(roles[kernel]), edgecolor=style.light("paper"), hatch=hatch, linewidth=0.4)
+    axes.set_title(title.partition(",")[0])
+    unit = title.partition(", ")[2]
+    axes.set_ylabel(f"time, {unit}" if unit else "MB" if title.startswith("MB") else "count")
+    axes.set_xticks(range(len(family.vcpus)), map(str, family.vcpus))
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlabel("vCPUs")
+    axes.yaxis.set_major_formatter(FuncFormatter(compact))
+
+
+def trace_figures(family):
+    """[(what it is of, function that draws it)]: a Figure of migrations over time for each vCPU count and way to track dirty
+    pages that has traces, the most vCPUs first."""
+    places = sorted({(trace["vcpus"], trace["config"]) for trace in family.traces},
+                    key=lambda place: (-place[0], list(family.parts).index(place[1]) if place[1] in family.parts else 9))
+    return [(f"{vcpus} vCPU{'s' * (vcpus > 1)}, {config}",
+             functools.partial(_trace_figure, family, [trace for trace in family.traces
+                                                       if (trace["vcpus"], trace["config"]) == (vcpus, config)]))
+            for vcpus, config in places]
+
+
+def _trace_figure(family, traces):
+    """A Figure of these traces over time: what is left to send (MB), throttle (%), bandwidth (MB/s)."""
+    figure = _figure(10, 6)
+    figure.get_layout_engine().set(hspace=0.05)
+    panels = figure.subplots(3, 1, sharex=True)
+    roles, handles = _kernel_roles(family.kernels), {}
+    for trace in traces:
+        colour = style.light(roles[trace["kernel"]])
+        rows = trace["rows"]
+        times = [row[0] for row in rows]
+        handles.setdefault(trace["kernel"], Line2D([], [], color=colour))
+        panels[0].plot(times, [row[1] / 1e6 for row in rows], color=colour)
+        panels[1].step(times, [row[2] for row in rows], color=colour, where="post")
+        rates = [(later[3] - row[3]) / (later[0] - row[0]) / 1e6 for row, later in zip(rows, rows[1:]) if later[0] > row[0]]
+        panels[2].step([row[0] for row, later in zip(rows, rows[1:]) if later[0] > row[0]], rates, color=colour, where="post")
+        passes = [later[0] for row, later in zip(rows, rows[1:]) if later[4] > row[4]]
+        panels[0].plot(passes, [0] * len(passes), "|", color=colour, markersize=7)
+    for axes, title, unit in zip(panels, ("left to send; | is a sync pass", "throttle of the vCPUs", "bandwidth used"),
+                                 ("MB", "%", "MB/s")):
+        axes.set_title(title)
+        axes.set_ylabel(unit)
+        axes.set_ylim(bottom=0)
+    panels[-1].set_xlabel("time since the migration began, s")
+    figure.legend(handles.values(), handles, loc="outside upper left", ncols=4)
+    return figure
+
+
 def svg(draw, name, label):
-    """The Figure that draw() returns as inline <svg>, Html; None if it returns None.
+    """The Figure that draw() returns as inline <svg>, a str; None if it returns None.
 
     name: makes the ids in the SVG unique in the page.  label: what it shows, for screen readers.
     """
@@ -442,12 +577,12 @@ def svg(draw, name, label):
     text = re.sub(r"(font|font-family):([^;\"]*)'DejaVu Sans'[^;\"]*", r"\1:\2inherit", text)
     box = re.search(r'viewBox="[^"]*"', text).group()
     inside = text[text.index(">") + 1:]
-    return Html(f'<svg {box} role="img" aria-label="{html.escape(label)}" class="plot">{inside}')
+    return f'<svg {box} role="img" aria-label="{html.escape(label)}" class="plot">{inside}'
 
 
 def plot_png(results, out):
-    """Write README's picture: growth of the dirty memory time with vCPUs, of the one or two groups
-    that have the most published curves and vCPU counts.
+    """Write README's picture: the dirty memory time against vCPUs, and its growth, of the group that has the most published
+    curves and vCPU counts.
 
     Where no clock can tell growth, lock acquisitions and contentions per vCPU count: base against
     series (or the last milestone), for the group with the most vCPU counts among those that have
@@ -457,7 +592,7 @@ def plot_png(results, out):
 
     Raises Fail if `out` cannot be written.
     """
-    everything = aging.summarise(results)
+    everything = own.summarise(results)
     summaries = [summary for summary in everything if not own.of(summary)]
     ageing = [] if summaries else sorted(
         (summary for summary in everything
@@ -470,21 +605,19 @@ def plot_png(results, out):
                   if acquisition_layers(summary) or contention_layers(summary)]
     growing = [summary for summary in summaries if _growing(summary, [s.DIRTY])]
     growing.sort(key=lambda one: (-len(scaling.chosen(one, s.DIRTY)[1]), -len(one.vcpus)))
-    growing = growing[:2]
     with matplotlib.rc_context({**SETTINGS, "figure.facecolor": style.light("paper")}):
         if ageing:
             figure = aging_figure(ageing[0], (10, 5.6), _what(ageing[0].group))
         elif merges:
             figure = merging_figure(merges[0], (10, 5 / 1.2), _what(merges[0].group))
         elif growing:
-            figure = _growth_panels(_figure(10, 5 / 1.2), [(one, s.DIRTY) for one in growing])
-            for axes, one in zip(figure.axes, growing):
-                axes.set_title(f"dirty memory time by that of 1 vCPU ({one.group.clock_name})\n"
-                               f"{one.group.series} {one.group.arch}, {one.group.args}", fontsize=9)
+            best = growing[0]
+            figure = _panels(_figure(10, 5 / 1.2), [(how, best, s.DIRTY) for how in (_absolute_axes, _growth_axes)])
+            _below(figure, _what(best.group))
         elif candidates:
             best = max(candidates, key=lambda one: (bool(one.compared), len(one.vcpus)))
             group = best.group
-            title = f"{group.test}, {group.series}, {group.arch}, accel {group.accel}"
+            title = f"{group.test}, {group.series}, {group.arch}, accel {group.accel}, {group.clock_name}"
             kernels = [s.BASE, best.compared] if best.compared else None
             figure = lock_figure(best, kernels, (10, 5 / 1.2), title)
         else:

@@ -1,6 +1,6 @@
 """How time grows with vCPUs: curves, sensitivity bands, and how far they are off published ones.
 
-Growth is a time by that of 1 vCPU of the same curve, so that machines and models whose page faults
+Growth is a time relative to that of 1 vCPU of the same curve, so that machines and models whose page faults
 cost differently can be compared.  Times with iterations are those of one: the published figures'
 own, else the last.  Growth means nothing on the wall clock of an emulator, which gets no curves.
 """
@@ -18,7 +18,7 @@ PAGE = 4096
 class Curve:
     """One metric on one kernel.
 
-    values: vCPUs -> Value (seconds) of the nominal model.  growth: vCPUs -> by 1 vCPU, {} if that
+    values: vCPUs -> Value (seconds) of the nominal model.  growth: vCPUs -> relative to 1 vCPU, {} if that
     was not measured.  band: vCPUs -> (least, greatest) growth over the nominal model and its
     variants, {} without variants.  column: the published.Column that the kernel stands for, else
     None.
@@ -144,8 +144,7 @@ def sheet(summary, metric):
         ends = [layout.ratio_text(end) for end in curve.band.get(vcpus, ())]
         return layout.Cell(layout.TO.join(ends)) if ends else layout.Cell()
 
-    clock, what = summary.group.clock_name, metric.replace("_", " ")
-    head = f"{name(summary, metric)}; {clock}"
+    head, what = name(summary, metric), metric.replace("_", " ")
     columns = [
         (layout.Column(head, "ns a page", f"{what}, ns a page"),
          lambda curve, vcpus: page(curve.values.get(vcpus))),
@@ -163,15 +162,27 @@ def sheet(summary, metric):
             (layout.Column("published", "error of growth", "error of growth"),
              lambda curve, vcpus: number(curve.error(vcpus), error_text))]
     blocks = [(vcpus, [(s.short(curve.kernel), [cell(curve, vcpus) for _, cell in columns])
-                       for curve in lines if vcpus in curve.values])
+                       for curve in lines if vcpus in curve.values] + _ratio_row(summary, lines, vcpus, len(columns)))
               for vcpus in summary.vcpus]
-    notes = [f"{name(summary, metric)}: {clock}. Growth: by the time of 1 vCPU of the same kernel."]
+    notes = [f"{name(summary, metric)}. Growth: relative to the time with 1 vCPU of the same kernel."]
     if any(curve.band for curve in lines):
         notes[0] += (f" Band: least and greatest growth over {len(summary.variants)} variants of "
                      "the model, one parameter halved or doubled in each.")
     return layout.Sheet([column for column, _ in columns],
                         [(vcpus, rows) for vcpus, rows in blocks if rows], notes=notes
                         + errors(lines))
+
+
+def _ratio_row(summary, lines, vcpus, count):
+    """[(label, Cells)] of the compared kernel's time and growth relative to base's; [] where one of them is missing."""
+    ours, base = (next((curve for curve in lines if curve.kernel == kernel and vcpus in curve.values), None)
+                  for kernel in (summary.compared, s.BASE))
+    if not summary.compared or not ours or not base:
+        return []
+    cells = [layout.value_cell(s.ratio(ours.values[vcpus], base.values[vcpus]), layout.ratio_text), layout.Cell()]
+    if vcpus in ours.growth and vcpus in base.growth:
+        cells[1] = layout.Cell(layout.ratio_text(ours.growth[vcpus] / base.growth[vcpus]))
+    return [(s.short(summary.compared) + layout.RATIO, cells + [layout.Cell()] * (count - 2))]
 
 
 def sheets(summary):
@@ -201,7 +212,7 @@ def counter_sheet(summary, phase):
 
 
 def highlights(summary):
-    """Lines for the largest vCPU count: by what each kernel's time has grown there."""
+    """Lines for the largest vCPU count: how much each kernel's time has grown there."""
     found = []
     for metric in s.MAIN_TIMES:
         lines = [curve for curve in curves(summary, metric) if curve.growth]
@@ -209,6 +220,5 @@ def highlights(summary):
         parts = [f"{layout.ratio_text(curve.growth[most])} on {curve.kernel}"
                  for curve in lines if most in curve.growth]
         if most > 1:
-            found.append(f"{most} vCPUs, {name(summary, metric)}, {summary.group.clock_name}, by "
-                         f"that of 1 vCPU: {', '.join(parts)}")
+            found.append(f"Growth of {name(summary, metric)} from 1 to {most} vCPUs: {', '.join(parts)}")
     return found

@@ -29,6 +29,15 @@ def _of(data):
     return lines
 
 
+def old(results, series, arch):
+    """The labels of the kernels of `series` on `arch` that are old in one of `results`."""
+    found = set()
+    for data in results:
+        labels = {run["kernel"] for run in data["runs"] if (run["series"], run["arch"]) == (series, arch)}
+        found |= {label for label in labels if of_label(data, label, series, arch) == "old"}
+    return found
+
+
 def of_label(data, label, series, arch):
     """ "new", "old" or "unknown": whether the kernel `label` in a results file is what patches/ are today."""
     there = data.get("made", {}).get("ids", {}).get("kernels", {}).get(label)

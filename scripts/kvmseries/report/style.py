@@ -55,7 +55,12 @@ h2{font-size:1.25rem;line-height:1.3;margin:3rem 0 .6rem;padding-top:1.2rem;
  border-top:1px solid var(--line);overflow-wrap:anywhere}
 h3{font-size:1rem;margin:2rem 0 .5rem}
 p{margin:.5rem 0;max-width:48rem}
+h4{font-size:.9rem;margin:.6rem 0 .2rem}
 .lead,.note,figcaption,.empty{color:var(--muted)}
+.verdict{font-size:1.15rem;font-weight:600;max-width:none}
+.sides{display:grid;grid-template-columns:1fr;gap:0 2rem}
+.glance{border-left:4px solid var(--line);padding-left:1rem;margin:1.6rem 0}
+.glance h3{margin:0 0 .3rem}
 .note,figcaption{font-size:.85rem;max-width:48rem;margin:.5rem 0}
 a{color:var(--link)}
 ul{padding-left:1.2rem;margin:.5rem 0}
@@ -80,10 +85,11 @@ thead th.pair{text-align:center}
 thead th.head{text-align:center;border-bottom:1px solid var(--line)}
 thead tr:last-child th{border-bottom:1.5px solid var(--ink)}
 tbody th{font-weight:400;text-align:left}
-tbody th.vcpus{text-align:right;font-weight:600}
+tbody th.block{text-align:right;font-weight:600;white-space:nowrap}
+tbody th[scope=row]{position:sticky;left:0;background:var(--paper)}
 tbody{border-bottom:1px solid var(--line)}
 tbody:last-child{border-bottom:1.5px solid var(--ink)}
-tr.ratio td,tr.ratio th:not(.vcpus){background:var(--panel);font-weight:600}
+tr.ratio td,tr.ratio th[scope=row]{background:var(--panel);font-weight:600}
 td.spread{color:var(--muted);text-align:left;padding-left:0;font-size:.92em}
 tr.ratio td.spread{font-weight:400}
 .first{border-left:1px solid var(--line)}
@@ -95,7 +101,8 @@ figure svg{display:block;width:100%;height:auto}
 details{margin:.8rem 0}
 summary{cursor:pointer;padding:.3rem 0}
 footer{margin-top:3rem;color:var(--muted);font-size:.85rem}
-@media (min-width:48rem){dl.facts{grid-template-columns:max-content 1fr max-content 1fr}}
+@media (min-width:48rem){dl.facts{grid-template-columns:max-content 1fr max-content 1fr}
+ .sides{grid-template-columns:1fr 1fr}}
 @media (max-width:40rem){main{padding:1.2rem .8rem 3rem}
  figure{overflow-x:auto}figure svg{min-width:40rem}}
 @media print{@page{margin:14mm}body{font-size:10pt}main{max-width:none;padding:0}

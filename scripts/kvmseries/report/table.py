@@ -1,17 +1,20 @@
-"""The main table as text: for the terminal (rich), as Markdown, and as ASCII for mail."""
+"""The tables as text: for the terminal, as Markdown, and as ASCII for mail."""
 
+import io
 import textwrap
 
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from ..data import summary as s
-from . import aging, layout, own, scaling, state
+from . import layout, own, scaling, state, verdict
 
 WIDTH = 75      # of an ASCII table: it survives being quoted in mail
 NOTHING = "No runs in these results."
-PLAIN = str.maketrans({layout.MISSING: "-", layout.TO: "-", "\u00d7": "x"})
+PLAIN = str.maketrans({layout.MISSING: "-", layout.TO: "-", "\u00d7": "x", verdict.ARROW: "->"})
 
 
 def _ascii(text):
@@ -40,20 +43,23 @@ def _grid(sheet, aligned=True):
 
 
 def _main_sheets(summary):
+    locks = layout.marked(layout.lock_sheet(summary), summary)
     if own.of(summary):
-        return layout.lock_sheet(summary), layout.Sheet([], [])
-    return layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES)
+        return locks, layout.Sheet([], [])
+    return locks, layout.marked(layout.time_sheet(summary, s.MAIN_TIMES), summary)
 
 
 def _further_sheets(summary):
     if own.of(summary):
-        return list(filter(None, [own.of(summary).sheet(summary)]))
-    sheets = [layout.part(sheet, lambda column: column.full) for sheet in scaling.sheets(summary)]
-    return sheets + list(filter(None, [layout.latency_sheet(summary)]))
+        sheets = [own.of(summary).sheet(summary)]
+    else:
+        sheets = [layout.part(sheet, lambda column: column.full) for sheet in scaling.sheets(summary)]
+        sheets += [layout.latency_sheet(summary), layout.time_sheet(summary, s.OTHER_TIMES)]
+    return [layout.marked(sheet, summary) for sheet in sheets if sheet]
 
 
 def _describe(summary):
-    """Two lines: what was run, and how."""
+    """Two lines: what was run, and how; the only place that names the clock."""
     group = summary.group
     lines = [f"{group.series}, {group.arch}, cpu {group.cpu}: {group.test} {group.args}".rstrip()]
     how = [f"accel {group.accel}", group.clock_name]
@@ -64,57 +70,94 @@ def _describe(summary):
     return lines + [", ".join(how)]
 
 
-def _rich_table(sheet, clean):
-    """(a rich Table of the Sheet, its width in columns)."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    grid = _grid(sheet)
-    widths = []
-    heads = ["vCPUs", sheet.row_head] + [column.full for column in sheet.columns]
+def _judgement(summary):
+    """Lines: the verdict, what does not repeat, which kernels are old."""
+    found = verdict.of(summary)
+    return [line for line in (found.head, *found.lines()) if line], layout.repeat_notes(summary)
+
+
+def _texts(sheet, clean):
+    """(headings, [[text of each cell] for each row], numbers of the rows that end a block) of a Sheet."""
+    heads, rows, ends = [sheet.block_head, sheet.row_head] + [column.full or column.name for column in sheet.columns], [], []
+    for block, lines in _grid(sheet):
+        rows += [[clean(cell) for cell in (block if number == 0 else "", *line)] for number, line in enumerate(lines)]
+        ends.append(len(rows) - 1)
+    return [clean(head) for head in heads], rows, ends
+
+
+def _rich_table(sheet, clean, lines=box.SIMPLE_HEAD):
+    """The Sheet as a rich Table, as narrow as its cells and the longest words of its headings; lines: a box."""
+    framed = lines is not box.SIMPLE_HEAD
+    table = Table(box=lines, pad_edge=framed, show_edge=framed)
+    heads, rows, ends = _texts(sheet, clean)
     for number, head in enumerate(heads):
-        if number == 0:
-            cells = [vcpus for vcpus, _ in grid]
-        else:
-            cells = [row[number - 1] for _, rows in grid for row in rows]
-        room = max([len(cell) for cell in cells] + [len(word) for word in head.split()])
-        widths.append(room)
-        table.add_column(Text(clean("\n".join(_wrap(head, room)))), no_wrap=True,
-                         justify="left" if number == 1 else "right", min_width=room)
-    for vcpus, rows in grid:
-        for number, row in enumerate(rows):
-            last = number == len(rows) - 1
-            is_ratio = row[0].endswith(layout.RATIO)
-            table.add_row(Text(vcpus if number == 0 else ""), *(Text(clean(cell)) for cell in row),
-                          style="bold" if is_ratio else "", end_section=last)
-    return table, sum(widths) + 3 * len(widths)
+        room = max([len(row[number]) for row in rows] + [len(word) for word in head.split()])
+        table.add_column(Text("\n".join(textwrap.wrap(head, room, break_on_hyphens=False))), no_wrap=True,
+                         justify="left" if number == 1 or (framed and not number) else "right", min_width=room)
+    for number, row in enumerate(rows):
+        table.add_row(*map(Text, row), style="bold" if row[1].endswith(layout.RATIO) and not framed else "",
+                      end_section=number in ends)
+    return table
+
+
+_WIDE = Console(width=10000, file=io.StringIO())
+
+
+def _width(table):
+    return Measurement.get(_WIDE, _WIDE.options, table).maximum
+
+
+def _fitted(sheet, width, draw):
+    """Sheets that draw() makes into tables of at most `width`: the Sheet itself, or one for each heading, or less; columns
+    that share a heading are kept together if possible.  Notes stay with the last."""
+    if _width(draw(sheet)) <= width:
+        return [sheet]
+    found = []
+    for one in layout.by_heading(sheet):
+        first = 0
+        for last in range(1, len(one.columns) + 1):
+            if last - first > 1 and _width(draw(_columns(one, first, last))) > width:
+                found.append(_columns(one, first, last - 1))
+                first = last - 1
+        found.append(_columns(one, first, len(one.columns)))
+    for one in found:
+        one.notes = []
+    found[-1].notes = sheet.notes
+    return found
+
+
+def _columns(sheet, first, last):
+    wanted = sheet.columns[first:last]
+    return layout.part(sheet, lambda column: any(column is one for one in wanted))
 
 
 def print_table(results, console):
-    """Print the main table of each group; as two tables where the console is too narrow."""
+    """Print for each group the verdict and its tables, in parts where the console is too narrow."""
     clean = str if (console.encoding or "").lower().startswith("utf") else _ascii
-    summaries = aging.summarise(results)
+    summaries = own.summarise(results)
     if not summaries:
         console.print(NOTHING)
     for summary in summaries:
-        lines = _describe(summary)
+        what, how = _describe(summary)
         console.print()
-        console.print(Text(clean(lines[0]), style="bold"))
-        console.print(Text(clean(lines[1]), style="dim"))
-        locks, times = _main_sheets(summary)
-        sheets = [layout.join(locks, times)]
-        if _rich_table(sheets[0], clean)[1] > console.width:
-            sheets = [locks, times]
-        for sheet in _further_sheets(summary):
-            fits = _rich_table(sheet, clean)[1] <= console.width
-            sheets += [sheet] if fits else layout.by_heading(sheet)
-        for sheet in filter(None, sheets):
-            console.print()
-            console.print(_rich_table(sheet, clean)[0])
-            for note in sheet.notes:
-                loud = summary.group.emulated and s.EMULATED in note
-                console.print(Text(clean(note), style="yellow" if loud else "dim"))
-        for line in layout.repeat_notes(summary):
+        console.print(Text(clean(what), style="bold"))
+        console.print(Text(clean(how), style="yellow" if summary.group.emulated else "dim"))
+        judged, notes = _judgement(summary)
+        for number, line in enumerate(judged):
+            console.print(Text(clean(line), style="" if number else "bold"))
+        for line in notes:
             console.print(Text(clean(line), style="yellow"))
-        if not any(sheets):
+        locks, times = _main_sheets(summary)
+        main = layout.join(locks, times)
+        sheets = [main] if main and _width(_rich_table(main, clean)) <= console.width else [locks, times]
+        sheets = [part for sheet in filter(None, [*sheets, *_further_sheets(summary)])
+                  for part in _fitted(sheet, console.width, lambda one: _rich_table(one, clean))]
+        for sheet in sheets:
+            console.print()
+            console.print(_rich_table(sheet, clean))
+            for note in sheet.notes:
+                console.print(Text(clean(note), style="dim"))
+        if not sheets:
             console.print(Text(clean("No lock counts or times of the main table in these runs.")))
     for line in state.notes(results):
         console.print(Text(clean(line), style="yellow"))
@@ -127,114 +170,58 @@ def _markdown(text):
 
 
 def _markdown_sheet(sheet):
-    heads = ["vCPUs", sheet.row_head] + [column.full for column in sheet.columns]
+    heads = [sheet.block_head, sheet.row_head] + [column.full or column.name for column in sheet.columns]
     lines = [heads, ["--:", ":--"] + ["--:"] * len(sheet.columns)]
-    for vcpus, rows in _grid(sheet, aligned=False):
+    for block, rows in _grid(sheet, aligned=False):
         for number, row in enumerate(rows):
-            lines.append([vcpus if number == 0 else ""] + row)
+            lines.append([block if number == 0 else ""] + row)
     lines = [line if number == 1 else [_markdown(cell) for cell in line]
              for number, line in enumerate(lines)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def markdown_table(results):
-    """The main tables as Markdown, a heading line, a table and notes for each group."""
+    """The tables as Markdown; for each group a heading line, the verdict, tables and notes."""
     parts = []
-    for summary in aging.summarise(results):
+    for summary in own.summarise(results):
         title, how = _describe(summary)
         parts.append(f"**{_markdown(title)}** ({_markdown(how)})")
+        judged, notes = _judgement(summary)
+        parts += [_markdown(line) for line in (*judged, *notes)]
         for sheet in filter(None, [layout.join(*_main_sheets(summary)),
                                    *_further_sheets(summary)]):
             parts.append(_markdown_sheet(sheet))
             parts += [_markdown(note) for note in sheet.notes]
-        parts += [_markdown(line) for line in layout.repeat_notes(summary)]
     parts += [_markdown(line) for line in state.notes(results)]
     return "\n\n".join(parts or [NOTHING]) + "\n"
 
 
-def _ascii_columns(sheet):
-    """[(heading, [cell of each row])] without vCPU counts, and how many rows each block has."""
-    grid = _grid(sheet)
-    heads = [sheet.row_head] + [column.full for column in sheet.columns]
-    columns = [(head, [_ascii(row[number]) for _, rows in grid for row in rows])
-               for number, head in enumerate(heads)]
-    return [("#vCPU", [vcpus if number == 0 else "" for vcpus, rows in grid
-                       for number in range(len(rows))])] + columns, [len(rows) for _, rows in grid]
-
-
-def _wrap(head, room):
-    return textwrap.wrap(head, room, break_on_hyphens=False)
-
-
-def _room(column):
-    head, cells = column
-    return max(len(text) for text in head.split() + cells)
-
-
-def _draw(columns, blocks):
-    """The +----+ table of columns, a rule below each block of rows; returns its lines."""
-    rooms = [_room(column) for column in columns]
-    sides = ["<", "<"] + [">"] * (len(columns) - 2)
-    rule = "+" + "+".join("-" * (room + 2) for room in rooms) + "+"
-
-    def line(cells):
-        return "|" + "|".join(f" {cell:{side}{room}} " for cell, side, room
-                              in zip(cells, sides, rooms)) + "|"
-
-    heads = [_wrap(head, room) for (head, _), room in zip(columns, rooms)]
-    lines = [rule]
-    for number in range(max(len(head) for head in heads)):
-        lines.append(line([head[number] if number < len(head) else "" for head in heads]))
-    lines.append(rule)
-    row = 0
-    for block in blocks:
-        for row in range(row, row + block):
-            lines.append(line([cells[row] for _, cells in columns]))
-        row += 1
-        lines.append(rule)
-    return lines
-
-
-def _fit(columns, heads):
-    """Split columns into tables of at most WIDTH, each led by the first two columns.
-
-    heads: what each other column belongs to; columns that share it are kept together if possible.
-    """
-    keys, groups = columns[:2], {}
-    for column, head in zip(columns[2:], heads):
-        groups.setdefault(head, []).append(column)
-    whole = list(groups.values())
-    parts = [sum(whole, [])] if _width(keys + sum(whole, [])) <= WIDTH else whole
-    tables = []
-    for part in parts:
-        tables.append([])
-        for column in part:
-            if tables[-1] and _width(keys + tables[-1] + [column]) > WIDTH:
-                tables.append([])
-            tables[-1].append(column)
-    return [keys + table for table in tables]
-
-
-def _width(columns):
-    return 1 + sum(_room(column) + 3 for column in columns)
+def _ascii_table(sheet):
+    """The Sheet as a rich Table of ASCII characters."""
+    return _rich_table(layout.Sheet(sheet.columns, sheet.blocks, sheet.row_head, block_head=f"#{sheet.block_head}"
+                                    if sheet.block_head != "vCPUs" else "#vCPU"), _ascii, box.ASCII)
 
 
 def ascii_table(results):
-    """The main tables in the style of kvmarm's cover letters: counts, then times."""
-    lines = []
-    for summary in aging.summarise(results):
-        for text in _describe(summary):
-            lines += textwrap.wrap(_ascii(text), WIDTH)
+    """The tables in the style of kvmarm's cover letters: counts, then times."""
+    file = io.StringIO()
+    console = Console(file=file, width=WIDTH, color_system=None, legacy_windows=False)
+
+    def wrapped(text):
+        for line in textwrap.wrap(_ascii(text), WIDTH):
+            print(line, file=file)
+
+    for summary in own.summarise(results):
+        judged, notes = _judgement(summary)
+        for text in (*_describe(summary), *judged, *notes):
+            wrapped(text)
         for sheet in filter(None, [*_main_sheets(summary), *_further_sheets(summary)]):
-            lines.append("")
+            print(file=file)
             for note in sheet.notes:
-                lines += textwrap.wrap(_ascii(note), WIDTH)
-            columns, blocks = _ascii_columns(sheet)
-            for table in _fit(columns, [column.head for column in sheet.columns]):
-                lines += _draw(table, blocks)
-        for line in layout.repeat_notes(summary):
-            lines += textwrap.wrap(_ascii(line), WIDTH)
-        lines.append("")
+                wrapped(note)
+            for part in _fitted(sheet, WIDTH, _ascii_table):
+                console.print(_ascii_table(part))
+        print(file=file)
     for line in state.notes(results):
-        lines += textwrap.wrap(_ascii(line), WIDTH)
-    return "\n".join(lines or [NOTHING, ""]).rstrip("\n") + "\n"
+        wrapped(line)
+    return (file.getvalue() or f"{NOTHING}\n").rstrip("\n") + "\n"

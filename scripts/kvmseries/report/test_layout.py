@@ -25,7 +25,7 @@ def test_ratio_text(number, text):
 
 @pytest.mark.parametrize("seconds, expected", [
     ((0.5,), ("ms", 1000, 0)), ((0.5, 0.05), ("ms", 1000, 1)), ((0.005,), ("ms", 1000, 2)),
-    ((0.0005,), ("ms", 1000, 3)), ((12.0, 150.0), ("s", 1, 1)), ((0.0,), ("ms", 1000, 3)),
+    ((0.0005,), ("us", 10 ** 6, 0)), ((2e-6, 3e-5), ("us", 10 ** 6, 2)), ((12.0, 150.0), ("s", 1, 1)), ((0.0,), ("ms", 1000, 3)),
     ((), ("ms", 1000, 3)),
 ])
 def test_time_unit(seconds, expected):
@@ -58,14 +58,13 @@ def test_total_contentions_only_where_they_are_not_split():
         taken + ["all contended"] + split
 
 
-def test_headers_say_sum_and_clock():
+def test_headers_say_sum_and_leave_the_clock_to_the_head_of_the_group():
     summary = of(make_run(iteration=1), make_run(iteration=2))
     column, = layout.time_sheet(summary, s.MAIN_TIMES).columns
-    assert column.full == \
-        "dirty memory time (ms), sum of 2 iterations, emulated wall-clock, not evidence"
+    assert column.full == "dirty memory time (ms), sum of 2 iterations"
     summary = of(make_run(iteration=1, clock="virtual"), make_run(clock="virtual", vcpus=2))
     column, = layout.time_sheet(summary, s.MAIN_TIMES).columns
-    assert "sum over iterations" in column.full and column.full.endswith(s.VIRTUAL)
+    assert column.full == "dirty memory time (ms), sum over iterations"
 
 
 def test_iterations_that_differ_have_no_ratio():
@@ -84,12 +83,17 @@ def test_join_of_different_vcpu_counts():
 
 
 def test_phase_sheet():
-    sheet = layout.phase_sheet(s.summarise([full_results()])[0])
-    assert [label for label, _ in sheet.blocks[0][1]] == list(s.PHASES)
-    assert [column.head for column in sheet.columns] == ["base"] * 4 + ["series"] * 4
-    dirty = dict(sheet.blocks[-1][1])["dirty"]
-    assert [cell.text for cell in dirty[:2]] == ["8,192", "0"]
-    assert [cell.text for cell in dirty[4:6]] == ["0", "8,192"]
+    sheets = layout.phase_sheets(s.summarise([full_results()])[0])
+    assert [vcpus for vcpus, _ in sheets] == [1, 2, 4]
+    sheet = sheets[-1][1]
+    assert [phase for phase, _ in sheet.blocks] == list(s.PHASES) and sheet.block_head == "phase"
+    assert [(column.head, column.name) for column in sheet.columns] == [
+        (head, name) for head in ("acquisitions", "contentions") for name in ("write", "read")]
+    dirty = dict(dict(sheet.blocks)["dirty"])
+    assert [cell.text for cell in dirty["base"][:2]] == ["8,192", "0"]
+    assert [cell.text for cell in dirty["series"][:2]] == ["0", "8,192"]
+    assert [cell.text for cell in dirty["series/base"][:2]] == ["0.00", "\u2014"]
+    assert len(sheet.columns) == 4      # it fits a phone
 
 
 def test_highlights_take_the_most_vcpus_that_both_have():
@@ -102,8 +106,9 @@ def test_highlights_take_the_most_vcpus_that_both_have():
 def test_empty_sheets():
     summary = of(make_run(metric="unknown_metric"))
     for sheet in (layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES),
-                  layout.phase_sheet(summary)):
+                  layout.time_sheet(summary, s.OTHER_TIMES)):
         assert not sheet
+    assert layout.phase_sheets(summary) == []
     assert layout.highlights(summary) == []
 
 
@@ -166,3 +171,13 @@ def test_what_was_measured_again_is_told():
     assert layout.repeat_notes(of(*runs)) == [
         "Measured again, because rounds did not agree: base with 2 vCPUs, 1 retry; series with 2 vCPUs, 2 retries. The "
         "results file keeps the earlier samples."]
+
+
+def test_old_kernels_are_marked_in_every_row_of_theirs():
+    summary = of(*(make_run(kernel=kernel) for kernel in ("base", "upto:a", "series")))
+    summary.old = {"upto:a", "series"}
+    sheet = layout.marked(layout.time_sheet(summary, s.MAIN_TIMES), summary)
+    assert [label for label, _ in sheet.blocks[0][1]] == ["base", "upto:a (old)", "series (old)", "series/base"]
+    short = layout.Sheet(sheet.columns, [(1, [("a", []), ("ring-1024: series", []), ("ring-1024: base", [])])])
+    assert [label for label, _ in layout.marked(short, summary).blocks[0][1]] == [
+        "a (old)", "ring-1024: series (old)", "ring-1024: base"]

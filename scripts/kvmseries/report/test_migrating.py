@@ -3,6 +3,9 @@
 from rich.console import Console
 
 from kvmseries import report
+from kvmseries.data import summary as s
+from kvmseries.report import migrating, own
+from kvmseries.report.conftest import make_file, make_run
 
 
 def _runs(ratio):
@@ -22,16 +25,64 @@ def _results(ratio):
 def test_table(capsys):
     report.print_table([_results(0.2)], Console(width=200, force_terminal=False))
     text = capsys.readouterr().out
-    assert "config bitmap" in text and "config ring-1024" in text
-    assert "0.20" in text and "Migrations (ring-1024)" in text
+    assert text.count("sync passes") == 1 or "sync" in text
+    for row in ("bitmap: base", "bitmap: series/base", "ring-1024: series"):
+        assert row in text
+    assert "0.20" in text and text.count("Migrations: medians; 2 samples.") == 1
+    assert s.IN_TURN in text and s.EMULATED not in text
 
 
 def test_page(tmp_path):
-    text = report.write_page([_results(0.25)], tmp_path, []).read_text(encoding="utf-8")
-    assert "4 vCPUs, ring-1024, series by base: time 0.25, syncs 0.25, guest work lost 0.25" in text
+    text = report.write_page([_results(0.25)], tmp_path / "page", []).read_text(encoding="utf-8")
+    assert "4 vCPUs, ring-1024: length of the migration 15.0 s \u2192 3.75 s, 0.25 of base" in text
+    assert text.count("<h2 id=") == 1 and "Dirty pages by" in text
+    assert "KVM selftest" not in text and "Live migrations of a guest" in text and "lock_stat" not in text
+    assert "no samples over time" in text
+    assert [path.name for path in (tmp_path / "page").iterdir()] == ["index.html"]
 
 
 def test_base_alone(tmp_path):
     data = _results(1)
     data["runs"] = [run for run in data["runs"] if run["kernel"] == "base"]
     assert report.write_page([data], tmp_path, []).exists()
+
+
+def test_migrations_among_others_have_a_page_of_their_own(tmp_path):
+    kernels = make_file(make_run(clock="virtual"))
+    path = report.write_page([kernels, _results(0.25)], tmp_path / "page", ["x"])
+    assert sorted(one.name for one in path.parent.iterdir()) == ["index.html", "migrations.html"]
+    index, other = path.read_text(encoding="utf-8"), path.with_name("migrations.html").read_text(encoding="utf-8")
+    assert 'href="migrations.html"' in index and "KVM selftest" in index and "sync passes" not in index
+    assert 'href="index.html"' in other and "sync passes" in other and "KVM selftest" not in other
+    # A file that has both.
+    report.write_page([{**kernels, "runs": kernels["runs"] + _runs(0.5)}], tmp_path / "two", [])
+    assert len(list((tmp_path / "two").iterdir())) == 2
+
+
+def test_a_migration_that_did_not_complete_shows_and_pages_lost_are_added():
+    data = _results(1)
+    keys = {key: data["runs"][0][key] for key in data["runs"][0] if key not in ("kernel", "metric", "samples", "config")}
+    for kernel, ends, lost in (("base", [1, 0], [0, 3]), ("series", [1, 1], [0, 0])):
+        for metric, samples in (("completed", ends), ("pages_lost", lost)):
+            data["runs"].append({**keys, "kernel": kernel, "config": "bitmap", "vcpus": 4, "metric": metric,
+                                 "samples": samples})
+    family, = own.summarise([data])
+    assert migrating.highlights(family) == ["base: 1 of 2 migrations completed, 3 pages lost",
+                                            "series: 2 of 2 migrations completed, 0 pages lost"]
+    sheet = migrating.sheet(family)
+    cells = {label: [cell.text for cell in row[:2]] for label, row in dict(sheet.blocks)[4]}
+    assert cells["bitmap: base"] == ["1 of 2", "3"] and cells["bitmap: series/base"] == ["\u2014"] * 2
+
+
+def test_a_ratio_by_zero_is_left_out():
+    data = _results(1)
+    data["runs"] = [{**run, "samples": [0]} for run in data["runs"] if run["metric"] == "kicks"]
+    family, = own.summarise([data])
+    assert {cell.text for label, row in dict(migrating.sheet(family).blocks)[4] if label.endswith("/base")
+            for cell in row} == {"\u2014"}
+
+
+def test_arguments_are_told_with_units():
+    assert migrating.words("working-set=2 rate=2000 bandwidth=2.6 downtime=300 limit=150") == (
+        "working set 2 MiB, guest dirties 2000 pages/s, bandwidth 2.6 MB/s, downtime limit 300 ms, given up after 150 s")
+    assert migrating.words("working-set=8 rate=0 odd=1") == "working set 8 MiB, guest dirties as fast as it can, odd 1"

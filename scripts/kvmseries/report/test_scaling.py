@@ -106,13 +106,14 @@ def test_sheet_of_time_a_page():
     sheet, populate = scaling.sheets(summary)
     assert [column.name for column in sheet.columns] == [
         "ns a page", "growth", "band", "ns a page", "growth", "error of growth"]
-    assert all(s.VIRTUAL in column.head for column in sheet.columns[:3])
+    assert {column.head for column in sheet.columns[:3]} == {"dirty memory time, iteration 2"}
     vcpus, rows = sheet.blocks[-1]
     assert vcpus == 16
     assert [cell.text for cell in rows[0][1]] == [
         "36,000", "12.0", "12.0–17.5", "19,722", "11.2", "+7.5%"]
     assert rows[0][1][0].spread == "35,640–36,360"
     assert [cell.text for cell in rows[1][1]][3:] == [layout.MISSING] * 3
+    assert (rows[2][0], [cell.text for cell in rows[2][1]]) == ("series/base", ["0.11", "0.11"] + [layout.MISSING] * 4)
     assert len(populate.columns) == 3      # nothing is published for it
 
 
@@ -132,6 +133,5 @@ def test_counters_are_of_one_iteration_and_never_summed():
 
 def test_highlights():
     lines = scaling.highlights(only(virtual_results(("base", "series"))))
-    assert lines[0] == ("16 vCPUs, dirty memory time, iteration 2, virtual time (modelled), by "
-                        "that of 1 vCPU: 12.0 on base, 1.30 on series")
+    assert lines[0] == "Growth of dirty memory time, iteration 2 from 1 to 16 vCPUs: 12.0 on base, 1.30 on series"
     assert scaling.highlights(only(virtual_results(("base",), vcpus=(1,)))) == []

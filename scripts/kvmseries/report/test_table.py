@@ -7,7 +7,7 @@ from rich.console import Console
 
 from kvmseries import report
 from kvmseries.data import summary as s
-from kvmseries.report import table
+from kvmseries.report import layout, table
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 
 
@@ -29,8 +29,11 @@ def test_terminal(results, width):
 
 
 def test_terminal_is_one_table_where_there_is_room(results):
-    assert printed(results, 200).count("vCPUs") == 1
-    assert printed(results, 80).count("vCPUs") == 2
+    def tables(width):
+        """How many tables have lock counts or the main times."""
+        text = printed(results, width)
+        return text[:text.index("enable")].count(" vCPUs   kernel")
+    assert (tables(200), tables(80)) == (1, 2)
 
 
 def test_terminal_without_unicode(results):
@@ -66,9 +69,9 @@ def test_ascii_splits_what_is_too_wide():
 def test_markdown(results):
     text = report.markdown_table(results)
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + 3 * 3
-    assert {line.count("|") for line in rows} == {9}
-    assert s.EMULATED in rows[0]
+    assert len(rows) == 2 * (2 + 3 * 3)
+    assert [{line.count("|") for line in table} for table in (rows[:11], rows[11:])] == [{9}, {7}]
+    assert text.count(s.EMULATED) == 1
     assert "| 4 | base | 12,475 | 0 |" in text
 
 
@@ -103,21 +106,42 @@ def test_virtual_time_has_tables_of_growth():
         assert s.VIRTUAL in " ".join(text.split())
     text = report.ascii_table(data)
     assert all(len(line) <= 75 for line in text.splitlines())
-    assert "| 16    | base      | 36,000 |   12.0 | 12.0-14.7 |      11.2 |  +7.5% |" in text
+    assert "| 16    | base        | 36,000 |   12.0 | 12.0-14.7 |      11.2 |  +7.5% |" in text
+    assert "|       | series/base |   0.11 |   0.11 |         - |         - |      - |" in text
     assert "| 16 | base | 36,000 | 12.0 | 12.0\u201314.7 | 11.2 | +7.5% |" in \
         report.markdown_table(data)
     assert s.VIRTUAL in text and s.VIRTUAL in report.markdown_table(data)
     assert s.WALL in report.ascii_table([full_results(accel="kvm")])
 
 
-def test_ascii_keeps_acquisitions_and_contentions_together():
-    def column(head, room):
-        return head, ["x" * room]
-    keys = [column("#vCPU", 5), column("kernel", 11)]
-    counts = [column(head, 14) for head in "abcd"]
-    tables = table._fit(keys + counts, ["acquisitions"] * 2 + ["contentions"] * 2)
-    assert tables == [keys + counts[:2], keys + counts[2:]]
-    assert table._fit(keys + counts[:2], ["left", "right"]) == [keys + counts[:2]]
+def test_what_is_too_wide_keeps_acquisitions_and_contentions_together():
+    def sheet(heads, room):
+        columns = [layout.Column(head, f"n{number}") for number, head in enumerate(heads)]
+        return layout.Sheet(columns, [(1, [("base", [layout.Cell("x" * room)] * len(heads))])], notes=["a note"])
+
+    def fitted(heads, room):
+        parts = table._fitted(sheet(heads, room), table.WIDTH, table._ascii_table)
+        assert [part.notes for part in parts] == [[]] * (len(parts) - 1) + [["a note"]]
+        return [[column.name for column in part.columns] for part in parts]
+    heads = ["acquisitions"] * 2 + ["contentions"] * 2
+    assert fitted(heads, 10) == [["n0", "n1", "n2", "n3"]]
+    assert fitted(heads, 14) == [["n0", "n1"], ["n2", "n3"]]
+    assert fitted(heads, 34) == [["n0"], ["n1"], ["n2"], ["n3"]]
+
+
+@pytest.mark.parametrize("keys, clock", [({"clock": "virtual"}, s.VIRTUAL), ({}, s.EMULATED), ({"accel": "kvm"}, s.WALL)])
+def test_the_clock_is_told_once(keys, clock):
+    data = [full_results(**keys)]
+    for text in (printed(data, 200), report.ascii_table(data), report.markdown_table(data)):
+        assert " ".join(text.split()).count(clock) == 1
+
+
+def test_the_verdict_comes_before_the_tables(results):
+    data = [virtual_results(("base", "series"))]
+    for text in (printed(data, 200), report.ascii_table(data), report.markdown_table(data)):
+        text = " ".join(text.replace("\\", "").split())
+        assert text.index("16 vCPUs: dirty memory 36.0 us") < text.index("Better: ") < text.index("Worse: ") \
+            < text.index("Growth: relative")
 
 
 def test_every_output_says_what_does_not_repeat(tmp_path):

@@ -1,0 +1,44 @@
+"""What verdict.py compares, and how people write it."""
+
+from dataclasses import dataclass
+
+from . import layout
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is compared.  value(kernel, place): a Value or None, place as in Summary.places; text(number): with its unit;
+    less is better, or more; main: it may stand in the first line; count: no time; each: a CPU of the machine may have one
+    more by chance."""
+
+    words: str
+    value: object
+    text: object
+    more: bool = False
+    main: bool = False
+    count: bool = False
+    each: bool = False
+
+
+def time_text(seconds):
+    """A time with its unit to three significant digits: "19.6 us", "507 ns"."""
+    for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
+        if abs(seconds) * scale >= 0.9995:
+            return f"{_digits(seconds * scale)} {unit}"
+    return f"{_digits(seconds * 1e9)} ns"
+
+
+def _digits(number):
+    if abs(number) >= 99.95:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if abs(number) >= 9.995 else f"{number:.2f}"
+
+
+def of_base(ratio):
+    """A ratio to base in words: "0.027 of base", "2.8 times base"."""
+    return f"{layout.ratio_text(ratio)} {'times' if ratio > 1 else 'of'} base"
+
+
+def vcpus_text(count):
+    """ "1 vCPU", "16 vCPUs"."""
+    return f"{count} vCPU{'s' * (count > 1)}"

@@ -1,0 +1,98 @@
+"""Tests of what the report says first; all numbers are made up."""
+
+import pytest
+
+from kvmseries.data import summary as s
+from kvmseries.report import measures, own, verdict
+from kvmseries.report.conftest import (aging_results, full_results, make_file, make_run, merging_results,
+                                       virtual_results)
+
+
+def of(*runs):
+    return verdict.of(own.summarise([make_file(*runs)])[0])
+
+
+def times(metric, base, series, vcpus=1, **keys):
+    """Runs in virtual time of base and of the series: us."""
+    return [make_run(clock="virtual", kernel=kernel, metric=metric, vcpus=vcpus, samples=[us * 1e-6], **keys)
+            for kernel, us in (("base", base), ("series", series))]
+
+
+@pytest.mark.parametrize("seconds, text", [
+    (12.34, "12.3 s"), (0.9996, "1.00 s"), (3.25e-3, "3.25 ms"), (1.96e-5, "19.6 us"), (567e-9, "567 ns"),
+    (1234, "1,234 s"), (0, "0.00 ns"), (-2e-6, "-2.00 us")])
+def test_time_text(seconds, text):
+    assert measures.time_text(seconds) == text
+
+
+def test_the_head_has_the_main_time_a_page_of_the_most_vcpus_and_what_got_worse():
+    """1024 pages a vCPU."""
+    found = of(*times("dirty_memory_time", 1024, 512), *times("dirty_memory_time", 20480, 512, vcpus=16),
+               *times("get_dirty_log_time", 10, 20), *times("get_dirty_log_time", 100, 277, vcpus=16))
+    assert found.head == ("16 vCPUs: dirty memory 20.0 us \u2192 500 ns a page, 0.025 of base; worse: harvest "
+                          "(KVM_GET_DIRTY_LOG) up to 2.77 times base")
+    assert found.better == ["dirty memory down to 0.025 of base (16 vCPUs: 20.0 us a page \u2192 500 ns a page)"]
+    assert found.worse == ["harvest (KVM_GET_DIRTY_LOG) up to 2.77 times base (16 vCPUs: 100 us \u2192 277 us)"]
+
+
+def test_what_got_worse_is_not_hidden_behind_what_got_better():
+    """A metric that is both stands on both sides, and the worst vCPU count counts."""
+    found = of(*times("get_dirty_log_time", 100, 200), *times("get_dirty_log_time", 100, 10, vcpus=2))
+    assert len(found.better) == len(found.worse) == 1
+    assert "2.00 times base (1 vCPU: 100 us \u2192 200 us)" in found.worse[0]
+
+
+def test_times_come_first_and_the_greatest_change_first():
+    found = of(*times("get_dirty_log_time", 10, 20), *times("enable_dirty_log_time", 10, 30),
+               *(make_run(kernel=kernel, clock="virtual", metric="foreign_atomics.dirty", unit="1", samples=[count])
+                 for kernel, count in (("base", 10), ("series", 1000))))
+    assert [line.split(" ")[0] for line in found.worse] == ["turning", "harvest", "cache"]
+
+
+@pytest.mark.parametrize("base, series", [(100, 104), (104, 100), (100, 100)])
+def test_what_moves_less_than_the_instrument_repeats_to_is_no_change(base, series):
+    found = of(*times("get_dirty_log_time", base, series))
+    assert not found.better and not found.worse
+
+
+def test_a_count_may_differ_by_one_for_each_cpu():
+    def locks(base, series):
+        return of(*(make_run(kernel=kernel, metric=s.WRITES, config="lockstat", unit="1", vcpus=4, samples=[count])
+                    for kernel, count in (("base", base), ("series", series))))
+    assert not locks(10, 15).worse and locks(10, 16).worse
+    assert locks(0, 6).worse == ["mmu_lock taken for write (4 vCPUs: 0 \u2192 6)"]
+
+
+def test_what_does_not_repeat_is_not_judged():
+    runs = [{**run, "repeats": run["kernel"] == "base"} for run in times("populate_memory_time", 100, 500)]
+    found = of(*runs)
+    assert not found.worse and found.unsteady == ["populate"]
+    assert found.lines() == ["Does not repeat, and is not judged: populate."]
+
+
+def test_one_kernel_alone_has_no_verdict():
+    assert of(make_run(clock="virtual")) == verdict.Verdict()
+    assert verdict.Verdict().lines() == []
+
+
+def test_the_emulated_wall_clock_is_no_evidence():
+    found = verdict.of(own.summarise([full_results()])[0])
+    assert found.head.startswith("4 vCPUs: mmu_lock taken for write 12,475 \u2192 4,283")
+    assert not any(" ms" in line or " us" in line for line in found.better + found.worse)
+
+
+def test_nothing_worse_is_said_to_be_nothing():
+    assert of(*times("dirty_memory_time", 1024, 512)).lines()[-1] == "Worse: nothing that is compared here."
+
+
+def test_a_milestone_is_named():
+    found = verdict.of(own.summarise([virtual_results(("base", "upto:fast-path"))])[0])
+    assert found.head.startswith("16 vCPUs, fast-path: dirty memory 36.0 us \u2192 10.8 us a page, 0.30 of base")
+
+
+def test_every_test_of_its_own_has_a_verdict():
+    aging = verdict.of(own.summarise([aging_results(), aging_results(alone=True)])[0])
+    assert aging.head == ("16 vCPUs: aging pass while vCPUs are faulting 3.00 ms \u2192 130 us, 0.043 of base; worse: aging "
+                          "pass while vCPUs are idle up to 1.06 times base")
+    merging = verdict.of(own.summarise([merging_results()])[0])
+    assert merging.head.startswith("8 vCPUs: kernel and vCPUs together 39.0 ms \u2192 12.9 ms, 0.33 of base")

@@ -1,0 +1,189 @@
+"""What the report says first of each group of runs: what became better than on base, and with equal weight what
+became worse, from the data alone.
+
+A module in own.py has measures(summary) for its test; of the dirty log and of lock counts they are here.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from ..data import summary as s
+from . import layout, own, scaling
+from .measures import Measure, of_base, time_text, vcpus_text
+
+# Beyond what rounds of the virtual clock may differ by, see repeat.py.
+FLOOR = 0.05
+ARROW = "\u2192"
+
+
+@dataclass
+class Verdict:
+    """One group's.  head: one line, "" where nothing can be compared; better, worse: lines, times first, of these the
+    greatest change;
+    unsteady: words of the measures that do not repeat, which are in none of these."""
+
+    head: str = ""
+    better: list = field(default_factory=list)
+    worse: list = field(default_factory=list)
+    unsteady: list = field(default_factory=list)
+
+    def lines(self):
+        """All of it as text, without the head."""
+        return [f"{name}: {'; '.join(found)}." for name, found in (
+            ("Better", self.better), ("Worse", self.worse), ("Does not repeat, and is not judged", self.unsteady))
+            if found] + ([] if self.worse or not self.head else ["Worse: nothing that is compared here."])
+
+
+def measures(summary):
+    """The Measures of a Summary."""
+    module = own.of(summary)
+    if module:
+        return module.measures(summary)
+    return ([] if summary.group.emulated else _times(summary)) + _counts(summary)
+
+
+# How people call what is timed.
+_WORDS = {"populate_memory_time": "populate", "enable_dirty_log_time": "turning the log on",
+          "get_dirty_log_time": "harvest (KVM_GET_DIRTY_LOG)", "clear_dirty_log_time": "KVM_CLEAR_DIRTY_LOG",
+          "disable_dirty_log_time": "turning the log off"}
+
+
+def _times(summary):
+    return [_dirty(summary)] + [
+        Measure(words, lambda kernel, vcpus, metric=metric: summary.value(kernel, vcpus, metric), time_text,
+                main=metric == s.POPULATE) for metric, words in _WORDS.items()] + [
+        Measure(metric.replace("_", " "), lambda kernel, vcpus, metric=metric: summary.at(
+            kernel, vcpus, metric, max(summary.iterations(metric), default=None)), time_text)
+        for metric in s.LATENCIES if summary.has(metric)]
+
+
+def _dirty(summary):
+    iteration, _ = scaling.chosen(summary, s.DIRTY)
+    pages = scaling.pages(summary.group.args)
+
+    def value(kernel, vcpus):
+        found = summary.at(kernel, vcpus, s.DIRTY, iteration)
+        return found and replace(found, samples={key: one / (pages or 1) for key, one in found.samples.items()})
+
+    return Measure("dirty memory", value, lambda number: time_text(number) + " a page" * bool(pages), main=True)
+
+
+def _counts(summary):
+    found = [Measure(words, value, layout.count_text, main=metric == s.WRITES, count=True,
+                     each=True) for words, metric, value in (
+        ("mmu_lock taken for write", s.WRITES, lambda kernel, vcpus: summary.value(kernel, vcpus, s.WRITES)),
+        ("waits for mmu_lock", s.CONTENDED, summary.contended))]
+    for phase in summary.counted_phases():
+        for counter, words in ((s.PER_FAULT, "instructions a fault"), ("foreign_atomics", "cache lines moved by atomics")):
+            metric = s.in_phase(counter, phase)
+            iteration = max(summary.iterations(metric), default=None)
+            found.append(Measure(f"{words} ({phase})", lambda kernel, vcpus, metric=metric, iteration=iteration: summary.at(
+                kernel, vcpus, metric, iteration), layout.count_text, count=True, each=counter != s.PER_FAULT))
+    return found
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Values of base and of the compared kernel at a place: a vCPU count, or of a migrating.Family (vCPUs, tracking)."""
+
+    place: object
+    base: object
+    ours: object
+
+    @property
+    def vcpus(self):
+        """How many vCPUs there are."""
+        return self.place[0] if isinstance(self.place, tuple) else self.place
+
+    @property
+    def where(self):
+        """The place in words."""
+        more = f", {self.place[1]}" if isinstance(self.place, tuple) else ""
+        return vcpus_text(self.vcpus) + more
+
+    @property
+    def ratio(self):
+        """ours / base; None where base is 0."""
+        return self.ours.median / self.base.median if self.base.median > 0 else None
+
+
+def _changes(summary, measure):
+    """([_Change for each place that both have], whether some do not repeat)"""
+    found, unsteady = [], False
+    for place in summary.places:
+        base, ours = (measure.value(kernel, place) for kernel in (s.BASE, summary.compared))
+        if base is None or ours is None or base.iterations != ours.iterations:
+            continue
+        if base.repeats and ours.repeats:
+            found.append(_Change(place, base, ours))
+        else:
+            unsteady = True
+    return found, unsteady
+
+
+def _side(measure, change):
+    """1 where it became worse, -1 where it became better, 0 where it did not change by more than FLOOR."""
+    base, ours = change.base.median, change.ours.median
+    if abs(ours - base) <= FLOOR * abs(base) or min(base, ours) < 0 or (
+            measure.each and abs(ours - base) <= change.vcpus + 1):
+        return 0
+    return 1 if (ours > base) != measure.more else -1
+
+
+def _said(measure, change, several):
+    """What changed, and how far at most; several: there are other places."""
+    ratio = "" if change.ratio is None else f" {of_base(change.ratio)}"
+    if ratio and several:
+        ratio = f" {'up' if change.ratio > 1 else 'down'} to{ratio}"
+    return measure.words + ratio
+
+
+def _numbers(measure, change):
+    return f" ({change.where}: {measure.text(change.base.median)} {ARROW} {measure.text(change.ours.median)})"
+
+
+def _much(change):
+    """How far apart the two are, for counts: 2 instead of 34 is no more than that."""
+    return abs(change.ours.median - change.base.median)
+
+
+def _far(change):
+    """How far from base a change is, for sorting: 2 for twice and for half."""
+    if not change.ratio:
+        return float("inf")
+    return max(change.ratio, 1 / change.ratio)
+
+
+def of(summary):
+    """The Verdict of a Summary: of the kernel that is compared with base."""
+    found = Verdict()
+    if not summary.compared:
+        return found
+    sides = {1: [], -1: []}
+    for measure in measures(summary):
+        changes, unsteady = _changes(summary, measure)
+        if unsteady:
+            found.unsteady.append(measure.words)
+        if measure.main and changes and not found.head:
+            found.head = head(measure, changes[-1], s.short(summary.compared))
+        for side, lines in sides.items():
+            those = [change for change in changes if _side(measure, change) == side]
+            if those:
+                one = max(those, key=_much if measure.count else _far)
+                lines.append((measure.count, -_far(one), _said(measure, one, len(changes) > 1), _numbers(measure, one)))
+    found.worse, found.better = ([said + numbers for _, _, said, numbers in sorted(lines)] for lines in (sides[1], sides[-1]))
+    worst = [said for _, _, said, _ in sorted(sides[1])][:2]
+    if found.head and worst:
+        found.head += f"; worse: {', '.join(worst)}"
+    return found
+
+
+def head(measure, change, kernel):
+    """The first line: "16 vCPUs: dirty memory 19.6 us -> 0.57 us a page, 0.029 of base"; the kernel is named where it is
+    not all of a series."""
+    name = "" if kernel == s.SERIES else f", {kernel}"
+    ratio = "" if change.ratio is None else f", {of_base(change.ratio)}"
+    before, after = measure.text(change.base.median), measure.text(change.ours.median)
+    ending = " a page"
+    if before.endswith(ending) and after.endswith(ending):
+        before = before[:-len(ending)]
+    return f"{change.where}{name}: {measure.words} {before} {ARROW} {after}{ratio}"
