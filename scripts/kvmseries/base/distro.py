@@ -21,6 +21,7 @@ _PACKAGES = {
     "dpkg-deb": {"": "dpkg"},
     "dpkg-buildpackage": {"": "dpkg-dev"},
     "busybox": {"": "busybox-static", "fedora": "busybox", "arch": "busybox"},
+    "ssh": {"": "openssh-client", "fedora": "openssh-clients", "arch": "openssh"},
     "script": {"": "util-linux", "debian": "bsdutils", "ubuntu": "bsdutils", "fedora": "util-linux-script"},
 }
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import time
 
 from ..base import proc
@@ -37,6 +38,8 @@ class Host:
             raise Usage(f"--ssh '{command}': {error}") from None
         if not words:
             raise Usage("--ssh needs a command, such as 'ssh -p 2222'")
+        if words[0] != "ssh" and not shutil.which(words[0]):
+            raise Usage(f"--ssh: there is no program {words[0]} here")
         self.name = name
         self._ssh = [*words, *_OPTIONS, "--", name]
         self.sudo = ""
