@@ -114,14 +114,24 @@ static bool ended(const char *status)
 	       !strcmp(status, "cancelled") || !strcmp(status, "postcopy-paused");
 }
 
+/* A line of the time series: s since the wait began, bytes left, throttle in percent, bytes sent, passes. */
+static void print_sample(const char *reply, double begin)
+{
+	printf("sample %.2f %lld %lld %lld %lld\n", seconds() - begin,
+	       qmp_number(reply, "remaining", 0), qmp_number(reply, "cpu-throttle-percentage", 0),
+	       qmp_number(reply, "transferred", 0), qmp_number(reply, "dirty-sync-count", 0));
+}
+
 /* Wait for the end of the migration; its status, or "" if the time was up. */
 static const char *wait_migration(double limit)
 {
-	double end = seconds() + limit;
+	double begin = seconds(), end = begin + limit;
 
 	for (;;) {
-		const char *status = migration_status();
+		const char *reply = qmp_run(&source.qmp, "{\"execute\": \"query-migrate\"}");
+		const char *status = qmp_string(reply, "status");
 
+		print_sample(reply, begin);
 		if (ended(status))
 			return text("%s", status);
 		if (seconds() > end)

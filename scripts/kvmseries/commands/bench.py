@@ -206,13 +206,13 @@ def _migrations(options):
     show.check_writable(target)
     begin, before = time.monotonic(), migration.state(job)
 
-    def save(runs, versions):
+    def save(runs, versions, traces):
         info = migration.host(job, versions)
         found = migration.made_of(job) if migration.state(job) == before else {}
         if not found:
             say("patches/ or the driver have changed meanwhile: these results are of an unknown state")
         results.save(target, info, runs, {"ids": found, "command": _command(options),
-                                          "seconds": round(time.monotonic() - begin)})
+                                          "seconds": round(time.monotonic() - begin)}, traces)
 
     _, _, wrong = migration.run(job, save)
     report.print_table([results.load(target)], show.console(160))

@@ -42,6 +42,9 @@ ROUNDS = {
     "repeats": (bool, type(None)),   # whether the samples agree; None: not judged (repeat.py)
     "earlier": list,      # of lists: samples that were there before --retry measured all rounds again
 }
+# A migration over time, of the optional list `traces`.
+TRACE = {"series": str, "kernel": str, "config": str, "args": str, "vcpus": int,
+         "rows": list}   # [s, bytes left to send, throttle in percent, bytes sent, sync passes]
 CLOCKS = ("wall", "virtual")
 # What `made` says: of what, how often, and how to make it again.
 MADE = {
@@ -116,6 +119,7 @@ def load(path):
     if old < SCHEMA:
         _from_schema_3(data)
     check_made(data.get("made"), path)
+    check_traces(data.get("traces", []), path)
     return data
 
 
@@ -137,6 +141,20 @@ def _from_schema_3(data):
     """Schema 3 did not say whether rounds agree: its samples do."""
     data["schema"] = SCHEMA
     repeat.mark(data["runs"])
+
+
+def check_traces(traces, where):
+    """Raise Fail unless `traces` is a list of what TRACE says."""
+    if not isinstance(traces, list):
+        raise Fail(f"{where}: 'traces' is no list")
+    for trace in traces:
+        if not isinstance(trace, dict) or set(trace) != set(TRACE) or not all(
+                isinstance(trace[key], kind) for key, kind in TRACE.items()):
+            raise Fail(f"{where}: a trace needs {', '.join(TRACE)}")
+        for row in trace["rows"]:
+            if not isinstance(row, list) or len(row) != 5 or not all(
+                    isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one) for one in row):
+                raise Fail(f"{where}: a row of a trace has five numbers, not {row!r}")
 
 
 def check_made(made, where):
@@ -194,22 +212,28 @@ def _place(option, path):
 
 def _text(data):
     """JSON with a line for each run: small, and a change of one run is a change of one line."""
-    head = json.dumps({key: value for key, value in data.items() if key != "runs"}, indent=1)
+    head = json.dumps({key: value for key, value in data.items() if key not in ("runs", "traces")}, indent=1)
+    if data.get("traces"):
+        traces = ",\n".join("  " + json.dumps(trace) for trace in data["traces"])
+        head = f'{head[:-2]},\n "traces": [\n{traces}\n ]\n}}'
     runs = ",\n".join("  " + json.dumps(run) for run in data["runs"])
     return f"{head[:-2]},\n \"runs\": [\n{runs}\n ]\n}}\n"
 
 
-def save(path, host, runs, made):
+def save(path, host, runs, made, traces=()):
     """Write a results file atomically: a reader sees the old file or the new one.
 
-    made: a dict with the keys of MADE, but for `rounds`, which follow from the runs.
+    made: a dict with the keys of MADE, but for `rounds`, which follow from the runs.  traces: of migrations.
     """
     runs = [{**run, "repeats": run.get("repeats"), "earlier": run.get("earlier", [])} for run in runs]
     for number, run in enumerate(runs):
         check_run(run, f"run {number}")
     made = {**made, "rounds": rounds(runs)}
     check_made(made, path)
+    check_traces(list(traces), path)
     data = {"schema": SCHEMA, "host": host, "made": made, "runs": runs}
+    if traces:
+        data["traces"] = list(traces)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")

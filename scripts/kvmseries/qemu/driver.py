@@ -118,6 +118,18 @@ def parse(text):
     return found
 
 
+def samples(text):
+    """The time series that the driver printed: [[s since the migration began, bytes left to send, throttle in percent, bytes
+    sent, sync passes]], the first migration alone; [] of a driver that prints none."""
+    rows = []
+    for match in re.finditer(r"^sample ([\d.]+) (\d+) (\d+) (\d+) (\d+)$", text, re.M):
+        row = [float(match[1]), *map(int, match.groups()[1:])]
+        if rows and row[0] <= rows[-1][0]:
+            break
+        rows.append(row)
+    return rows
+
+
 def metrics(found, setting, events):
     """[(metric, unit, value)] of a run: `found` by parse(), `events` that the program has.
 

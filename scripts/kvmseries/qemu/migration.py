@@ -173,11 +173,11 @@ def plan(job):
 def run(job, save=None, built=None):
     """Run `job`; returns (runs for results.save(), {kernel: version}, complaints).
 
-    save: called with (runs, versions) after each boot.  built: {label: Program} instead of building them.
+    save: called with (runs, versions, traces) after each boot; traces: for results.save().  built: {label: Program} instead of building them.
     """
     steps = progress.Steps(plan(job) if built is None else plan(job)[len(job.points):])
     built = programs(job, steps) if built is None else built
-    table, wrong, versions = {}, [], {}
+    table, traces, wrong, versions = {}, [], [], {}
     with steps.step("migration-l1"):
         runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration")
     for group in groups(job):
@@ -192,9 +192,13 @@ def run(job, save=None, built=None):
             if not values["steady"]:
                 say(f"{where}: the guest's speed was not steady before the migration")
             collect(table, job, label, setting, driver.metrics(values, setting, runner.events[label]))
+            rows = driver.samples(outcome.output)
+            if rows:
+                traces.append({"series": job.series.name, "kernel": label, "config": setting.tracking,
+                               "args": arguments(setting), "vcpus": setting.vcpus, "rows": rows})
         versions = {f"L1 {ARCH} normal": runner.version}
         if save:
-            save(list(table.values()), versions)
+            save(list(table.values()), versions, traces)
     runner.close()
     return list(table.values()), versions, wrong
 

@@ -209,3 +209,33 @@ def test_soak_does_not_go_on_what_another_host_has_begun(monkeypatch, tmp_path, 
     with pytest.raises(Fail, match=f"is an unfinished run on another host .{key}: {value}, here "):
         soak.run(series, None, 20, "1", path)
     assert not calm.asked and path.read_text(encoding="utf-8") == before
+
+
+SAMPLES = "sample 0.00 2000000 0 0 1\nsample 0.10 1500000 20 500000 2\nsample 0.20 0 30 2100000 4\n"
+
+
+def test_migrations_are_recorded_over_time(runner, tmp_path):
+    """From the driver's lines to the results file and the page."""
+    runner.text["series"] = runner.text["series"] + SAMPLES
+    saved = []
+    migration.run(job(samples=1), lambda *what: saved.append(what), {"base": None, "series": None})
+    runs, versions, traces = saved[-1]
+    assert len(traces) == 8 and {trace["kernel"] for trace in traces} == {"series"}
+    assert traces[0]["rows"] == [[0.0, 2000000, 0, 0, 1], [0.1, 1500000, 20, 500000, 2], [0.2, 0, 30, 2100000, 4]]
+    made = {"ids": {}, "command": "", "seconds": 1}
+    results.save(tmp_path / "x.json", {}, runs, made, traces)
+    data = results.load(tmp_path / "x.json")
+    assert data["traces"] == traces
+    page = report.write_page([data], tmp_path / "page", []).read_text(encoding="utf-8")
+    assert "Migrations over time, 4 vCPUs, bitmap" in page and "throttle of the vCPUs" in page and "bandwidth used" in page
+    assert "no samples over time" not in page
+    for rows in ([[1, 2]], [["0", 1, 2, 3, 4]], 5):
+        with pytest.raises(Fail, match="trace"):
+            results.save(tmp_path / "x.json", {}, runs, made, [{**traces[0], "rows": rows}])
+    assert results.load(tmp_path / "x.json")["traces"] == traces
+
+
+def test_a_second_migration_of_a_run_is_no_part_of_the_series():
+    assert len(driver.samples(SAMPLES + SAMPLES)) == 3
+    assert driver.samples(PRINTED) == []
+    assert driver.parse(PRINTED + SAMPLES)["steady"] == 1
