@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 
-from kvmseries.base import paths, progress
+from kvmseries.base import paths, progress, stamp
 from kvmseries.data import parse
 from kvmseries.guest import image, machine, run as guest, vtime
 from kvmseries.kernel import build, kconfig, selftests, toolchain
@@ -31,21 +31,16 @@ def planted(*names, arch="arm64", configs=(), count=None, note=None):
     folder = paths.out("planted", "-".join([*names, "series" if count is None else str(count), arch, config.name]))
     wanted = None if TREE else _made_from(series, names, arch, config, count)
     with paths.locked("planted-kernels", progress.say):
-        if not (folder / "planted.json").exists() or _stamp(folder)["from"] != wanted or TREE:
+        if stamp.current(folder / "planted.json", {"from": wanted}) is None or TREE:
             kernel = build.in_tree(trees.planted(series, names, TREE, count), arch, configs, note)
             table = next(parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists())
             with paths.whole(folder) as part:
                 for file in (kernel.image, table):
                     shutil.copy2(file, part / file.name)
-                (part / "planted.json").write_text(json.dumps(
-                    {"from": wanted, "image": kernel.image.name, "release": kernel.release}), encoding="utf-8")
-    stamp = _stamp(folder)
+                stamp.write(part / "planted.json", {"from": wanted}, image=kernel.image.name, release=kernel.release)
+    made = stamp.read(folder / "planted.json")
     tree = trees.Tree(folder, "planted", len(series.patches) if count is None else count, series.kernel)
-    return build.Kernel(tree, arch, config, folder / stamp["image"], stamp["release"])
-
-
-def _stamp(folder):
-    return json.loads((folder / "planted.json").read_text(encoding="utf-8"))
+    return build.Kernel(tree, arch, config, folder / made["image"], made["release"])
 
 
 def _made_from(series, names, arch, config, count):

@@ -21,14 +21,13 @@ from pathlib import Path
 
 import pytest
 
-from checks import extra
-from kvmseries.base import paths, progress
+from kvmseries.base import files, paths, progress
 from kvmseries.base.errors import Fail
 from kvmseries.kernel import build, toolchain
 from kvmseries.source import catalog
 
 # What checks read, below the project's root; without what is only read by unit tests, which always run.
-_SOURCES = ("patches", "scripts", "tools-testing-selftests-kvm", "qemu-migration", "pytest.ini")
+_SOURCES = ("patches", "scripts", "tools-testing-selftests-kvm", "qemu-migration", "pyproject.toml")
 _MARKS = ("build", "boot")
 # Seconds from which on a check gets a line of its own.
 LONG = 1
@@ -105,12 +104,7 @@ class Passed:
     def add(self, nodeid, seconds):
         """`nodeid` has passed."""
         checks = {**self.read(), nodeid: (time.strftime("%Y-%m-%d %H:%M"), round(seconds, 1))}
-        part = self.path.with_suffix(".part")
-        try:
-            part.write_text(json.dumps({"inputs": self.inputs(), "checks": checks}, indent=1) + "\n", encoding="utf-8")
-            part.replace(self.path)
-        except OSError as error:
-            raise paths.os_fail(error, self.path) from None
+        files.write_json(self.path, {"inputs": self.inputs(), "checks": checks})
 
 
 class Run:
@@ -215,7 +209,7 @@ def build_ahead():
             for arch in series.arches:
                 for count in (0, len(series.patches)):
                     with contextlib.suppress(Fail):
-                        build.kernel(series, count, arch, kernel_tree=extra.own_base(series))
+                        build.kernel(series, count, arch, kernel_tree=paths.own_tree())
 
 
 def _terminated(*_):

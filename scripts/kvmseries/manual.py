@@ -50,7 +50,7 @@ def completion(shell):
 def write(folder):
     """Write all of it below `folder`; returns the paths."""
     texts = {f"man/man1/{NAME}.1": man_page(), **{path: completion(shell) for shell, path in COMPLETIONS.items()}}
-    return [files.write_atomically(Path(folder) / path, text.encode()) for path, text in texts.items()]
+    return [files.write(Path(folder) / path, text) for path, text in texts.items()]
 
 
 if __name__ == "__main__":

@@ -1,37 +1,49 @@
-"""Every name that the tool's code uses is defined where it is used: what a unit test never runs, too."""
+"""What ruff and mypy say of the tool's code, with what pyproject.toml asks for: what no unit test runs, too."""
 
-from pyflakes import api, reporter
+import subprocess
+import sys
+
+import pytest
 
 from kvmseries.base import paths
+from kvmseries.conftest import write
+
+CONFIGURATION = paths.ROOT / "pyproject.toml"
 
 
-class _Complaints(reporter.Reporter):
-    def __init__(self):
-        super().__init__(None, None)
-        self.found = []
-
-    def unexpectedError(self, filename, msg):
-        self.found.append(f"{filename}: {msg}")
-
-    def syntaxError(self, filename, msg, lineno, offset, text):
-        self.found.append(f"{filename}:{lineno}: {msg}")
-
-    def flake(self, message):
-        self.found.append(str(message))
+def ruff(*words):
+    """(complaints, a line each) of ruff on the files `words`."""
+    return subprocess.run([sys.executable, "-m", "ruff", "check", "--no-cache", "--quiet", "--output-format=concise",
+                           f"--config={CONFIGURATION}", *map(str, words)], capture_output=True, text=True,
+                          check=False).stdout.splitlines()
 
 
-def complaints(text, name="x.py"):
-    found = _Complaints()
-    api.check(text, name, found)
-    return found.found
+def mypy(cache, *words):
+    """(complaints, a line each) of mypy on the files `words`; of none, on the tool."""
+    done = subprocess.run([sys.executable, "-m", "mypy", f"--config-file={CONFIGURATION}", f"--cache-dir={cache}",
+                           "--no-error-summary", *map(str, words)], cwd=paths.ROOT, capture_output=True, text=True,
+                          check=False)
+    return (done.stdout + done.stderr).splitlines()
 
 
 def test_names():
-    files = sorted((paths.ROOT / "scripts").rglob("*.py"))
-    assert files
-    assert not [line for path in files for line in complaints(path.read_text(encoding="utf-8"), str(path))]
+    assert ruff(paths.ROOT / "scripts") == []
 
 
-def test_negative_control_a_local_that_hides_a_function():
-    text = "def f():\n    f = f()\n    return f\n"
-    assert "referenced before assignment" in complaints(text)[0]
+@pytest.mark.parametrize("text, wrong", [
+    ("def f():\n    return nobody\n", "F821 Undefined name `nobody`"),
+    ("import os\n", "F401 [*] `os` imported but unused"), ("from os import *\n", "F403"),
+    ("def f():\n    f = f()\n    return f\n", "F823"), ("def f(x=[]):\n    return x\n", "B006"),
+    ("def f(:\n", "invalid-syntax")])
+def test_negative_control_code_that_ruff_refuses(tmp_path, text, wrong):
+    write(tmp_path / "x.py", text)
+    assert [line for line in ruff(tmp_path / "x.py") if wrong in line]
+
+
+def test_types(tmp_path):
+    assert mypy(tmp_path) == []
+
+
+def test_negative_control_code_that_mypy_refuses(tmp_path):
+    write(tmp_path / "x.py", "def f(number: int) -> str:\n    return number\n")
+    assert ["Incompatible return value type" in line for line in mypy(tmp_path, tmp_path / "x.py")] == [True]

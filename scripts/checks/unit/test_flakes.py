@@ -57,7 +57,7 @@ def _run(tmp_path, monkeypatch):
         write(tmp_path / "conftest.py", "from checks.conftest import *\n")
         write(tmp_path / "test_it.py", TEST.format(count=str(counts))
               + "".join(CHECK.format(**check) for check in checks))
-        done = subprocess.run([sys.executable, "-m", "pytest", "-s", "-v", "-c", paths.ROOT / "pytest.ini",
+        done = subprocess.run([sys.executable, "-m", "pytest", "-s", "-v", "-c", paths.ROOT / "pyproject.toml",
                                f"--rootdir={tmp_path}", tmp_path / "test_it.py"],
                               stdout=subprocess.PIPE, text=True, check=False,
                               env={"PYTHONPATH": str(paths.ROOT / "scripts"), "SERIES_OUT": str(tmp_path / "out")})

@@ -47,7 +47,7 @@ def _run(tmp_path):
         notes = tmp_path / "notes"
         notes.unlink(missing_ok=True)
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-c", str(paths.ROOT / "pytest.ini"), "--rootdir", str(tmp_path), "-p",
+            [sys.executable, "-m", "pytest", "-c", str(paths.ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p",
              "checks.testrun", *options, str(tmp_path / "checks")], cwd=tmp_path, capture_output=True, text=True, check=False,
             env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts"), "NOTES": str(notes), **environment})
         return done.stdout + done.stderr, notes.read_text(encoding="utf-8").split() if notes.exists() else []

@@ -1,6 +1,5 @@
 """bench --remote: its options, and what it does with a bench.Job; bench --kcidb."""
 
-import json
 import time
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from ..measure import remote, ssh
 from . import options as shared, show
 
 # Options of bench that say what is emulated: (name, value when it is not given).
-_EMULATED = (("param", []), ("config", []), ("cpu", None), ("here", None), ("accel", "tcg"))
+_EMULATED: tuple = (("param", []), ("config", []), ("cpu", None), ("here", None), ("accel", "tcg"))
 
 
 def add_arguments(parser):
@@ -71,5 +70,5 @@ def save_kcidb(job, options, target, begun):
     counts = {point.label: point.count if point.series.name == job.series.name else None for point in job.points}
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun))
     made = kcidb.document(results.load(target), job.series, counts, options.kcidb_origin or "kvm_series", stamp)
-    files.write_atomically(options.kcidb, (json.dumps(made, indent=1) + "\n").encode())
+    files.write_json(options.kcidb, made)
     say(f"KCIDB's JSON in {options.kcidb}")

@@ -31,7 +31,7 @@ def reports(options, verdicts, complaints, about):
     found = outcomes.outcomes(verdicts, complaints)
     if options.junit:
         text = junit.document(found, f"{about['series']}.{about['arch']}", about)
-        files.write_atomically(options.junit, text.encode())
+        files.write(options.junit, text)
         say(f"JUnit's XML in {options.junit}")
     if options.ktap:
         print(ktap.document(found, " ".join(str(value) for value in about.values() if value)), end="")
@@ -63,5 +63,5 @@ def job(options, kernel, initrd, machine, tests):
             for path in (kernel.image, initrd)]
     name = f"{options.series.name} {options.arch} {kernel.tree.point} {kernel.config.name}"
     text = lava.document(name, machine, line[line.index("-append") + 1], urls, commands)
-    files.write_atomically(options.lava, text.encode())
+    files.write(options.lava, text)
     say(f"LAVA job in {options.lava}; it boots {kernel.image} with {initrd}")

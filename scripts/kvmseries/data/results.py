@@ -12,7 +12,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from ..base import paths
+from ..base import files, paths
 from ..base.errors import Fail
 from . import repeat
 
@@ -210,16 +210,6 @@ def _place(option, path):
     return str(found.relative_to(paths.ROOT)) if found.is_relative_to(paths.ROOT) else found.name
 
 
-def _text(data):
-    """JSON with a line for each run: small, and a change of one run is a change of one line."""
-    head = json.dumps({key: value for key, value in data.items() if key not in ("runs", "traces")}, indent=1)
-    if data.get("traces"):
-        traces = ",\n".join("  " + json.dumps(trace) for trace in data["traces"])
-        head = f'{head[:-2]},\n "traces": [\n{traces}\n ]\n}}'
-    runs = ",\n".join("  " + json.dumps(run) for run in data["runs"])
-    return f"{head[:-2]},\n \"runs\": [\n{runs}\n ]\n}}\n"
-
-
 def save(path, host, runs, made, traces=()):
     """Write a results file atomically: a reader sees the old file or the new one.
 
@@ -231,17 +221,8 @@ def save(path, host, runs, made, traces=()):
     made = {**made, "rounds": rounds(runs)}
     check_made(made, path)
     check_traces(list(traces), path)
-    data = {"schema": SCHEMA, "host": host, "made": made, "runs": runs}
-    if traces:
-        data["traces"] = list(traces)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(_text(data), encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    data = {"schema": SCHEMA, "host": host, "made": made, "runs": runs, **({"traces": list(traces)} if traces else {})}
+    files.write(path, files.lines(data, "traces", "runs"))
 
 
 def _first_line(command):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from ..base import paths
+from ..base import files, paths
 from ..base.errors import Fail
 from ..data import summary as s
 from ..report import compare, migrating
@@ -299,14 +299,7 @@ def write(judged):
     path = file_of(judged.where)
     if judged.better == path.read_text(encoding="utf-8"):
         return
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(judged.better, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise paths.os_fail(error, path) from None
-    finally:
-        part.unlink(missing_ok=True)
+    files.write(path, judged.better)
 
 
 def reading(judged):

@@ -4,13 +4,12 @@ From Debian where the machine has a Debian mirror, otherwise the machine's own i
 architecture.  A copy is kept in the cache directory, where the user may put one, too.
 """
 
-import os
 import platform
 import shutil
 import struct
 from pathlib import Path
 
-from ..base import debian, distro, paths, proc
+from ..base import debian, distro, files, paths, proc
 from ..base.errors import Fail
 from ..base.progress import say
 from ..kernel import toolchain
@@ -75,12 +74,6 @@ def _own(arch, target):
             raise Fail(f"{what}: {distro.how('busybox')}, or put one at {target}")
         raise Fail(f"{what}, and {distro.title()} has none for another architecture: put one at {target}, or "
                    f"{distro.CONTAINER}")
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with files.whole(target) as part:
         shutil.copyfile(found, part)
         part.chmod(0o755)
-        part.rename(target)
-    except OSError as error:
-        raise paths.os_fail(error, target) from None
-    finally:
-        part.unlink(missing_ok=True)

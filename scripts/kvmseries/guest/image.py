@@ -4,7 +4,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from ..base import paths, proc
+from ..base import files, paths, proc
 from ..base.progress import say
 from ..kernel import selftests
 from . import busybox
@@ -66,7 +66,6 @@ def job(commands):
 def cpio(root, target):
     """Archive the tree `root`, owned by root, in the order of names."""
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
-    part = target.with_suffix(".part")
-    proc.run(["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0", "-O", str(part)], "cpio", cwd=root,
-             stdin="".join(f"{name}\n" for name in names).encode())
-    part.rename(target)
+    with files.whole(target) as part:
+        proc.run(["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0", "-O", str(part)], "cpio", cwd=root,
+                 stdin="".join(f"{name}\n" for name in names).encode())

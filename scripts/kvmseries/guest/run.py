@@ -44,7 +44,7 @@ _REPORTS = (
 )
 _SPLAT = re.compile("|".join(_REPORTS))
 # Functions that are called with (machine.Machine, folder) of each guest that is started.
-watchers = []
+watchers: list = []
 _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
 _END = re.compile(r"^@@ end (\S+) rc=(\d+) seconds=([\d.]+)$", re.M)
 
@@ -75,7 +75,7 @@ class Result:
     outcomes: list = field(default_factory=list)
     splats: list = field(default_factory=list)     # lines of the console
     version: str = ""                               # the kernel's own banner
-    folder: Path = None                             # console.log, job.log, qemu.sh
+    folder: Path | None = None                             # console.log, job.log, qemu.sh
 
 
 def parse_job(text):
@@ -133,9 +133,9 @@ def _run(kernel, initrd, machine, commands, folder, note, silence):
     outcomes, done = parse_job(text)
     if not done:
         raise Fail(_death(folder, console, text, status))
-    error = re.search(r"^@@ error (.*)$", text, re.M)
-    if error:
-        raise Fail(f"the guest lacks what its tests need: {error[1]} (see {folder}/job.log)")
+    lacks = re.search(r"^@@ error (.*)$", text, re.M)
+    if lacks:
+        raise Fail(f"the guest lacks what its tests need: {lacks[1]} (see {folder}/job.log)")
     paths.remove(archive)
     banner = re.search(r"Linux version (\S+)", console)
     found = splats(console)

@@ -10,7 +10,7 @@ import subprocess
 
 import yaml
 
-from ..base import debian, distro, paths, proc
+from ..base import debian, distro, files, paths, proc
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..kernel import toolchain
@@ -70,12 +70,8 @@ def library():
         if not target.exists():
             debian.install("vtime")
             proc.need("gcc")
-            part = target.with_suffix(".part")
-            try:
+            with files.whole(target) as part:
                 compile_library("gcc", part)
-                part.rename(target)
-            finally:
-                paths.remove(part)
     return target
 
 

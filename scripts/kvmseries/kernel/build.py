@@ -6,13 +6,12 @@ compiled once its base is built.
 """
 
 import hashlib
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..base import debian, paths, proc
+from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail
 from ..base.progress import say, single
 from ..source import trees
@@ -66,14 +65,13 @@ def in_tree(tree, arch, configs=(), note=None):
 
 
 def _build(tree, arch, config, folder, note):
-    stamp = folder / "series.json"
+    made = folder / "series.json"
     wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch),
               "config": hashlib.sha256(config.text.encode()).hexdigest()}
-    if stamp.exists() and (folder / _IMAGE[arch]).exists():
-        built = json.loads(stamp.read_text(encoding="utf-8"))
-        if {key: built.get(key) for key in wanted} == wanted:
-            return built["release"]
-    paths.remove(stamp)
+    built = stamp.current(made, wanted)
+    if built and (folder / _IMAGE[arch]).exists():
+        return built["release"]
+    paths.remove(made)
     folder.mkdir(exist_ok=True)
     _remove_torn(folder)
     log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-"
@@ -90,9 +88,7 @@ def _build(tree, arch, config, folder, note):
         with single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate):
             proc.run([*make, target], title, log=log, env=env)
     release = _read(folder / "include/config/kernel.release").strip()
-    part = stamp.with_suffix(".part")
-    part.write_text(json.dumps({**wanted, "release": release}), encoding="utf-8")
-    part.replace(stamp)
+    stamp.write(made, wanted, release=release)
     return release
 
 

@@ -6,12 +6,11 @@ kernel it runs.  The configuration is taken as it is but for CHANGES.
 
 import gzip
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..base import debian, paths, proc
+from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..source import trees
@@ -112,9 +111,8 @@ def build(tree, arch, text, form="deb", overlays=(), note=None):
     target = paths.out("hostkernel", f"{tree.path.parent.name}-{arch}-{key}", suffix[1:])
     wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch), "config": key}
     with paths.locked(f"hostkernel-{tree.path.parent.name}-{tree.point}-{key}", say):
-        stamp = target / "made.json"
-        made = json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else {}
-        if {name: made.get(name) for name in wanted} != wanted:
+        made = stamp.current(target / "made.json", wanted)
+        if not made:
             made = _package(tree, arch, wish, form, suffix, target, wanted, note)
     label = tree.point.replace("upto-", "upto:")
     return HostKernel(label, made["release"], tuple(target / name for name in made["packages"]), tree.path)
@@ -148,8 +146,7 @@ def _package(tree, arch, wish, form, suffix, target, wanted, note):
                 packages = _take(tree.path if form == "deb" else folder, release, form, part)
             finally:
                 _sweep(tree.path)
-            made = {**wanted, "release": release, "packages": packages}
-            (part / "made.json").write_text(json.dumps(made) + "\n", encoding="utf-8")
+            made = stamp.write(part / "made.json", wanted, release=release, packages=packages)
     except OSError as error:
         raise paths.os_fail(error, folder) from None
     return made

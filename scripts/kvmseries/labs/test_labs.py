@@ -1,5 +1,5 @@
 """KTAP, JUnit, kcidb's JSON and LAVA's jobs: their shape.  Whether the projects' own parsers and schemas take them
-is scripts/checks/test_labs.py's."""
+is scripts/checks/test_0_labs.py's."""
 
 import re
 from types import SimpleNamespace

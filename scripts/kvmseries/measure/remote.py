@@ -113,7 +113,7 @@ def read_config(machine, options, arch):
         raise Fail(f"{machine.host.name} has neither /boot/config-{release} nor /proc/config.gz: copy a configuration "
                    "from it and name it with --host-config")
     hostkernel.check_config(text, where, arch)
-    files.write_atomically(kept, text.encode())
+    files.write(kept, text)
     return text
 
 
@@ -242,7 +242,7 @@ def _measured(machine, job, entry, point, kernel, folder, kept, seconds):
     except Lost as error:
         raise Fail(f"{error}; with {kernel.release} booted for one time: power cycle it (it then boots its own kernel), "
                    "and repeat the command: it goes on with what is left") from None
-    files.write_atomically(path, (json.dumps(outputs) + "\n").encode())
+    files.write_json(path, outputs, indent=None)
     return outputs
 
 

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..base import debian, paths, proc
+from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail
 from ..base.progress import say, single
 from ..kernel import toolchain
@@ -130,26 +130,27 @@ def environment(tree, root=None):
 
 def _build(tree, kind, folder, root, note):
     arguments = configure_arguments(kind, root)
-    stamp = folder / "series.json"
+    made = folder / "series.json"
     names = kind.names
     configuration = " ".join([*arguments, trees.git(tree.path, "rev-parse", "HEAD:configure").strip()])
     wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(kind.arch),
               "config": hashlib.sha256(configuration.encode()).hexdigest(), "tests": kind.tests}
     # A build that has the tests, too, will do where they are not asked for.
-    if all((folder / name).exists() for name in names) and _read(stamp) in (wanted, {**wanted, "tests": True}):
+    if all((folder / name).exists() for name in names) and any(
+            stamp.current(made, {**wanted, "tests": tests}) for tests in {kind.tests, True}):
         return
-    paths.remove(stamp)
+    paths.remove(made)
     env = environment(tree.path, root)
     name = f"{kind.folder}-{tree.path.parent.name}-{tree.point}"
     configured = folder / "configured.json"
     same = {key: wanted[key] for key in ("compiler", "config")}
-    if not (folder / "build.ninja").exists() or _read(configured) != same:
+    if not (folder / "build.ninja").exists() or not stamp.current(configured, same):
         paths.remove(folder)
         folder.mkdir()
         _fill_blobs(tree.path)
         proc.run(["sh", "../configure", *arguments], "configure of QEMU", cwd=folder, env=env,
                  log=paths.out("logs", f"configure-{name}.log"))
-        configured.write_text(json.dumps(same), encoding="utf-8")
+        stamp.write(configured, same)
     if kind.tests:
         names += test_programs(folder, env)
     title = f"build QEMU {tree.point} for {kind.arch}" + (f" ({kind.name})" if kind.name != "program" else "")
@@ -163,22 +164,13 @@ def _build(tree, kind, folder, root, note):
         with single(f"build-qemu-{kind.folder}-{bool(tree.count)}", title, warm if tree.count else cold):
             proc.run(line, title, cwd=folder, env=env, log=log)
     _link_firmware(folder)
-    part = stamp.with_suffix(".part")
-    part.write_text(json.dumps(wanted), encoding="utf-8")
-    part.replace(stamp)
+    stamp.write(made, wanted)
 
 
 def log_of(tree, kind):
     """Path of the log of a build."""
     what = "-tests" if kind.tests else ""
     return paths.out("logs", f"{kind.folder}-{tree.path.parent.name}-{tree.point}{what}.log")
-
-
-def _read(path):
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
 
 
 def _fill_blobs(tree):

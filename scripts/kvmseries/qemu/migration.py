@@ -185,7 +185,7 @@ def run(job, save=None, built=None):
             commands = [(f"{setting.tracking}-{point.label.replace(':', '-')}-{number}", point.label, setting)
                         for setting in group for number, point in enumerate(turns(job.points, job.samples))]
             outcomes = runner.run(commands, note)
-        for (name, label, setting), outcome in zip(commands, outcomes):
+        for (_, label, setting), outcome in zip(commands, outcomes):
             values = found(outcome)
             where = f"{label}, {setting.tracking}, {setting.vcpus} vCPUs, {setting.working_set} KiB"
             wrong += [f"{where}: {line}" for line in driver.complaints(values)]

@@ -5,7 +5,7 @@ import json
 import random
 import time
 
-from ..base import paths
+from ..base import files, paths
 from ..base.errors import Fail
 from ..base.progress import clock, say
 from ..data import results
@@ -134,13 +134,8 @@ def summary(rows):
 
 def save(path, series, seed, rows, version, seconds):
     """Write the results, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     data = {"schema": 1, "series": series.name, "patches": series.patches_id(len(series.patches)), "seed": seed,
             "seconds": seconds, "host": results.host_info(kernels={"L1": version}), "summary": summary(rows),
             "migrations": [{"number": number, "setting": " ".join(setting.words()), "complaints": wrong,
                             "figures": values} for number, setting, values, wrong in rows]}
-    head = json.dumps({key: value for key, value in data.items() if key != "migrations"}, indent=1)
-    lines = ",\n".join("  " + json.dumps(row) for row in data["migrations"])
-    part = path.with_suffix(".part")
-    part.write_text(f"{head[:-2]},\n \"migrations\": [\n{lines}\n ]\n}}\n", encoding="utf-8")
-    part.replace(path)
+    files.write(path, files.lines(data, "migrations"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from ..base.files import write_atomically
+from ..base import files
 from ..data import summary as s
 from ..data.results import KEYS, ROUNDS
 from . import aging, layout, merging, migrating, own, plots, scaling, state, style, verdict
@@ -376,5 +376,5 @@ def write_page(results, out, commands):
         pages = {MIGRATIONS: page_html(migrations, commands, [(INDEX, "The kernels' results")]),
                  INDEX: page_html(kernels, commands, [(MIGRATIONS, "Live migrations have a page of their own.")])}
     for name, text in pages.items():
-        write_atomically(Path(out) / name, text.encode("utf-8", "replace"))
+        files.write(Path(out) / name, text.encode("utf-8", "replace"))
     return Path(out) / INDEX

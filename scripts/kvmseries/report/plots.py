@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ..base.files import write_atomically
+from ..base import files
 from ..data import summary as s
 from . import aging, layout, merging, migrating, own, scaling, style
 
@@ -549,7 +549,7 @@ def _trace_figure(family, traces):
                                  ("MB", "%", "MB/s")):
         axes.set_title(title)
         axes.set_ylabel(unit)
-        axes.set_ylim(0, axes.dataLim.y1 * 1.1 or 1)
+        axes.set_ylim(bottom=0)
     panels[-1].set_xlabel("time since the migration began, s")
     figure.legend(handles.values(), handles, loc="outside upper left", ncols=4)
     return figure
@@ -625,4 +625,4 @@ def plot_png(results, out):
             figure.text(0.5, 0.5, "no lock counts", ha="center")
         data = io.BytesIO()
         figure.savefig(data, format="png", dpi=120, metadata={"Software": None})
-    write_atomically(out, data.getvalue())
+    files.write(out, data.getvalue())

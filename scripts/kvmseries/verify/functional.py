@@ -1,13 +1,12 @@
 """The functional selftests on base and series, with the same binaries, compared."""
 
-import json
 import re
 from dataclasses import asdict, dataclass
 
 import yaml
 from rich.table import Table
 
-from ..base import paths, progress
+from ..base import files, paths, progress
 from ..base.errors import Fail
 from ..data import results
 from ..guest import image, machine as machines, run as guest
@@ -222,9 +221,4 @@ def table(verdicts, labels, title="functional selftests"):
 
 def save(path, host, verdicts, about):
     """Write verdicts as JSON: {"schema": 1, "host", "about", "tests"}."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = {"schema": 1, "host": host, "about": about,
-            "tests": [asdict(verdict) for verdict in verdicts]}
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    files.write_json(path, {"schema": 1, "host": host, "about": about, "tests": [asdict(verdict) for verdict in verdicts]})

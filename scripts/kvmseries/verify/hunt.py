@@ -8,7 +8,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
-from ..base import paths, progress
+from ..base import files, paths, progress
 from ..base.errors import Fail
 from ..base.progress import say
 from ..data import ids, results
@@ -60,7 +60,7 @@ def run(series, hunt, kernels, runs, batch, path):
             built = build.kernel(series, point.count, hunt.arch, ())
             _boot(built, initrd, hunt, wanted, f"hunt-{point.label.replace(':', '-')}", counts)
             data["host"] = results.host_info([machines.binary(hunt.arch)])
-            _write(path, data)
+            files.write_json(path, data)
             say(f"{point.label}: {counts['runs']} of {runs} runs, {sum(counts['failures'].values())} failed")
 
 
@@ -118,13 +118,3 @@ def _outcomes(folder):
     except OSError:
         return []
     return guest.parse_job(text.replace("\r", ""))[0]
-
-
-def _write(path, data):
-    part = path.with_suffix(".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise paths.os_fail(error, path) from None

@@ -7,11 +7,10 @@ says what it has.  The file is read, added to and replaced as a whole under a lo
 run loses no part and two runs may add to one file.
 """
 
-import contextlib
 import json
 from pathlib import Path
 
-from ..base import paths
+from ..base import files, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from . import soakcounts
@@ -129,15 +128,5 @@ def append(path, series, source, names, part):
 
 def save(path, series, source, names, parts):
     """Write `parts`, a line each, and their sum; raises Fail and leaves `path` as it was if it cannot."""
-    head = json.dumps({"schema": SCHEMA, "series": series, "source": source,
-                       "sum": add_up(parts, source, names)}, indent=1)
-    lines = ",\n".join("  " + json.dumps(part) for part in parts)
-    new = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(f"{head[:-2]},\n \"parts\": [\n{lines}\n ]\n}}\n", encoding="utf-8")
-        new.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
-        raise paths.os_fail(error, path) from None
+    data = {"schema": SCHEMA, "series": series, "source": source, "sum": add_up(parts, source, names), "parts": parts}
+    files.write(path, files.lines(data, "parts"))

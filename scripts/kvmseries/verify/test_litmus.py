@@ -271,7 +271,7 @@ def test_a_machine_without_apt_is_not_told_about_kernels(only_tools, program):
 
 @pytest.mark.parametrize("ci, passes, word", [("true", False, "error"), ("", True, "skipped")])
 def test_a_check_without_herd7_fails_in_ci_and_is_skipped_elsewhere(only_tools, tmp_path, ci, passes, word):
-    run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-c", paths.ROOT / "pytest.ini", "-k", "age-hw-af]",
+    run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-c", paths.ROOT / "pyproject.toml", "-k", "age-hw-af]",
                           paths.ROOT / "scripts/checks/test_0_litmus.py"],
                          stdout=subprocess.PIPE, text=True, check=False,
                          env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts"), "CI": ci})

@@ -215,7 +215,7 @@ def test_the_verb(small, qemu, series, refused, monkeypatch, tmp_path):
     assert refused("soak", "mini", "--only", "arm32") == "--only arm32: soak.yaml has vhe, nvhe"
     assert "not allowed with" in refused("soak", "mini", "--json", "x", "--commit-results")
     assert refused("soak", "mini", "--json", str(tmp_path)) == f"--json {tmp_path} is a directory: name a file"
-    assert refused("soak", "mini", "--for", "0") == "--for 0: give a number from 1 on"
+    assert refused("soak", "mini", "--for", "0") == "--for 0: give a number from 1 on (see scripts/series soak -h)"
 
 
 def test_a_failed_part_is_the_status(small, qemu, series):

@@ -99,7 +99,7 @@ def test_an_interrupted_write_is_no_loss(tmp_path, monkeypatch):
 
     def dies(*_):
         raise KeyboardInterrupt
-    monkeypatch.setattr(soakfile.Path, "replace", dies)
+    monkeypatch.setattr(soakfile.files.os, "replace", dies)
     with pytest.raises(KeyboardInterrupt):
         soakfile.append(path, "s", SOURCE, NAMES, part())
     monkeypatch.undo()

@@ -10,7 +10,7 @@ import json
 
 import yaml
 
-from ..base import paths, proc
+from ..base import files, paths, proc
 from ..base.errors import Fail
 from ..guest import image, machine
 from ..kernel import kconfig, selftests
@@ -93,12 +93,7 @@ def write(path, name, wanted, results, splats):
     """Put what base did on the machine `name` into `path`, beside what the committed file has."""
     data = {"schema": 1, "machines": {**read(), **_machines(path),
                                       name: {"key": wanted, "results": dict(sorted(results.items())), "splats": splats}}}
-    part = path.with_suffix(".part")
-    try:
-        part.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise paths.os_fail(error, path) from None
+    files.write_json(path, data, sort_keys=True)
 
 
 def _machines(path):
