@@ -10,6 +10,12 @@ from kvmseries.source.git import git
 from kvmseries.verify import check
 
 
+def own_base(series):
+    """The user's tree, if it is one that `series` is for: in `make test TREE=/path` that is v5.10.  None: the
+    base that is pinned."""
+    return paths.own_tree() if series.name == "v5.10" else None
+
+
 def debug_patches(series, kernel=None):
     """Those of patches/debug for `series` apply on top of it, each with those that its text says it is on
     top of.  Returns their names."""

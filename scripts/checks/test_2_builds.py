@@ -28,7 +28,7 @@ def test_base_and_series_build_without_new_warnings(name, arch):
     series = catalog.load(name)
     found = {}
     for count in (0, len(series.patches)):
-        kernel = build.kernel(series, count, arch, kernel_tree=TREE)
+        kernel = build.kernel(series, count, arch, kernel_tree=extra.own_base(series))
         tree = kernel.tree
         log = paths.out("logs",
                         f"build-{tree.path.parent.name}-{tree.point}-{arch}-normal.log")
@@ -49,7 +49,8 @@ def test_the_kernel_takes_every_configuration_of_the_soak(arch, overlays):
 @pytest.mark.slow
 @pytest.mark.parametrize("name,arch", CASES)
 def test_w1_and_sparse_find_nothing_new_in_what_is_changed(name, arch):
-    assert not check.new_warnings(catalog.load(name), arch, TREE)
+    series = catalog.load(name)
+    assert not check.new_warnings(series, arch, extra.own_base(series))
 
 
 @pytest.mark.build
@@ -58,7 +59,7 @@ def test_w1_and_sparse_find_nothing_new_in_what_is_changed(name, arch):
 def test_every_step_builds(name, arch):
     series = catalog.load(name)
     with progress.single(f"check-steps-{arch}", f"every step of {name} builds for {arch}", 200) as note:
-        assert check.builds(series, arch, note, TREE, steps=True)
+        assert check.builds(series, arch, note, extra.own_base(series), steps=True)
 
 
 @pytest.mark.build

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from checks import extra
 from kvmseries.base import files, paths, progress
 from kvmseries.base.errors import Fail
 from kvmseries.kernel import build, toolchain
@@ -209,7 +210,7 @@ def build_ahead():
             for arch in series.arches:
                 for count in (0, len(series.patches)):
                     with contextlib.suppress(Fail):
-                        build.kernel(series, count, arch, kernel_tree=paths.own_tree())
+                        build.kernel(series, count, arch, kernel_tree=extra.own_base(series))
 
 
 def _terminated(*_):

@@ -20,15 +20,17 @@ HELPERS = ("lockphase", "spread")
 GUEST = paths.TESTS / "guest"
 
 
-def build(series, arch, kernel_tree=None):
-    """Build the selftests of `series` for `arch` (or find them built); returns their directory.
+def build(series, arch, kernel_tree=None, count=None):
+    """Build the selftests of `series`, or of its first `count` patches, for `arch` (or find them built);
+    returns their directory.
 
     Tests are in it under their names in the Makefile: dirty_log_perf_test, aarch64/get-reg-list
     (5.10), arm64/vgic_init (7.3).
     """
-    tree = trees.worktree(series, len(series.patches), kernel_tree)
+    tree = trees.worktree(series, len(series.patches) if count is None else count, kernel_tree)
     toolchain.install(arch)
-    folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}")
+    part_of = "" if tree.count == len(series.patches) else f"-{tree.point}"
+    folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}{part_of}")
     wanted = hashlib.sha256(json.dumps(
         [trees.head(tree.path), toolchain.version(arch),
          *((GUEST / f"{name}.c").read_text(encoding="utf-8") for name in HELPERS)]).encode()).hexdigest()

@@ -36,8 +36,8 @@ def make(program, mini, kernel, tmp_path, monkeypatch):
     program("aarch64-linux-gnu-gcc", GCC)
     monkeypatch.setenv("COUNT", str(tmp_path / "count"))
 
-    def run():
-        return selftests.build(mini, "arm64", kernel)
+    def run(count=None):
+        return selftests.build(mini, "arm64", kernel, count)
     run.count = tmp_path / "count"
     return run
 
@@ -55,6 +55,13 @@ def test_what_is_built_is_not_built_again_until_a_program_of_ours_changes(make, 
         (tmp_path / f"{name}.c").write_text("another\n", encoding="utf-8")
     make()
     assert make.count.read_text(encoding="utf-8") == "x\nx\n"
+
+
+def test_base_s_selftests_are_built_apart(make, mini):
+    every, base = make(), make(0)
+    assert base != every and base.name.endswith("-arm64-base")
+    assert make.count.read_text(encoding="utf-8") == "x\nx\n"
+    assert make(len(mini.patches)) == every and make.count.read_text(encoding="utf-8") == "x\nx\n"
 
 
 def test_a_build_that_fails_leaves_no_programs(make, program):

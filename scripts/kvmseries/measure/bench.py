@@ -146,7 +146,10 @@ def run(job):
     with steps.step(f"selftests-{job.arch}"):
         for point in job.points:
             if point.series.name not in programs:
-                tests = selftests.build(point.series, job.arch, _tree(job, point))
+                tests = selftests.build(point.series, job.arch, _tree(job, point), _suite(job, point))
+                if point.series.name != job.series.name and job.test not in selftests.programs(tests):
+                    raise Fail(f"{point.label}: the selftests of linux {point.series.kernel} have no {job.test} for "
+                               f"{job.arch}")
                 programs[point.series.name] = image.base(job.arch, tests)
     table, versions = {}, {}
     for entry, point in _turns(job, rounds(job)):
@@ -204,6 +207,12 @@ def _retry(job, built, runs):
             with steps.step(_boot_key(job, entry.config)) as note:
                 _measure(job, built, point, entry, sorted(again[point.label]), table, note)
         repeat.replace(runs, list(table.values()))
+
+
+def _suite(job, point):
+    """The number of patches of `point`'s series whose selftests it runs: all in its own series; of another series
+    none, so that OTHER:base is that kernel with the tests that came with it."""
+    return len(point.series.patches) if point.series.name == job.series.name else 0
 
 
 def _tree(job, point):
@@ -325,7 +334,7 @@ def state(job):
 def made_of(job):
     """The ids of all that `job` measures, for results.save().  Its trees are made."""
     trees_of = {point.label: trees.worktree(point.series, point.count, _tree(job, point)) for point in job.points}
-    suites = {point.series.name: trees.worktree(point.series, len(point.series.patches), _tree(job, point))
+    suites = {point.series.name: trees.worktree(point.series, _suite(job, point), _tree(job, point))
               for point in job.points}
     virtual = job.clock == "virtual"
     emulator = vtime.qemu(job.arch).program if virtual else machines.binary(job.arch)

@@ -10,6 +10,7 @@ from kvmseries.conftest import QEMU, RUN_JOB
 from kvmseries.data import ids, parse, results
 from kvmseries.data.test_parse import lock, OUTPUT
 from kvmseries.guest import vtime
+from kvmseries.kernel import selftests
 from kvmseries.measure import bench
 from kvmseries.source import catalog
 
@@ -388,7 +389,32 @@ def test_one_model_may_be_asked_for(virtual):
     assert {run["model"] for run in data["runs"]} == {"line*2"}
 
 
-def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, mirror, tmp_path):
+@pytest.fixture
+def with_test(built):
+    """The selftests that are said to be built have TEST."""
+    (built.tests / TEST).write_text("", encoding="utf-8")
+    (built.tests / TEST).chmod(0o755)
+
+
+def test_the_base_of_another_series_runs_the_tests_of_that_base(virtual, other, with_test, mirror, monkeypatch):
+    asked = []
+    build_ = selftests.build
+    monkeypatch.setattr(selftests, "build", lambda series, *rest: asked.append((series.name, rest[-1]))
+                        or build_(series, *rest))
+    named = []
+    monkeypatch.setattr(ids, "tests", lambda tree: named.append(tree.name) or "0" * 16)
+    virtual("--no-counts", "--samples", "1", "--kernels", "series,other:base")
+    assert asked == [("mini", len(other.patches)), ("other", 0)] and named == ["series", "base"]
+
+
+def test_the_base_of_another_series_must_have_the_test(virtual, other, mirror, tmp_path):
+    (tmp_path / "boots").touch()
+    done = virtual("--no-counts", "--samples", "1", "--kernels", "base,other:base")[0]
+    assert done.status == 1
+    assert done.err.splitlines()[-1].endswith(f"other:base: the selftests of linux {other.kernel} have no {TEST} for arm64")
+
+
+def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, with_test, mirror, tmp_path):
     base = (other.path / "base").read_text(encoding="utf-8")
     (other.path / "base").write_text(base.replace("kernel: 5.10.262", "kernel: 7.3.4", 1),
                                      encoding="utf-8")

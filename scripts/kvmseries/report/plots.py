@@ -549,7 +549,7 @@ def _trace_figure(family, traces):
                                  ("MB", "%", "MB/s")):
         axes.set_title(title)
         axes.set_ylabel(unit)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, axes.dataLim.y1 * 1.1 or 1)
     panels[-1].set_xlabel("time since the migration began, s")
     figure.legend(handles.values(), handles, loc="outside upper left", ncols=4)
     return figure

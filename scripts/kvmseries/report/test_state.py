@@ -43,6 +43,14 @@ def test_what_else_has_changed_is_named():
                      "its model."]
 
 
+def test_another_series_base_runs_the_tests_of_that_base(monkeypatch):
+    today = {("series", "v5.10"): "1" * 16, ("base", "v7.3"): "2" * 16, ("series", "v7.3"): "3" * 16}
+    monkeypatch.setattr(ids, "today", lambda label, series, what: today[label, series] if what == "tests" else None)
+    found = results({}, tests={"v5.10": "1" * 16, "v7.3": "2" * 16})
+    assert state.changes(found, "v5.10", "arm64") == []
+    assert state.changes(results({}, tests={"v7.3": "3" * 16}), "v5.10", "arm64") == ["v7.3's tests"]
+
+
 def test_files_without_ids_are_of_an_unknown_state():
     old = make_file(make_run(kernel="base"), make_run(kernel="series"))
     assert state.notes([old, old]) == ["v5.10 arm64: base, series: of an unknown state of the source."]
