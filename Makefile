@@ -10,7 +10,7 @@ PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
 # With the time of each check, and the same for machines.
 RUN = $(PYTEST) -p checks.testrun --junit-xml=$(OUT)/tests.xml -s -v
 # Quick ones first.
-CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime/selftest scripts/checks
+CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime/selftest $(wildcard scripts/checks/test_*.py)
 
 # KERNEL is the old name.
 TREE ?= $(KERNEL)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -95,6 +96,25 @@ def test_a_record_that_was_cut_short_costs_time_alone(text):
 def test_make_test_leaves_out_what_is_slow(run):
     assert run("-m", "not slow")[1] == ["boots", "breaks", "end", "quick"]
     assert _passed() == {"checks/test_0_made_up.py::test_boots"}
+
+
+def _collected(target):
+    """Files of which `make TARGET` collects tests."""
+    line = subprocess.run(["make", "-n", target], cwd=paths.ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    words = shlex.split(line.splitlines()[-1])
+    where = words[words.index("pytest") + 1:]
+    where = [word for word in where if not word.startswith(("--junit", "--ahead", "--go-on"))]
+    done = subprocess.run([sys.executable, "-m", "pytest", *where, "--collect-only", "-qq"], cwd=paths.ROOT, text=True,
+                          stdout=subprocess.PIPE, check=False, env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts")})
+    return {line.split("::")[0] for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_make_test_has_tests_of_each_file_of_checks():
+    """Arguments of pytest that overlap are not collected twice, and then not at all."""
+    files = {str(path.relative_to(paths.ROOT)) for path in (paths.ROOT / "scripts/checks").rglob("test_*.py")}
+    only_slow = {"scripts/checks/test_9_qemu.py"}
+    assert len(files) > 12 and files - only_slow <= _collected("test")
+    assert files <= _collected("test-all")
 
 
 def test_an_interrupted_run_keeps_what_has_passed(run):

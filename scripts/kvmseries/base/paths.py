@@ -94,6 +94,8 @@ def os_fail(error, path=None):
     hint = "; set SERIES_CACHE to a directory of yours" if cached else ""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Fail(f"no permission to write {where}: {error.strerror}{hint}")
+    if path and error.errno in (errno.EEXIST, errno.ENOTDIR) and str(where) != str(path):
+        return Fail(f"cannot write {path}: {where} is not a directory{hint}")
     return Fail(f"{where}: {error.strerror}{hint}")
 
 

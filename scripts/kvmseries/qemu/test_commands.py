@@ -166,7 +166,7 @@ def _nothing_runs(monkeypatch):
     made = []
     monkeypatch.setattr(migration, "check", lambda accel: made.append(("check", accel)))
     monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
-    monkeypatch.setattr(migration, "run", lambda job, save: made.append(("run", job)) or save([], {}) or ([], {}, []))
+    monkeypatch.setattr(migration, "run", lambda job, save: made.append(("run", job)) or save([], {}, []) or ([], {}, []))
     monkeypatch.setattr(migration, "made_of", lambda job: {
         "kernels": {point.label: str(point.count) for point in job.points}})
     monkeypatch.setattr(soak, "run", lambda *words: made.append(("soak", words[1:])) or [])

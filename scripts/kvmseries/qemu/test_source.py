@@ -88,8 +88,8 @@ def test_a_patch_that_does_not_apply_names_the_versions(qmini, qemu_made, tmp_pa
     tree = tmp_path / "own"
     git(tmp_path, "clone", "-q", str(qemu_made.tree), str(tree))
     edit(tree, KVM, "int kvm30;", "int other;")
-    write(tree / "VERSION", "11.0.1\n")
+    write(tree / "VERSION", "10.0.14\n")
     git(tree, "commit", "-q", "-a", "-m", "newer")
-    with pytest.raises(Fail, match="patch 2 does not apply .* of accel/kvm/kvm-all.c .*the tree is QEMU 11.0.1, "
+    with pytest.raises(Fail, match="patch 2 does not apply .* of accel/kvm/kvm-all.c .*the tree is QEMU 10.0.14, "
                                    "the series is for 10.0.13"):
         trees.worktree(qmini, 2, tree)
