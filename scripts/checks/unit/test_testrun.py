@@ -100,8 +100,10 @@ def test_make_test_leaves_out_what_is_slow(run):
 
 def _collected(target):
     """Files of which `make TARGET` collects tests."""
-    line = subprocess.run(["make", "-n", target], cwd=paths.ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    words = shlex.split(line.splitlines()[-1])
+    # The make that runs this has its own flags in the environment.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    text = subprocess.run(["make", "-n", target], cwd=paths.ROOT, stdout=subprocess.PIPE, text=True, check=True, env=env).stdout
+    words = shlex.split(next(line for line in text.splitlines() if " -m pytest " in line))
     where = words[words.index("pytest") + 1:]
     where = [word for word in where if not word.startswith(("--junit", "--ahead", "--go-on"))]
     done = subprocess.run([sys.executable, "-m", "pytest", *where, "--collect-only", "-qq"], cwd=paths.ROOT, text=True,
