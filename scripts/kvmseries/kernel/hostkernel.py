@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base import debian, paths, proc, stamp
-from ..base.errors import Fail, Usage
+from ..base.errors import Fail
 from ..base.progress import say
 from ..source import trees
 from . import kconfig, toolchain
@@ -185,10 +185,3 @@ def _sweep(tree):
     for pattern in _LEFT:
         for path in tree.glob(pattern):
             paths.remove(path)
-
-
-def formats(text):
-    """`text` if it is one of FORMATS."""
-    if text not in FORMATS:
-        raise Usage(f"--format {text}: there is {', '.join(FORMATS)}")
-    return text

@@ -152,7 +152,7 @@ def run(job):
                                f"{job.arch}")
                 programs[point.series.name] = image.base(job.arch, tests)
     table, versions = {}, {}
-    for entry, point in _turns(job, rounds(job)):
+    for entry, point in turns(job, rounds(job)):
         with steps.step(_boot_key(job, entry.config)) as note:
             versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
                 job, (kernels, programs), point, entry, job.vcpus, table, note)
@@ -162,7 +162,7 @@ def run(job):
     return repeat.mark(runs), versions
 
 
-def _turns(job, entries):
+def turns(job, entries):
     """(_Round, Point) in the order in which they run: every other round the other way round, so that what drifts hits
     both alike."""
     return [(entry, point) for entry in entries
@@ -197,13 +197,13 @@ def _retry(job, built, runs):
             again.setdefault(run["kernel"], set()).add(run["vcpus"])
         if not again:
             return
-        turns = [(entry, point) for entry, point in _turns(job, rounds(job))
+        boots = [(entry, point) for entry, point in turns(job, rounds(job))
                  if point.label in again and entry.model == vtime.NOMINAL and not entry.counts]
         steps = progress.Steps([(_boot_key(job, entry.config), f"{job.test} on {point.label} again (retry "
                                  f"{attempt + 1} of {job.retries}, round {entry.number + 1})", _seconds(job))
-                                for entry, point in turns])
+                                for entry, point in boots])
         table = {}
-        for entry, point in turns:
+        for entry, point in boots:
             with steps.step(_boot_key(job, entry.config)) as note:
                 _measure(job, built, point, entry, sorted(again[point.label]), table, note)
         repeat.replace(runs, list(table.values()))
@@ -236,13 +236,11 @@ def _plan(job):
                          f"build {point.label} for {job.arch} ({kconfig.name(config)})",
                          build.seconds(job.arch, kconfig.name(config), point.count)))
     plan.append((f"selftests-{job.arch}", f"build the selftests for {job.arch}", 15))
-    for entry in rounds(job):
-        for point in job.points[::-1] if entry.number % 2 else job.points:
-            what = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
-            if entry.model != vtime.NOMINAL:
-                what = f"times, {entry.model}"
-            plan.append((_boot_key(job, entry.config),
-                         f"{job.test} on {point.label} ({what})", _seconds(job)))
+    for entry, point in turns(job, rounds(job)):
+        what = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
+        if entry.model != vtime.NOMINAL:
+            what = f"times, {entry.model}"
+        plan.append((_boot_key(job, entry.config), f"{job.test} on {point.label} ({what})", _seconds(job)))
     return plan
 
 

@@ -122,7 +122,7 @@ def run(job, options):
     machine = look(options, job.arch)
     text = read_config(machine, options, job.arch)
     configs = list(dict.fromkeys(entry.config for entry in bench.rounds(job)))
-    boots = _boots(job)
+    boots = bench.turns(job, bench.rounds(job))
     steps = progress.Steps([(f"hostkernel-{job.arch}-{kconfig.name(config)}", f"build {point.label} for "
                              f"{options.host} ({kconfig.name(config)})", 1800)
                             for config in configs for point in job.points]
@@ -173,12 +173,6 @@ def host_info(machine, versions, info):
     return {**info, "machine": facts["machine"], "cpu": facts.get("cpu") or facts["machine"],
             "cpus": int(facts.get("cpus") or 0), "memory": int(float(facts.get("memory") or 0)),
             "os": facts.get("os") or "unknown", "kernel": facts["release"], "kernels": dict(versions)}
-
-
-def _boots(job):
-    """[(round, point)]: every other round the other way round, as what drifts hits both alike."""
-    return [(entry, point) for entry in bench.rounds(job)
-            for point in (job.points[::-1] if entry.number % 2 else job.points)]
 
 
 def _kept(job, options, kernels):
