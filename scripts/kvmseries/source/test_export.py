@@ -183,6 +183,13 @@ def test_a_series_without_patches_needs_no_cover_letter(patches, mirror):
         check.clean(series)
 
 
+def test_commits_that_are_named_as_they_must_be(patches):
+    file = next(patches.glob("0002*"))
+    file.write_text(file.read_text(encoding="utf-8").replace(
+        "Another reason.", "As in commit\n0123456789ab (\"x\").\n\nFixes: 0123456789ab (\"x\")"), encoding="utf-8")
+    check.clean(catalog.load("mini"))
+
+
 def test_a_series_with_patches_needs_one(mini):
     mini.cover.unlink()
     with pytest.raises(Fail, match="mini has no cover letter: 0000-cover-letter.patch"):
@@ -191,6 +198,10 @@ def test_a_series_with_patches_needs_one(mini):
 
 @pytest.mark.parametrize("name, old, new, reason", [
     ("0002", "Another reason.", "Another.\n\nSigned-off-by: X <x@y>", "carries 'Signed-off-by: X"),
+    ("0002", "Another reason.", "As in commit 0123456 (\"x\").", "'commit 0123456': name a commit by 12 digits"),
+    ("0002", "Another reason.", "As in commit\n0123456789ab.", "'commit 0123456789ab': name a commit by 12 digits"),
+    ("0002", "Another reason.", "Another.\n\nFixes: 0123456789 (\"x\")", "'Fixes: 0123456789"),
+    ("0002", "Another reason.", "Another.\n\nFixes: 0123456789ab", "'Fixes: 0123456789ab'"),
     ("0000", "[PATCH 0/3]", "[PATCH 0/2]", "is not for 3 patches"),
     ("milestones", "rwlock 2", "rwlock 4", "'rwlock' is 4, but there are 3 patches")])
 def test_what_is_not_clean_is_named(patches, name, old, new, reason):

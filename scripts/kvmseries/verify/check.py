@@ -15,9 +15,13 @@ from ..source import catalog, export as exporting, trees
 from ..source.git import git
 
 # FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
-# UNKNOWN_COMMIT_ID looks for commits of mainline, which messages name, in a tree without history.
+# UNKNOWN_COMMIT_ID looks for commits of mainline, which messages name, in a tree without history; without them
+# checkpatch does not look at how they are named, which clean() does.
 _CHECKPATCH = ["--strict", "--no-signoff", "--no-summary", "--terse", "--show-types",
                "--ignore", "FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID"]
+# A commit that is not named as commit 0123456789ab ("subject"), and a Fixes: that is not.
+_COMMIT = re.compile(r"""\bcommits?\s+[0-9a-f]{7,40}\b(?!\s+\(")|\bcommits?\s+(?![0-9a-f]{12}\b)[0-9a-f]{7,40}\b"""
+                     r"""|^Fixes:(?! [0-9a-f]{12} \(".+"\)$).*""", re.M)
 
 
 def every(series, arches, own, key, seconds, build=True, kernel=None):
@@ -69,13 +73,16 @@ def checkpatch(series, kernel=None):
 
 
 def clean(series):
-    """What checkpatch does not look at: trailers that are the submitter's, milestones, the cover
-    letter's count."""
+    """What checkpatch does not look at: trailers that are the submitter's, how commits are named, milestones, the
+    cover letter's count."""
     for patch in series.patches:
         text = patch.read_text(encoding="utf-8")
         trailer = exporting.TRAILER.search(text)
         if trailer:
             raise Fail(f"{patch.name} carries '{trailer[0]}': whoever submits adds it (git am -s)")
+        commit = _COMMIT.search(text.split("\n---\n")[0])
+        if commit:
+            raise Fail(f"{patch.name}: '{' '.join(commit[0].split())}': name a commit by 12 digits and (\"subject\")")
         if not catalog.subject(patch):
             raise Fail(f"{patch.name} has no subject")
     for milestone, count in series.milestones.items():
