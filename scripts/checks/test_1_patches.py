@@ -37,8 +37,14 @@ def test_checkpatch_is_clean(patched):
     (qemu_check if patched.project == "qemu" else check).checkpatch(patched, extra.own_base(patched))
 
 
-def test_trailers_milestones_and_cover_letter(series):
+def test_trailers_milestones_and_letters(series):
     check.clean(series)
+
+
+def test_fixes_and_milestones_apply_alone(patched):
+    tried = check.alone(patched, extra.own_base(patched))
+    assert tried == len(patched.fixes) + sum(name in patched.milestones for name in patched.needs)
+    assert tried or catalog.FIXES not in patched.milestones
 
 
 @pytest.mark.skipif(bool(TREE), reason="patches name the contents of the pinned base by hash")

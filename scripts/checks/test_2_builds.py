@@ -64,6 +64,17 @@ def test_every_step_builds(name, arch):
 
 @pytest.mark.build
 @pytest.mark.slow
+@pytest.mark.parametrize("name,arch", CASES)
+def test_every_fix_builds_alone(name, arch):
+    series = catalog.load(name)
+    if not series.fixes:
+        pytest.skip(f"{name} has no milestone {catalog.FIXES}")
+    with progress.single(f"check-alone-{arch}", f"every fix of {name} builds alone for {arch}", 150) as note:
+        check.builds_alone(series, arch, note, extra.own_base(series))
+
+
+@pytest.mark.build
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QEMU)
 def test_qemu_builds_without_warnings_of_what_is_changed(name):
     assert not extra.touched_warnings(catalog.load(name), "arm64")

@@ -177,9 +177,18 @@ def each_patch(series, arch, counts, note, kernel_tree=None):
 
     Raises Fail that names the patch with which it stops building.
     """
-    for tree in trees.walk(series, counts, kernel_tree):
+    _each(series, arch, trees.walk(series, counts, kernel_tree), "with", note)
+
+
+def each_alone(series, arch, numbers, note, kernel_tree=None):
+    """Build the kernel with each of the fixes `numbers` alone, in one tree.  Raises Fail that names the patch."""
+    _each(series, arch, trees.walk_alone(series, numbers, kernel_tree), "on the base with only", note)
+
+
+def _each(series, arch, made, how, note):
+    for tree in made:
         try:
             in_tree(tree, arch, (), note)
         except Fail as error:
             name = series.patches[tree.count - 1].name if tree.count else "the base"
-            raise Fail(f"{series.name} does not build for {arch} with {name}: {error}") from None
+            raise Fail(f"{series.name} does not build for {arch} {how} {name}: {error}") from None

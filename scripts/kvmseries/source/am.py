@@ -66,6 +66,7 @@ def _explain(tree, patches, number, where, version, wants, title):
               re.findall(r"^error: (.+): already exists in working directory$", text, re.M)]
     differ = f" (the tree is {title} {version}, the series is for {wants})" \
         if version and wants and version != wants else ""
+    number = int(patch.name.split("-")[0])
     return (f"patch {number} does not apply to {where}: {patch.name}: "
             f"{'; '.join(hunks) or text.strip().splitlines()[-1]}{differ}")
 

@@ -12,6 +12,8 @@ from ..base.errors import Fail, Usage
 from .projects import PROJECTS
 
 ARCHES = ("arm64", "x86_64")
+# The milestone whose patches are each on their own on the base.
+FIXES = "fixes"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,15 @@ class Version:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A milestone: its patches, and those that it needs below them.  Paths, in order."""
+
+    name: str
+    needed: tuple
+    patches: tuple
+
+
+@dataclass(frozen=True)
 class Series:
     """One directory of patches/."""
 
@@ -47,11 +58,56 @@ class Series:
     milestones: dict     # name -> number of patches
     patches: tuple       # paths of 0001-*.patch ... in order
     project: str = "linux"   # or "qemu"
+    needs: dict = field(default_factory=dict)   # of `milestones`, "X on Y": milestone to the one that it is on, or to
+    #                                             "base"; number of a fix to the numbers of the patches that it needs
 
     @property
     def cover(self):
         """Path of the cover letter."""
         return self.path / "0000-cover-letter.patch"
+
+    def letter(self, milestone):
+        """Path of the letter of a milestone, which may not be there."""
+        return self.path / "letters" / f"{milestone}.txt"
+
+    def milestone(self, name):
+        """The Part of the series that the milestone `name` is.  Raises Usage if there is none."""
+        if name not in self.milestones:
+            raise Usage(f"{self.name} has no milestone '{name}' (milestones: {', '.join(self.milestones) or 'none'})")
+        return Part(name, self._whole(self._below(name)), self._own(name))
+
+    def _before(self, milestone):
+        """The milestone that ends before `milestone` does, or "base"."""
+        ends = [(count, name) for name, count in self.milestones.items() if count < self.milestones[milestone]]
+        return max(ends)[1] if ends else "base"
+
+    def _below(self, milestone):
+        """The milestone, or "base", that `milestone` is on."""
+        return self.needs.get(milestone, self._before(milestone))
+
+    def _own(self, milestone):
+        """The patches of one milestone."""
+        return self.patches[self.milestones.get(self._before(milestone), 0):self.milestones[milestone]]
+
+    def _whole(self, milestone):
+        """The patches of a milestone, or of "base", and of all that it needs."""
+        return () if milestone == "base" else (*self._whole(self._below(milestone)), *self._own(milestone))
+
+    def alone(self, number):
+        """The patches that fix `number` is applied with to the base: those that it needs, in order, and itself."""
+        found, left = set(), [number]
+        while left:
+            one = left.pop()
+            found.add(one)
+            left += [below for below in self.needs.get(one, ()) if below not in found]
+        return tuple(self.patches[one - 1] for one in sorted(found))
+
+    @property
+    def fixes(self):
+        """Numbers of the patches of the milestone FIXES; none if there is no such."""
+        if FIXES not in self.milestones:
+            return ()
+        return tuple(self.patches.index(patch) + 1 for patch in self.milestone(FIXES).patches)
 
     def upto(self, text):
         """The number of patches meant by `text`: a number (0 is the base) or a milestone."""
@@ -104,8 +160,9 @@ def load(name):
                          for entry in base["versions"])
         patches = tuple(sorted(p for p in path.glob("[0-9]*.patch")
                                if not p.name.startswith("0000-")))
+        milestones, needs = _milestones(path)
         series = Series(name, path, base[release], base["tag"], versions,
-                        tuple(base["arches"]), _milestones(path), patches, project)
+                        tuple(base["arches"]), milestones, patches, project, needs)
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise Fail(f"{path / 'base'} is not right: {error!r}") from None
     for number, patch in enumerate(patches, 1):
@@ -115,19 +172,39 @@ def load(name):
 
 
 def _milestones(path):
-    """The file `milestones`: lines of a name and the number of the step's last patch."""
+    """The file `milestones`: ({name: number of its last patch}, {X: Y} of its lines "X on Y"), see Series.needs."""
     file = path / "milestones"
-    result = {}
-    if file.exists():
-        for line in file.read_text(encoding="utf-8").splitlines():
-            line = line.split("#")[0].strip()
-            if not line:
-                continue
-            match = re.fullmatch(r"([a-z][a-z0-9-]*)\s+(\d+)", line)
-            if not match:
-                raise Fail(f"{file}: '{line}' is not a name and a number")
+    result, needs = {}, {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        match = re.fullmatch(r"([a-z][a-z0-9-]*)\s+(\d+)", line)
+        fix = re.fullmatch(r"(\d+)\s+on\s+(\d+(?:\s+\d+)*)", line)
+        whole = re.fullmatch(r"([a-z][a-z0-9-]*)\s+on\s+([a-z][a-z0-9-]*)", line)
+        if match:
             result[match[1]] = int(match[2])
-    return result
+        elif fix:
+            needs[int(fix[1])] = tuple(map(int, fix[2].split()))
+        elif whole:
+            needs[whole[1]] = whole[2]
+        else:
+            raise Fail(f"{file}: '{line}' is not a name and a number, and not X on Y")
+    for one, below in needs.items():
+        _check_need(file, result, one, below)
+    return result, needs
+
+
+def _check_need(file, milestones, one, below):
+    """Raise Fail unless the line "one on below" names a milestone and an earlier one (or base), or a fix and earlier
+    ones."""
+    if isinstance(one, int):
+        first = max([count for count in milestones.values() if count < milestones.get(FIXES, 0)], default=0)
+        if not first < one <= milestones.get(FIXES, 0) or not all(0 < number < one for number in below):
+            raise Fail(f"{file}: '{one} on {' '.join(map(str, below))}': it takes a patch of the milestone {FIXES}, and "
+                       "patches before it")
+    elif one not in milestones or below != "base" and milestones.get(below, milestones[one]) >= milestones[one]:
+        raise Fail(f"{file}: '{one} on {below}': it takes a milestone, and an earlier one or base")
 
 
 def subject(patch):

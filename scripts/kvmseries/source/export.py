@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..base import paths
 from ..base.errors import Fail
-from . import catalog, trees
+from . import catalog, letters, trees
 from .git import changes, git
 
 TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
@@ -22,6 +22,9 @@ def export(series, tree=None):
         raise Fail(f"{tree} is not a git tree")
     if git(tree, "rev-parse", "-q", "--verify", "base^{commit}", check=False)[0]:
         raise Fail(f"{tree} has no tag 'base': export from a tree made by scripts/series apply")
+    if not git(tree, "rev-parse", "-q", "--verify", "needed^{commit}", check=False)[0]:
+        raise Fail(f"{tree} was made with --milestone or --b4 (it has a tag 'needed'), and export writes the whole series: "
+                   "cherry-pick your changes onto a tree made without them")
     dirty = changes(tree)
     if dirty:
         raise Fail(f"{tree} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit them")
@@ -66,8 +69,7 @@ def cover(series, tree, count):
     text = series.cover.read_text(encoding="utf-8")
     text = re.sub(r"^Subject: \[PATCH 0+/\d+\]",
                   f"Subject: [PATCH {0:0{len(str(count))}d}/{count}]", text, flags=re.M)
-    # git shortlog's first author, with a first subject under it.
-    head = re.split(r"^[^\n]+ \(\d+\):\n(?=  \S)", text, maxsplit=1, flags=re.M)[0]
+    head = letters.without_listing(text)
     listing = git(tree, "-c", "user.name=x", "shortlog", "-w72,2,4", "--no-merges", "base..HEAD",
                   plain=True)
     stat = git(tree, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD",

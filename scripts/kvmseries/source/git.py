@@ -29,22 +29,31 @@ def forget_environment():
         os.environ.pop(name, None)
 
 
-def git(tree, *arguments, check=True, own=False, plain=False, what=None):
-    """Run git in the directory `tree`; returns what it printed (or (status, text) if not check).
-
-    own: commit as the tool, at a fixed date.  plain: without the user's configuration at all.
-    """
+def environment(own=False, plain=False, more=None):
+    """Variables for git, and for programs that call it.  own, plain: see git().  more: {key: value} of git's
+    configuration."""
     # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
     # Without optional locks `git status` leaves the index of the user's tree as it is.
-    env = {"GIT_CONFIG_COUNT": str(len(_CONFIG)), "GIT_OPTIONAL_LOCKS": "0",
+    settings = {**_CONFIG, **(more or {})}
+    env = {"GIT_CONFIG_COUNT": str(len(settings)), "GIT_OPTIONAL_LOCKS": "0",
            **(_OWN if own else {})}
     if plain:
         env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
-    for number, (key, value) in enumerate(_CONFIG.items()):
+    for number, (key, value) in enumerate(settings.items()):
         env[f"GIT_CONFIG_KEY_{number}"] = key
         env[f"GIT_CONFIG_VALUE_{number}"] = value
-    return proc.run(["git", "-C", os.fspath(tree), *arguments], what or f"git {arguments[0]}",
-                    env=env, check=check)
+    return env
+
+
+def git(tree, *arguments, check=True, own=False, plain=False, what=None, index=None, stdin=None):
+    """Run git in the directory `tree`; returns what it printed (or (status, text) if not check).
+
+    own: commit as the tool, at a fixed date.  plain: without the user's configuration at all.  index: a file that is
+    the index, instead of the tree's.  stdin: text.
+    """
+    env = {**environment(own, plain), **({"GIT_INDEX_FILE": os.fspath(index)} if index else {})}
+    return proc.run(["git", "-C", os.fspath(tree), *arguments], what or f"git {arguments[0]}", env=env, check=check,
+                    stdin=None if stdin is None else stdin.encode())
 
 
 def head(tree):

@@ -83,7 +83,7 @@ def test_all_hunks_that_fail_are_named(mini, kernel):
     git(kernel, "commit", "-q", "-a", "-m", "elsewhere")
     assert re.search(rf"patch 1 does not .*: hunk @@ -8,7 \+8,7 @@ of {ARM}",
                      refused(kernel, mini.patches))
-    assert f"patch 1 does not apply to linux x: {mini.patches[2].name}: {MMU} is not there" \
+    assert f"patch 3 does not apply to linux x: {mini.patches[2].name}: {MMU} is not there" \
         in refused(kernel, mini.patches[2:])
 
 

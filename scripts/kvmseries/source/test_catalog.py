@@ -142,3 +142,44 @@ def test_no_series_at_all(tmp_path, monkeypatch):
     assert catalog.names() == []
     with pytest.raises(Usage, match="there is none"):
         catalog.load("x")
+
+
+def part(name):
+    """(patches that the milestone `name` of mini needs, its own), by number."""
+    found = catalog.load("mini").milestone(name)
+    return tuple([int(patch.name[:4]) for patch in patches] for patches in (found.needed, found.patches))
+
+
+def test_a_milestone_needs_those_before_it_unless_its_file_says_otherwise(patches):
+    file = patches / "milestones"
+    file.write_text("first 1\nrwlock 2\nlast 3\n", encoding="utf-8")
+    assert [part(name) for name in ("first", "rwlock", "last")] == [([], [1]), ([1], [2]), ([1, 2], [3])]
+    file.write_text("first 1\nrwlock 2\nlast 3\nlast on first\n", encoding="utf-8")
+    assert part("last") == ([1], [3])
+    file.write_text("last on base   # by itself\nlast 3\nrwlock 2\n", encoding="utf-8")
+    assert (part("rwlock"), part("last")) == (([], [1, 2]), ([], [3]))
+
+
+def test_an_unknown_milestone_is_answered_with_those_that_there_are(mini):
+    with pytest.raises(Usage, match="mini has no milestone '2' .milestones: first, rwlock"):
+        mini.milestone("2")
+
+
+def test_a_fix_has_what_it_needs_with_it(patches):
+    (patches / "milestones").write_text("fixes 3\n2 on 1\n3 on 2\n", encoding="utf-8")
+    mini = catalog.load("mini")
+    assert mini.fixes == (1, 2, 3) and mini.needs == {2: (1,), 3: (2,)}
+    assert [[int(patch.name[:4]) for patch in mini.alone(number)] for number in mini.fixes] == [[1], [1, 2], [1, 2, 3]]
+    (patches / "milestones").write_text("fixes 3\n3 on 1\n", encoding="utf-8")
+    assert [patch.name[:4] for patch in catalog.load("mini").alone(3)] == ["0001", "0003"]
+
+
+@pytest.mark.parametrize("line, reason", [
+    ("2 on 3", "'2 on 3': it takes a patch of the milestone fixes, and patches before it"), ("2 on 2", "'2 on 2'"),
+    ("3 on 1", "'3 on 1'"), ("2 on 0", "'2 on 0'"), ("last on last", "'last on last': it takes a milestone, and an earlier"),
+    ("fixes on last", "'fixes on last'"), ("last on nope", "'last on nope'"), ("nope on base", "'nope on base'"),
+    ("last on 2", "'last on 2' is not a name"), ("2 on fixes", "'2 on fixes' is not a name")])
+def test_what_a_milestone_or_fix_cannot_be_on(patches, line, reason):
+    (patches / "milestones").write_text(f"fixes 2\nlast 3\n{line}\n", encoding="utf-8")
+    with pytest.raises(Fail, match=reason):
+        catalog.load("mini")

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..base import debian, paths, proc
 from ..base.errors import Fail, Usage
 from ..base.progress import say, single
-from . import am
+from . import am, b4
 from .git import changes, git, head
 from .projects import PROJECTS
 
@@ -262,6 +262,41 @@ def planted(series, names, kernel=None, count=None):
     return Tree(path, "planted", full.count, full.version)
 
 
+def on_base(series, patches, what, kernel=None):
+    """The commit of the base with `patches` (paths), as git am would apply them; made without a checkout.  what: how
+    they are on it, for the Fail that names the one that does not apply."""
+    root = base(series, kernel)
+    index = paths.out(f"{root.path.parent.name}.index")
+    with paths.locked(f"index-{root.path.parent.name}", say):
+        try:
+            git(root.path, "read-tree", "base", index=index)
+            for patch in patches:
+                status, text = git(root.path, "apply", "--cached", str(patch), check=False, index=index)
+                if status:
+                    raise Fail(f"{patch.name} does not apply to the base {what}: {proc.reason(text)}; if it needs other patches, "
+                               f"patches/{series.name}/milestones must say so, as `X on Y`")
+            tree = git(root.path, "write-tree", index=index).strip()
+        finally:
+            paths.remove(index)
+    return git(root.path, "commit-tree", "-p", "base", "-m", f"{series.name}: {what}", tree, own=True).strip()
+
+
+def alone(series, number, kernel=None):
+    """The commit of the base with fix `number` alone, and what it needs (Series.alone())."""
+    below = len(series.alone(number)) - 1
+    return on_base(series, series.alone(number), f"with {below} patches before it" if below else "alone", kernel)
+
+
+def walk_alone(series, numbers, kernel=None):
+    """Yield a Tree of the base with each of the fixes `numbers` alone, all in one worktree, as walk() does."""
+    root = base(series, kernel)
+    path = root.path.parent / "walk"
+    with paths.locked(f"walk-{path.parent.name}", say):
+        for number in numbers:
+            _stand_at(path, alone(series, number, kernel))
+            yield Tree(path, f"alone-{number}", number, root.version)
+
+
 def _check_unchanged(series, path, commit):
     if head(path) != commit:
         raise Fail(f"{path} has commits that are not in patches/{series.name}: "
@@ -319,10 +354,12 @@ def forget(series, path):
                          encoding="utf-8")
 
 
-def copy(series, destination, count, kernel=None, version=None, signoff=False):
+def copy(series, destination, count, kernel=None, version=None, signoff=False, part=None, letter=None):
     """Make a git repository of the user's at `destination`: tag base, then `count` patches.
 
-    It stands on its own (nothing is shared with out/), on branch `series`.
+    It stands on its own (nothing is shared with out/), on branch `kvm-<series>`.  part: a catalog.Part instead of
+    `count` patches: what it needs, a tag `needed`, then its patches, on a branch of its own.  letter: text of a cover
+    letter, with which b4 is to track the patches behind the tag `needed`.
     """
     paths.check_destination(destination)
     root = base(series, kernel, version)
@@ -330,11 +367,21 @@ def copy(series, destination, count, kernel=None, version=None, signoff=False):
     title = PROJECTS[series.project].title
     if signoff:
         am.check_identity(root.path)
-    with paths.whole(destination) as part:
+    if letter:
+        b4.check_identity(root.path)
+        b4.program()
+    known = {"where": kernel or f"{title} {root.version}", "version": root.version, "wants": series.kernel,
+             "title": title}
+    with paths.whole(destination) as made:
         # Without --local, which refuses to copy where it cannot link: another file system.
-        git(part, "clone", "-q", str(root.path), ".", what="git clone")
-        git(part, "remote", "remove", "origin")
-        git(part, "checkout", "-q", "-b", f"kvm-{series.name}", "base")
-        am.apply(part, series.patches[:count], signoff=signoff, where=kernel or f"{title} {root.version}",
-                 version=root.version, wants=series.kernel, title=title)
+        git(made, "clone", "-q", str(root.path), ".", what="git clone")
+        git(made, "remote", "remove", "origin")
+        git(made, "checkout", "-q", "-b", f"kvm-{series.name}{f'-{part.name}' if part else ''}", "base")
+        if part:
+            am.apply(made, part.needed, signoff=signoff, **known)
+        if part or letter:
+            git(made, "tag", "needed")
+        am.apply(made, part.patches if part else series.patches[:count], signoff=signoff, **known)
+        if letter:
+            b4.prepare(made, letter)
     return destination

@@ -11,7 +11,7 @@ from ..base import debian, paths, proc, progress
 from ..base.errors import Fail
 from ..base.progress import say
 from ..kernel import build
-from ..source import catalog, export as exporting, trees
+from ..source import catalog, export as exporting, letters, trees
 from ..source.git import git
 
 # FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
@@ -34,13 +34,14 @@ def every(series, arches, own, key, seconds, build=True, kernel=None):
     arches = arches if build else ()
     steps = progress.Steps([
         (f"{key}-applies", "applies to all versions of its base", seconds[0]),
-        (f"{key}-patches", "checkpatch, sign-offs, cover letter, export", seconds[1]),
+        (f"{key}-patches", "checkpatch, sign-offs, letters, fixes and milestones alone, export", seconds[1]),
         *((f"{key}-builds-{arch}", f"every patch builds for {arch}", seconds[2]) for arch in arches)])
     with steps.step(f"{key}-applies") as note:
         applies(series, note, kernel)
     with steps.step(f"{key}-patches"):
         clean(series)
         own.checkpatch(series, kernel)
+        alone(series, kernel)
         if not kernel:
             round_trip(series)
     for arch in arches:
@@ -89,6 +90,7 @@ def clean(series):
         if not 0 < count <= len(series.patches):
             raise Fail(f"{series.path / 'milestones'}: '{milestone}' is {count}, but there are "
                        f"{len(series.patches)} patches")
+    letters.check(series)
     if not series.patches:
         if series.cover.exists():
             raise Fail(f"{series.cover.name} is for no patches: {series.name} has none")
@@ -100,6 +102,27 @@ def clean(series):
     if not count or int(count[1]) != len(series.patches):
         raise Fail(f"{series.cover.name} is not for {len(series.patches)} patches: run "
                    f"`scripts/series export {series.name}`")
+
+
+def alone(series, kernel=None):
+    """Each patch of the milestone `fixes` applies alone to the base, and each milestone that is not on the one before
+    it applies to what patches/<series>/milestones says that it is on.  Returns how many were tried."""
+    for number in series.fixes:
+        trees.alone(series, number, kernel)
+    names = [name for name in series.needs if name in series.milestones]
+    for name in names:
+        part = series.milestone(name)
+        trees.on_base(series, (*part.needed, *part.patches), f"with the milestone {name} on {series.needs[name]}", kernel)
+    return len(series.fixes) + len(names)
+
+
+def builds_alone(series, arch, note, kernel=None):
+    """Build the kernel with each patch of the milestone `fixes` alone, of those that change what `arch` compiles;
+    returns their numbers.  Raises Fail that names the patch."""
+    numbers = [number for number in that_change(series, trees.base(series, kernel), _others(arch))
+               if number in series.fixes]
+    build.each_alone(series, arch, numbers, note, kernel)
+    return numbers
 
 
 def round_trip(series):
@@ -125,21 +148,27 @@ def round_trip(series):
 
 
 def builds(series, arch, note, kernel=None, steps=False):
-    """Build the kernel after each patch, in one tree, so that only what changes is compiled; with `steps`
-    after each step of the series (patches/<series>/milestones) alone.
+    """Build the kernel after each patch, in one tree, so that only what changes is compiled, and with each fix alone;
+    with `steps` after each step of the series (patches/<series>/milestones) alone.
 
     Patches that touch nothing but tools/, Documentation/ and other architectures change no kernel of
     `arch`; the selftests are built from the whole series.
     """
     tree = trees.base(series, kernel)
-    others = ("tools/", "Documentation/", *(folder for name, folder in build.FOLDERS.items() if name != arch))
-    counts = that_change(series, tree, others)
+    counts = that_change(series, tree, _others(arch))
     if steps:
         # A step whose patches change no kernel of `arch` is the one before it.
         counts = sorted({max((count for count in counts if count <= last), default=0)
                          for last in series.milestones.values()} - {0})
     build.each_patch(series, arch, counts if steps else [0, *counts], note, kernel)
+    if not steps:
+        builds_alone(series, arch, note, kernel)
     return counts
+
+
+def _others(arch):
+    """How the names of files begin that a kernel of `arch` is not made of."""
+    return ("tools/", "Documentation/", *(folder for name, folder in build.FOLDERS.items() if name != arch))
 
 
 def new_warnings(series, arch, kernel=None):

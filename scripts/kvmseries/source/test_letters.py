@@ -1,0 +1,80 @@
+"""Letters of milestones, and that those of the repository are as they must be."""
+
+import re
+
+import pytest
+
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
+from kvmseries.conftest import write
+from kvmseries.figures import judge, text as texts
+from kvmseries.source import catalog, letters
+from kvmseries.verify import check
+
+LETTER = "KVM: arm64: Two fixes\n\nWhat they are for.\n"
+LETTERS = [(name, path) for name in catalog.names() for path in sorted((paths.PATCHES / name / "letters").glob("*.txt"))]
+# A number with the unit of something that was measured.
+_MEASURED = re.compile(rf"{texts.NUMBER}\s*(?:ns|us|ms|%)(?!\w)")
+
+
+def unlisted(text, where, data):
+    """Figures of the text `where` that no entry of figures.yaml (data) lists."""
+    entry = data["texts"].get(where, {"entries": []})
+    spans = [(place.begin, place.end) for place in texts.places(text, entry["entries"], where)]
+    return [found[0] for found in _MEASURED.finditer(text)
+            if not any(begin <= found.start() < end for begin, end in spans)]
+
+
+@pytest.mark.parametrize("name, path", LETTERS, ids=lambda value: getattr(value, "stem", value))
+def test_a_letter_is_as_it_must_be(name, path):
+    text = path.read_text(encoding="utf-8")
+    assert letters.problems(text) == []
+    assert path.stem in catalog.load(name).milestones
+    assert unlisted(text, str(path.relative_to(paths.ROOT)), judge.load()) == []
+
+
+@pytest.mark.parametrize("text, wrong", [
+    ("", "its first line must be the subject"), ("Subject\ntext\n", "the second empty"), ("Subject\n\n", "text must follow"),
+    ("[PATCH 0/3] Fixes\n\nText.\n", "begins with '.PATCH'"), (LETTER + "x\n" * 58, "61 lines, and at most 60"),
+    (LETTER + "x" * 76, "line 4 has 76 characters"), (LETTER + "# head\n", "line 4 begins with '#'"),
+    (LETTER + "---\n", "line 4 begins with '---'"), (LETTER + "\nSigned-off-by: A <a@b>\n", "carries 'Signed-off-by")])
+def test_negative_control_a_letter_that_is_not(mini, text, wrong):
+    assert re.search(wrong, "\n".join(letters.problems(text)))
+    write(mini.letter("first"), text)
+    with pytest.raises(Fail, match=f"letters/first.txt: .*{wrong}"):
+        check.clean(mini)
+
+
+def test_a_letter_of_sixty_lines_is_fine():
+    assert letters.problems(LETTER + "x\n" * 57) == []
+
+
+def test_negative_control_a_figure_that_is_not_listed():
+    text = "It takes 514 ns and 3 % with 16 vCPUs, on 5.10.262.\n"
+    assert unlisted(text, "x", {"texts": {}}) == ["514 ns", "3 %"]
+    assert unlisted(text, "x", {"texts": {"x": {"entries": [{"text": "takes {a} ns", "a": {}}]}}}) == ["3 %"]
+
+
+def test_a_letter_of_no_milestone_is_told(mini):
+    write(mini.letter("nope"), LETTER)
+    with pytest.raises(Fail, match="letters/nope.txt: mini has no milestone 'nope' .milestones: first, rwlock"):
+        check.clean(mini)
+
+
+def test_no_letters_are_fine(mini):
+    check.clean(mini)
+    with pytest.raises(Fail, match="the milestone 'first' of mini has no cover letter: write patches/mini/letters/first.txt"):
+        letters.text(mini, "first")
+
+
+def test_the_letter_of_a_milestone_and_of_the_series(mini):
+    write(mini.letter("first"), LETTER)
+    check.clean(mini)
+    assert letters.text(mini, "first") == LETTER
+    assert letters.text(mini) == "A tiny series\n\nWhat it is for.\n"
+
+
+@pytest.mark.parametrize("name", [name for name in catalog.names() if catalog.load(name).patches])
+def test_the_cover_letters_of_the_repository_can_be_taken(name):
+    text = letters.text(catalog.load(name))
+    assert re.match(r"[^\n\[]+\n\n\S", text) and not re.search(r"^#|^[^\n]+ \(\d+\):\n  \S|files changed", text, re.M)

@@ -1,0 +1,201 @@
+"""apply --milestone, apply --b4, and fixes that apply alone."""
+
+import re
+import shutil
+
+import pytest
+
+from kvmseries.base.errors import Fail
+from kvmseries.conftest import below, git, SUBJECTS, write
+from kvmseries.kernel import build
+from kvmseries.source import b4, catalog, export, trees
+from kvmseries.verify import check
+
+LETTER = "KVM: A letter\n\nWhat the second step is for.\n"
+
+
+def subjects(tree, since, until="HEAD"):
+    return git(tree, "log", "--reverse", "--format=%s", f"{since}..{until}").splitlines()
+
+
+def milestones(patches, text):
+    """The series mini with the file milestones `text`."""
+    (patches / "milestones").write_text(text, encoding="utf-8")
+    return catalog.load("mini")
+
+
+def test_a_milestone_is_a_branch_on_what_it_needs(series, mini, kernel, tmp_path):
+    result = series("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "rwlock")
+    assert (result.status, result.out) == (0, f"{tmp_path / 'copy'}\n")
+    assert "1 of 3 patches of mini on 1 that they need, branch kvm-mini-rwlock, tags base and needed" in result.err
+    copy = tmp_path / "copy"
+    assert subjects(copy, "base", "needed") == [SUBJECTS[0]] and subjects(copy, "needed") == [SUBJECTS[1]]
+    assert git(copy, "symbolic-ref", "--short", "HEAD") == "kvm-mini-rwlock\n"
+    # The base of what git sends is the kernel's commit, and the patch below is named.
+    sent = git(copy, "format-patch", "--stdout", "--base=base", "needed..HEAD")
+    assert f"base-commit: {git(kernel, 'rev-parse', 'HEAD')}prerequisite-patch-id: " in sent
+    assert sent.count("Subject: ") == 1
+
+
+def test_a_milestone_on_the_base_is_without_those_before_it(series, patches, kernel, tmp_path):
+    milestones(patches, "rwlock 2\nlast 3\nlast on base\n")
+    assert series("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "last").status == 0
+    assert subjects(tmp_path / "copy", "base") == [SUBJECTS[2]]
+    assert git(tmp_path / "copy", "rev-parse", "base^{commit}") == git(tmp_path / "copy", "rev-parse", "needed^{commit}")
+
+
+def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(series, refused, patches, kernel, tmp_path):
+    milestones(patches, "first 1\nrwlock 2\nrwlock on base\n")
+    line = refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "rwlock")
+    assert line.startswith("patch 2 does not apply to ") and not (tmp_path / "copy").exists()
+
+
+@pytest.mark.parametrize("words, line", [
+    (["--milestone", "nope"], "mini has no milestone 'nope' (milestones: first, rwlock)"),
+    (["--milestone", ""], "mini has no milestone ''"), (["--milestone", "first", "--upto", "1"], "--upto excludes"),
+    (["--upto", "1", "--b4"], "--upto excludes --milestone and --b4"),
+    (["--milestone", "first", "--b4"], "the milestone 'first' of mini has no cover letter")])
+def test_mistakes(refused, mini, mirror, tmp_path, words, line):
+    assert refused("apply", "mini", tmp_path / "copy", *words).startswith(line)
+    assert not (tmp_path / "copy").exists() and not mirror.read_text(encoding="utf-8")
+
+
+def test_a_tree_of_a_milestone_is_not_exported(mini, patches, kernel, tmp_path):
+    before = below(patches)
+    write(mini.letter("rwlock"), LETTER)
+    copy = trees.copy(mini, tmp_path / "copy", 3, kernel, part=mini.milestone("rwlock"))
+    with pytest.raises(Fail, match="was made with --milestone or --b4"):
+        export.export(mini, copy)
+    assert below(patches) == sorted([*before, "letters", "letters/rwlock.txt"])
+
+
+def test_export_keeps_letters(mini, patches, kernel, tmp_path):
+    write(mini.letter("rwlock"), LETTER)
+    export.export(mini, trees.copy(mini, tmp_path / "copy", 2, kernel))
+    assert mini.letter("rwlock").read_text(encoding="utf-8") == LETTER
+
+
+# b4
+
+
+def test_b4_wants_to_know_who_the_user_is(refused, mini, kernel, tmp_path):
+    line = refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--b4")
+    assert line == "--b4 makes a branch that is yours: set git's user.name and user.email"
+    assert not (tmp_path / "copy").exists()
+
+
+def test_b4_that_is_not_there_is_told_before_the_work(refused, mini, kernel, identity, tmp_path, monkeypatch):
+    which = shutil.which
+    monkeypatch.setattr(b4.shutil, "which", lambda name, path=None: None if name == "b4" else which(name, path=path))
+    assert "--b4 needs b4, which is not there" in refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--b4")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_b4_that_fails_leaves_nothing(refused, mini, kernel, identity, tmp_path, program, monkeypatch):
+    program("b4", "echo 'CRITICAL: cannot'; exit 1\n")
+    monkeypatch.setattr(b4, "program", lambda: str(tmp_path / "bin/b4"))
+    line = refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--b4")
+    assert line == "b4 prep --enroll failed: CRITICAL: cannot" and not (tmp_path / "copy").exists()
+
+
+@pytest.fixture
+def real_b4(identity, tmp_path, monkeypatch):
+    """real_b4(tree, ...): runs b4 itself; returns what it prints."""
+    try:
+        found = b4.program()
+    except Fail as error:
+        pytest.skip(str(error))
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    # Whatever the user prefers elsewhere.
+    with open(tmp_path / "gitconfig", "a", encoding="utf-8") as file:
+        file.write("[b4]\n\tprep-cover-strategy = branch-description\n[commit]\n\tgpgsign = true\n")
+    return lambda tree, *words: b4.proc.run([found, "--no-interactive", *words], "b4", cwd=tree)
+
+
+def sent(real_b4, tree, folder):
+    """The messages that b4 would send, in order."""
+    real_b4(tree, "send", "--no-sign", "--force-cover-letter", "-o", str(folder))
+    return [(folder / name).read_text(encoding="utf-8") for name in below(folder)]
+
+
+def test_b4_tracks_a_milestone(series, mini, kernel, tmp_path, real_b4):
+    write(mini.letter("rwlock"), LETTER)
+    copy = tmp_path / "copy"
+    assert series("apply", "mini", copy, "--tree", kernel, "--milestone", "rwlock", "--b4").status == 0
+    shown = real_b4(copy, "prep", "--show-info")
+    assert "branch: kvm-mini-rwlock\n" in shown and "cover-subject: KVM: A letter\n" in shown
+    assert "cover-strategy: commit\n" in shown and "needs-editing: False\n" in shown
+    assert SUBJECTS[1] in shown and SUBJECTS[0] not in shown
+    letter, patch = sent(real_b4, copy, tmp_path / "sent")
+    assert "Subject: [PATCH] KVM: A letter" in letter
+    assert "What the second step is for." in letter and "1 file changed" in letter
+    assert f"base-commit: {git(kernel, 'rev-parse', 'HEAD')}" in letter
+    assert re.findall(r"prerequisite-patch-id: (\w+)", letter) == b4.patch_ids(copy, "base", "needed")
+    assert "From: Ursula User" in patch and SUBJECTS[1] in patch
+    assert subjects(copy, "base", "needed") == [SUBJECTS[0]]
+
+
+def test_b4_tracks_the_whole_series(series, mini, kernel, tmp_path, real_b4):
+    copy = tmp_path / "copy"
+    assert series("apply", "mini", copy, "--tree", kernel, "--b4", "--signoff").status == 0
+    letter, *patches = sent(real_b4, copy, tmp_path / "sent")
+    assert "Subject: [PATCH 0/3] A tiny series" in letter and letter.count("Take the third step") == 1
+    assert f"base-commit: {git(kernel, 'rev-parse', 'HEAD')}" in letter and "prerequisite" not in letter
+    assert len(patches) == 3 and all("Signed-off-by: Ursula User <ursula@example.org>" in text for text in patches)
+    # Exporting would lose nothing, but the commit with the letter is none of the series.
+    with pytest.raises(Fail, match="made with --milestone or --b4"):
+        export.export(mini, copy)
+
+
+def test_a_base_that_nobody_else_has_is_told(series, mini, mirror, tmp_path, real_b4):
+    result = series("apply", "mini", tmp_path / "copy", "--b4")
+    assert result.status == 0 and "its base-commit is a commit of this tree alone" in result.err
+
+
+# Fixes alone
+
+
+def test_fixes_that_apply_alone(patches, mirror):
+    mini = milestones(patches, "fixes 2\n2 on 1\n")
+    assert check.alone(mini) == 2
+    tree = trees.base(mini).path
+    assert git(tree, "diff", "--name-only", "base", trees.alone(mini, 1)) == "arch/arm64/kvm/mmu.c\n"
+    # What it needs is below it, and the same commit comes of the same patches.
+    assert git(tree, "rev-parse", f"{trees.alone(mini, 2)}^{{tree}}") == git(
+        trees.worktree(mini, 2).path, "rev-parse", "HEAD^{tree}")
+    assert trees.alone(mini, 2) == trees.alone(mini, 2)
+    assert not git(tree, "status", "--porcelain")
+
+
+def test_negative_control_a_fix_that_needs_another(patches, mirror):
+    mini = milestones(patches, "fixes 2\n")
+    with pytest.raises(Fail, match="0002-.* does not apply to the base alone: .*mmu.c.*milestones must say so"):
+        check.alone(mini)
+
+
+def test_negative_control_a_milestone_that_needs_another(patches, mirror):
+    with pytest.raises(Fail, match="0002-.* does not apply to the base with the milestone rwlock on base"):
+        check.alone(milestones(patches, "first 1\nrwlock 2\nrwlock on base\n"))
+    assert check.alone(milestones(patches, "first 2\nlast 3\nlast on base\n")) == 1
+
+
+def test_each_fix_is_built_alone_where_it_changes_the_kernel(patches, mirror, monkeypatch):
+    mini = milestones(patches, "first 1\nfixes 3\n2 on 1\n")
+    built = []
+
+    def in_tree(tree, arch, _configs, _note):
+        built.append((tree.point, arch, "first" in (tree.path / "arch/arm64/kvm/mmu.c").read_text(encoding="utf-8")))
+    monkeypatch.setattr(build, "in_tree", in_tree)
+    assert check.builds_alone(mini, "arm64", None) == [2, 3]
+    assert check.builds_alone(mini, "x86_64", None) == [3]
+    assert built == [("alone-2", "arm64", True), ("alone-3", "arm64", False), ("alone-3", "x86_64", False)]
+
+
+def test_negative_control_a_fix_that_does_not_build_alone(patches, mirror, monkeypatch):
+    def in_tree(tree, *_):
+        if tree.count == 3:
+            raise Fail("virt/kvm/kvm_main.c:30: error: unknown type")
+    monkeypatch.setattr(build, "in_tree", in_tree)
+    with pytest.raises(Fail, match="mini does not build for arm64 on the base with only 0003-.*: .*unknown type"):
+        check.builds_alone(milestones(patches, "first 1\nfixes 3\n2 on 1\n"), "arm64", None)
