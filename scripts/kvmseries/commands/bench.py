@@ -1,5 +1,6 @@
 """scripts/series bench: of linux a selftest, of QEMU live migrations"""
 
+import functools
 import sys
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from .. import report
 from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..data import repeat, results
+from ..data import repeat, results, unfinished
 from ..guest import machine as machines, vtime
 from ..measure import bench, here
 from ..qemu import migration
@@ -107,27 +108,10 @@ def _selftest(options):
     target = Path(options.json) if options.json else paths.out("results", "-".join(
         [job.series.name, job.arch, options.case or job.test]) + ".json")
     show.check_writable(target)
-    begun, begin, before = time.time(), time.monotonic(), bench.state(job)
-    kept = None
-    if options.remote is not None:
-        runs, machine, made_of, kept = elsewhere.run(job, options)
-    elif options.here is not None:
-        label = options.here or here.label()
-        catalog.points(job.series, label)
-        runs, versions = here.run(job, label)
-        machine, made_of = here.host(versions), lambda: here.made_of(job, label)
-    else:
-        machines.check(machines.Machine(job.arch, job.cpu, job.accel, clock=job.clock, model=job.models[0]))
-        runs, versions = bench.run(job)
-        machine, made_of = bench.host(job, versions), lambda: bench.made_of(job)
-    changed = bench.state(job) != before
-    if changed:
-        say("patches/, the guest or the virtual clock have changed meanwhile: these results are of an unknown state")
-    results.save(target, machine, runs, {"ids": {} if changed else made_of(), "command": _command(options),
-                                         "seconds": round(time.monotonic() - begin)})
+    begun = time.time()
+    runs, finished = (_elsewhere if options.remote is not None else _measured)(job, options, target)
     elsewhere.save_kcidb(job, options, target, begun)
-    if kept:
-        kept()
+    finished()
     report.print_table([results.load(target)], show.console())
     if job.clock == "virtual" and job.samples < 2:
         say("one round: whether virtual time repeats was not checked")
@@ -135,6 +119,47 @@ def _selftest(options):
     failed = repeat.failed(runs, job.must)
     if failed:
         raise Fail(repeat.complaint(failed))
+
+
+def _elsewhere(job, options, target):
+    """Measure on the machine of --remote and write the results file; returns (runs, what to call at the end)."""
+    begin, before = time.monotonic(), bench.state(job)
+    runs, machine, made_of, kept = elsewhere.run(job, options)
+    results.save(target, machine, runs, {"ids": made_of() if _same(job, before) else {}, "command": _command(options),
+                                         "seconds": round(time.monotonic() - begin)})
+    return runs, kept
+
+
+def _measured(job, options, target):
+    """Measure in guests, or with --here on this machine, and write the results file; returns (runs, what to call at
+    the end).  What was measured of a job that breaks off is kept, see unfinished.py."""
+    before, label = bench.state(job), None
+    if options.here is not None:
+        label = options.here or here.label()
+        catalog.points(job.series, label)
+        host, made_of = here.host, functools.lru_cache(lambda: here.made_of(job, label))
+    else:
+        machines.check(machines.Machine(job.arch, job.cpu, job.accel, clock=job.clock, model=job.models[0]))
+        host, made_of = functools.partial(bench.host, job), functools.lru_cache(lambda: bench.made_of(job))
+    keeper = unfinished.Keeper(
+        target, [*bench.what(job), label],
+        lambda versions: (host(versions), made_of() if bench.state(job) == before else {}), _command(options))
+    try:
+        runs, versions = (here.run(job, label, keeper.taken, keeper.keep) if label
+                          else bench.run(job, keeper.taken, keeper.keep))
+    except Fail as error:
+        raise keeper.failed(error) from None
+    results.save(target, host(versions), runs, {"ids": made_of() if _same(job, before) else {},
+                                                "command": _command(options), "seconds": keeper.took()})
+    return runs, keeper.done
+
+
+def _same(job, before):
+    """Whether what `job` measures is what it was before; says so if not."""
+    same = bench.state(job) == before
+    if not same:
+        say("patches/, the guest or the virtual clock have changed meanwhile: these results are of an unknown state")
+    return same
 
 
 def _command(options):
@@ -204,17 +229,27 @@ def _migrations(options):
         options.samples or 2, options.accel, tree=options.tree)
     target = Path(options.json) if options.json else paths.out("results", f"{series.name}-arm64-migration.json")
     show.check_writable(target)
-    begin, before = time.monotonic(), migration.state(job)
+    before = migration.state(job)
 
-    def save(runs, versions, traces):
-        info = migration.host(job, versions)
-        found = migration.made_of(job) if migration.state(job) == before else {}
-        if not found:
-            say("patches/ or the driver have changed meanwhile: these results are of an unknown state")
-        results.save(target, info, runs, {"ids": found, "command": _command(options),
-                                          "seconds": round(time.monotonic() - begin)}, traces)
+    @functools.lru_cache
+    def made_of():
+        return migration.made_of(job)
 
-    _, _, wrong = migration.run(job, save)
+    def about(versions):
+        return migration.host(job, versions), made_of() if migration.state(job) == before else {}
+
+    keeper = unfinished.Keeper(target, migration.what(job), about, _command(options))
+    try:
+        taken = migration.run(job, keeper.taken, keeper.keep)
+    except Fail as error:
+        raise keeper.failed(error) from None
+    info, found = about(taken.versions)
+    if not found:
+        say("patches/ or the driver have changed meanwhile: these results are of an unknown state")
+    results.save(target, info, taken.runs, {"ids": found, "command": _command(options), "seconds": keeper.took()},
+                 taken.traces)
+    keeper.done()
+    wrong = taken.complaints
     report.print_table([results.load(target)], show.console(160))
     if wrong:
         raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (results in {target})")

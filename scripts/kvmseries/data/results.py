@@ -53,6 +53,13 @@ MADE = {
     "command": str,       # without anybody's paths
     "seconds": int,       # that it took
 }
+# What `made` has besides in the file of a benchmark that broke off (unfinished.py).
+UNFINISHED = {
+    "key": str,           # hash of what was to be measured, and how
+    "parts": list,        # names of the boots that are done: lists
+    "left": int,          # boots that are still to be done
+    "complaints": list,   # lines about what was measured
+}
 # Ids (ids.py) by what they are of: one, or one for each kernel label, series, configuration, variant of the
 # model.  None is an id that could not be known.
 ID_KINDS = {"kernels": dict, "tests": dict, "configs": dict, "models": dict, "guest": str, "instrument": str,
@@ -159,11 +166,15 @@ def check_traces(traces, where):
 
 def check_made(made, where):
     """Raise Fail unless `made` (a dict) has exactly the keys of MADE, and ids of the kinds of ID_KINDS."""
-    if not isinstance(made, dict) or set(made) != set(MADE):
+    if not isinstance(made, dict) or set(made) - {"unfinished"} != set(MADE):
         raise Fail(f"{where} is not a results file of schema {SCHEMA}: 'made' needs {', '.join(MADE)}")
     for key, kind in MADE.items():
         if not isinstance(made[key], kind) or isinstance(made[key], bool):
             raise Fail(f"{where}: '{key}' of 'made' is {made[key]!r}")
+    rest = made.get("unfinished", dict.fromkeys(UNFINISHED))
+    if not isinstance(rest, dict) or set(rest) != set(UNFINISHED) or "unfinished" in made and not all(
+            isinstance(rest[key], kind) for key, kind in UNFINISHED.items()):
+        raise Fail(f"{where}: 'unfinished' of 'made' needs {', '.join(UNFINISHED)}")
     for key, value in made["ids"].items():
         if key not in ID_KINDS or not isinstance(value, (ID_KINDS[key], type(None))):
             raise Fail(f"{where}: 'ids' has {key!r}: {value!r}")

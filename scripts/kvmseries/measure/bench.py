@@ -9,7 +9,7 @@ import yaml
 
 from ..base import paths, progress
 from ..base.errors import Fail, Usage
-from ..data import ids, parse, repeat, results
+from ..data import ids, parse, repeat, results, unfinished
 from ..guest import image, machine as machines, run as guest, vtime
 from ..kernel import build, kconfig, selftests, toolchain
 from ..source import trees
@@ -130,9 +130,13 @@ def rounds(job):
     return found
 
 
-def run(job):
-    """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions)."""
-    steps = progress.Steps(_plan(job))
+def run(job, taken=None, keep=lambda left: None):
+    """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions).
+
+    taken: unfinished.Taken, with what an earlier run of it has measured, gets what is measured; keep: called after each
+    boot with the number of those that are left."""
+    taken = unfinished.Taken() if taken is None else taken
+    steps = progress.Steps(_plan(job, taken))
     kernels, programs = {}, {}
     with steps.step("fetch-apply"):
         for point in job.points:
@@ -151,15 +155,36 @@ def run(job):
                     raise Fail(f"{point.label}: the selftests of linux {point.series.kernel} have no {job.test} for "
                                f"{job.arch}")
                 programs[point.series.name] = image.base(job.arch, tests)
-    table, versions = {}, {}
-    for entry, point in turns(job, rounds(job)):
+    boots = _left(job, taken)
+    for number, (entry, point) in enumerate(boots, 1):
         with steps.step(_boot_key(job, entry.config)) as note:
-            versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
-                job, (kernels, programs), point, entry, job.vcpus, table, note)
-    runs = list(table.values())
+            taken.versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
+                job, (kernels, programs), point, entry, job.vcpus, taken.table, note)
+        taken.parts.append(_part(entry, point))
+        keep(len(boots) - number)
+    runs = taken.runs
     if job.clock == "virtual":
         _retry(job, (kernels, programs), runs)
-    return repeat.mark(runs), versions
+    return repeat.mark(runs), taken.versions
+
+
+def _part(entry, point):
+    """The name of a boot in unfinished.Taken."""
+    return [kconfig.name(entry.config), entry.model, entry.number, point.label]
+
+
+def _left(job, taken):
+    """turns() of those boots of `job` that are not in `taken`."""
+    return [(entry, point) for entry, point in turns(job, rounds(job)) if _part(entry, point) not in taken.parts]
+
+
+def what(job):
+    """All that the figures of `job` follow from on this machine, for unfinished.Keeper; needs no tree but the user's."""
+    host = results.host_info()
+    return [job.series.name, [(point.label, point.count) for point in job.points], job.arch, job.test, job.line, job.vcpus,
+            job.samples, job.configs, job.counts, job.times, job.cpu, job.accel, job.params, job.clock, job.models,
+            job.slice_ns, job.extra, trees.key(job.series, job.kernel), state(job),
+            [host[name] for name in ("machine", "cpu", "cpus", "kernel")]]
 
 
 def turns(job, entries):
@@ -228,7 +253,7 @@ def _build_key(job, point, config):
     return f"build-{job.arch}-{kconfig.name(config)}-{point.series.name}-{bool(point.count)}"
 
 
-def _plan(job):
+def _plan(job, taken):
     plan = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
     for config in dict.fromkeys(entry.config for entry in rounds(job)):
         for point in job.points:
@@ -236,11 +261,11 @@ def _plan(job):
                          f"build {point.label} for {job.arch} ({kconfig.name(config)})",
                          build.seconds(job.arch, kconfig.name(config), point.count)))
     plan.append((f"selftests-{job.arch}", f"build the selftests for {job.arch}", 15))
-    for entry, point in turns(job, rounds(job)):
-        what = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
+    for entry, point in _left(job, taken):
+        title = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
         if entry.model != vtime.NOMINAL:
-            what = f"times, {entry.model}"
-        plan.append((_boot_key(job, entry.config), f"{job.test} on {point.label} ({what})", _seconds(job)))
+            title = f"times, {entry.model}"
+        plan.append((_boot_key(job, entry.config), f"{job.test} on {point.label} ({title})", _seconds(job)))
     return plan
 
 
@@ -293,7 +318,7 @@ def _boot(job, kernel, initrd, point, entry, vcpus, note):
 
 
 def collect(table, job, point, config, line, count, measures, origin):
-    """Add one run's measures to `table`, a dict of runs by everything but their samples.
+    """Add one run's measures to `table`, a dict of runs by unfinished.key().
 
     origin: (accel, clock, model).  Only its lock counts are taken of a lockstat kernel, all else
     of the others.
@@ -301,15 +326,14 @@ def collect(table, job, point, config, line, count, measures, origin):
     for measure in measures:
         if measure.metric.startswith("mmu_lock_") != ("lockstat" in config):
             continue
-        key = (point.label, config, count, measure.metric, measure.iteration, origin[2])
-        entry = table.setdefault(key, {
+        found = {
             "series": job.series.name, "kernel": point.label, "arch": job.arch,
             "accel": origin[0], "clock": origin[1], "model": origin[2],
             "cpu": job.cpu if origin[0] == "tcg" else "host", "config": kconfig.name(config),
             "params": list(job.params), "test": job.test, "args": shlex.join(line),
             "vcpus": count, "iteration": measure.iteration, "metric": measure.metric,
-            "unit": measure.unit, "samples": []})
-        entry["samples"].append(measure.value)
+            "unit": measure.unit, "samples": []}
+        table.setdefault(unfinished.key(found), found)["samples"].append(measure.value)
 
 
 def host(job, versions):

@@ -7,7 +7,7 @@ import shlex
 
 from ..base import proc, progress
 from ..base.errors import Fail, Usage
-from ..data import ids, parse, results
+from ..data import ids, parse, results, unfinished
 from ..kernel import selftests, toolchain
 from ..source import catalog, trees
 from . import bench
@@ -27,10 +27,10 @@ def label(release=None):
     return f"upto:{match[2]}" if match[2] else match[1]
 
 
-def run(job, name):
+def run(job, name, taken=None, keep=lambda left: None):
     """Run `job`'s test on this machine; `name` says which kernel it was booted with ("base",
     "series", "upto:NAME").  Returns (runs, versions) as bench.run() does: times, or lock counts
-    alone if the kernel has /proc/lock_stat.
+    alone if the kernel has /proc/lock_stat.  taken, keep: as for bench.run(), for each time that the test is run.
 
     Results of several boots are put together by giving their files to `series report`.
     """
@@ -42,16 +42,20 @@ def run(job, name):
     folder = selftests.build(job.series, job.arch, job.kernel)
     counting = os.path.exists("/proc/lock_stat")
     point = catalog.Point(name, 0, job.series)
-    steps = progress.Steps([(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}",
-                             5 * count) for sample in range(job.samples) for count in job.vcpus])
-    table = {}
-    for _ in range(job.samples):
-        for count in job.vcpus:
-            with steps.step(f"here-{job.test}"):
-                output = _once(job, folder, counting, count, line)
-            bench.collect(table, job, point, ("lockstat",) if counting else (), line, count,
-                          parse.parse(job.test, output), ("here", "wall", ""))
-    return list(table.values()), {f"{name} {job.arch} here": platform.release()}
+    taken = unfinished.Taken() if taken is None else taken
+    left = [[sample, count] for sample in range(job.samples) for count in job.vcpus
+            if [sample, count] not in taken.parts]
+    steps = progress.Steps([(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}", 5 * count)
+                            for sample, count in left])
+    taken.versions[f"{name} {job.arch} here"] = platform.release()
+    for number, (sample, count) in enumerate(left, 1):
+        with steps.step(f"here-{job.test}"):
+            output = _once(job, folder, counting, count, line)
+        bench.collect(taken.table, job, point, ("lockstat",) if counting else (), line, count,
+                      parse.parse(job.test, output), ("here", "wall", ""))
+        taken.parts.append([sample, count])
+        keep(len(left) - number)
+    return taken.runs, taken.versions
 
 
 def _once(job, folder, counting, count, line):

@@ -1,8 +1,13 @@
 """bench --here knows the tool's own kernels by their release, and asks about others."""
 
+import platform
+from types import SimpleNamespace
+
 import pytest
 
-from kvmseries.base.errors import Usage
+from kvmseries.base.errors import Fail, Usage
+from kvmseries.data import unfinished
+from kvmseries.data.test_parse import OUTPUT
 from kvmseries.measure import here
 
 
@@ -16,3 +21,27 @@ def test_the_tools_own_kernels_are_known(release, label):
 def test_another_kernel_has_to_be_named(release):
     with pytest.raises(Usage, match="add base, series or upto:STEP"):
         here.label(release)
+
+
+def test_what_was_measured_before_a_failure_is_not_measured_again(monkeypatch):
+    monkeypatch.setattr(here.os, "access", lambda *_: True)
+    monkeypatch.setattr(here.os.path, "exists", lambda _: False)
+    monkeypatch.setattr(here.toolchain, "machine", lambda _: platform.machine())
+    monkeypatch.setattr(here.selftests, "build", lambda *_: None)
+    asked, left = [], []
+
+    def once(_job, _folder, _counting, count, _line):
+        asked.append(count)
+        if len(asked) == 3:
+            raise Fail("assertion")
+        return OUTPUT
+    monkeypatch.setattr(here, "_once", once)
+    job = SimpleNamespace(series=SimpleNamespace(name="mini"), arch="x", test="dirty_log_perf_test", line=(), vcpus=(1, 2),
+                          samples=2, params=(), cpu="host", kernel=None)
+    taken = unfinished.Taken()
+    with pytest.raises(Fail, match="assertion"):
+        here.run(job, "base", taken, left.append)
+    assert (asked, left, taken.parts) == ([1, 2, 1], [3, 2], [[0, 1], [0, 2]])
+    runs, versions = here.run(job, "base", taken, left.append)
+    assert (asked, left) == ([1, 2, 1, 1, 2], [3, 2, 1, 0])
+    assert {len(run["samples"]) for run in runs} == {2} and versions == {"base x here": platform.release()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..base import paths, proc, progress
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..data import ids, results
+from ..data import ids, results, unfinished
 from ..guest import machine as machines, run as guest
 from ..kernel import build as kernels, toolchain
 from ..source import catalog, trees
@@ -157,12 +157,12 @@ def groups(job):
     return [list(group) for _, group in itertools.groupby(job.settings, lambda one: replace(one, ring=0))]
 
 
-def plan(job):
-    """Steps for progress.Steps."""
+def plan(job, taken):
+    """Steps for progress.Steps, without the boots that are in `taken`."""
     steps = [(f"qemu-build-{ARCH}-{bool(point.count)}", f"build QEMU {point.label} for {ARCH}", 330)
              for point in job.points]
     steps.append(("migration-l1", "build the kernel of L1 and the guest", 200))
-    for group in groups(job):
+    for group in _left(job, taken):
         one = group[0]
         count = len(group) * len(job.points) * job.samples
         steps.append((f"migrations-{one.vcpus}-{one.working_set}", f"{count} migrations, {one.vcpus} vCPUs, "
@@ -170,37 +170,54 @@ def plan(job):
     return steps
 
 
-def run(job, save=None, built=None):
-    """Run `job`; returns (runs for results.save(), {kernel: version}, complaints).
+def run(job, taken=None, keep=lambda left: None, built=None):
+    """Run `job`; returns `taken`, an unfinished.Taken, with what was measured and complaints about it.
 
-    save: called with (runs, versions, traces) after each boot; traces: for results.save().  built: {label: Program} instead of building them.
+    taken: with what an earlier run of it has measured.  keep: called after each boot with the number of those that are
+    left.  built: {label: Program} instead of building them.
     """
-    steps = progress.Steps(plan(job) if built is None else plan(job)[len(job.points):])
+    taken = unfinished.Taken() if taken is None else taken
+    steps = progress.Steps(plan(job, taken) if built is None else plan(job, taken)[len(job.points):])
     built = programs(job, steps) if built is None else built
-    table, traces, wrong, versions = {}, [], [], {}
     with steps.step("migration-l1"):
         runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration")
-    for group in groups(job):
+    left = _left(job, taken)
+    for number, group in enumerate(left, 1):
         with steps.step(f"migrations-{group[0].vcpus}-{group[0].working_set}") as note:
-            commands = [(f"{setting.tracking}-{point.label.replace(':', '-')}-{number}", point.label, setting)
-                        for setting in group for number, point in enumerate(turns(job.points, job.samples))]
+            commands = [(f"{setting.tracking}-{point.label.replace(':', '-')}-{number_}", point.label, setting)
+                        for setting in group for number_, point in enumerate(turns(job.points, job.samples))]
             outcomes = runner.run(commands, note)
         for (_, label, setting), outcome in zip(commands, outcomes):
-            values = found(outcome)
-            where = f"{label}, {setting.tracking}, {setting.vcpus} vCPUs, {setting.working_set} KiB"
-            wrong += [f"{where}: {line}" for line in driver.complaints(values)]
-            if not values["steady"]:
-                say(f"{where}: the guest's speed was not steady before the migration")
-            collect(table, job, label, setting, driver.metrics(values, setting, runner.events[label]))
-            rows = driver.samples(outcome.output)
-            if rows:
-                traces.append({"series": job.series.name, "kernel": label, "config": setting.tracking,
-                               "args": arguments(setting), "vcpus": setting.vcpus, "rows": rows})
-        versions = {f"L1 {ARCH} normal": runner.version}
-        if save:
-            save(list(table.values()), versions, traces)
+            _take(taken, job, runner, label, setting, outcome)
+        taken.versions[f"L1 {ARCH} normal"] = runner.version
+        taken.parts.append(_part(group))
+        keep(len(left) - number)
     runner.close()
-    return list(table.values()), versions, wrong
+    return taken
+
+
+def _part(group):
+    """The name of a boot in unfinished.Taken."""
+    return [group[0].vcpus, group[0].working_set]
+
+
+def _left(job, taken):
+    """groups() of `job` that are not in `taken`."""
+    return [group for group in groups(job) if _part(group) not in taken.parts]
+
+
+def _take(taken, job, runner, label, setting, outcome):
+    """Add what one migration printed to `taken`."""
+    values = found(outcome)
+    where = f"{label}, {setting.tracking}, {setting.vcpus} vCPUs, {setting.working_set} KiB"
+    taken.complaints += [f"{where}: {line}" for line in driver.complaints(values)]
+    if not values["steady"]:
+        say(f"{where}: the guest's speed was not steady before the migration")
+    collect(taken.table, job, label, setting, driver.metrics(values, setting, runner.events[label]))
+    rows = driver.samples(outcome.output)
+    if rows:
+        taken.traces.append({"series": job.series.name, "kernel": label, "config": setting.tracking,
+                             "args": arguments(setting), "vcpus": setting.vcpus, "rows": rows})
 
 
 def arguments(setting):
@@ -210,15 +227,14 @@ def arguments(setting):
 
 
 def collect(table, job, label, setting, values):
-    """Add one migration's metrics to `table`, a dict of runs by everything but their samples."""
+    """Add one migration's metrics to `table`, a dict of runs by unfinished.key()."""
     for metric, unit, value in values:
-        key = (label, setting, metric)
-        entry = table.setdefault(key, {
+        run_ = {
             "series": job.series.name, "kernel": label, "arch": ARCH, "accel": job.accel, "clock": "wall",
             "model": "", "cpu": "host" if job.accel == "kvm" else "max", "config": setting.tracking, "params": [],
             "test": TEST, "args": arguments(setting), "vcpus": setting.vcpus, "iteration": None,
-            "metric": metric, "unit": unit, "samples": []})
-        entry["samples"].append(value)
+            "metric": metric, "unit": unit, "samples": []}
+        table.setdefault(unfinished.key(run_), run_)["samples"].append(value)
 
 
 def host(job, versions):
@@ -230,6 +246,14 @@ def state(job):
     """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
     return [*(ids.files(driver.FOLDER / name) for name in ("driver", "guest")),
             *(point.series.patches_id(point.count) for point in job.points)]
+
+
+def what(job):
+    """All that the figures of `job` follow from on this machine, for unfinished.Keeper."""
+    info = results.host_info()
+    return [job.series.name, [(point.label, point.count) for point in job.points], job.settings, job.samples, job.accel,
+            job.cpus, trees.key(job.series, job.tree), state(job),
+            [info[name] for name in ("machine", "cpu", "cpus", "kernel")]]
 
 
 def made_of(job):

@@ -166,7 +166,7 @@ def _nothing_runs(monkeypatch):
     made = []
     monkeypatch.setattr(migration, "check", lambda accel: made.append(("check", accel)))
     monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
-    monkeypatch.setattr(migration, "run", lambda job, save: made.append(("run", job)) or save([], {}, []) or ([], {}, []))
+    monkeypatch.setattr(migration, "run", lambda job, taken, keep: made.append(("run", job)) or keep(0) or taken)
     monkeypatch.setattr(migration, "made_of", lambda job: {
         "kernels": {point.label: str(point.count) for point in job.points}})
     monkeypatch.setattr(soak, "run", lambda *words: made.append(("soak", words[1:])) or [])
@@ -212,7 +212,7 @@ def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp
 
 
 def test_bench_whose_sources_change_meanwhile_is_of_an_unknown_state(qmini, series, nothing_runs, tmp_path, monkeypatch):
-    numbers = iter("12")
+    numbers = iter(range(100))
     monkeypatch.setattr(migration, "state", lambda job: next(numbers))
     result = series("bench", "qmini", "--json", str(tmp_path / "x.json"))
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {}

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from kvmseries import report
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.data import ids, results
+from kvmseries.data import ids, results, unfinished
 from kvmseries.guest import run as guest
 from kvmseries.qemu import driver, migration, soak
 from kvmseries.qemu.test_driver import PRINTED
@@ -62,9 +62,11 @@ def test_points_take_turns():
 
 
 def test_run(runner):
-    saved = []
-    runs, versions, wrong = migration.run(job(), lambda *what: saved.append(what), {"base": None, "series": None})
-    assert len(runner.asked) == len(saved) == 4 and not wrong and versions == {"L1 arm64 normal": "7.3"}
+    left = []
+    taken = migration.run(job(), keep=left.append, built={"base": None, "series": None})
+    assert len(runner.asked) == 4 and left == [3, 2, 1, 0]
+    assert not taken.complaints and taken.versions == {"L1 arm64 normal": "7.3"}
+    runs = taken.runs
     labels = [label for _, label, _ in runner.asked[0]]
     assert labels == ["base", "series", "series", "base"] * 2
     # Every command has a name of its own: job.log is taken apart by them.
@@ -76,11 +78,27 @@ def test_run(runner):
     assert steps == {("base", 8, 8), ("series", 2, 2)}
 
 
+def test_boots_that_are_done_are_not_run_again(runner):
+    whole = migration.run(job(), built={"base": None, "series": None})
+    half, broken = unfinished.Taken(), []
+
+    def breaks_off(left):
+        broken.append(left)
+        if left == 2:
+            raise Fail("no more")
+    with pytest.raises(Fail, match="no more"):
+        migration.run(job(), half, breaks_off, {"base": None, "series": None})
+    before = len(runner.asked)
+    assert migration.run(job(), half, broken.append, {"base": None, "series": None}) is half
+    assert len(runner.asked) == before + 2 and broken == [3, 2, 1, 0]
+    assert half.table == whole.table and half.parts == whole.parts
+
+
 def test_lost_pages_are_a_complaint(runner):
     runner.text["series"] = PRINTED.replace("pages_lost 0", "pages_lost 7")
-    runs, _, wrong = migration.run(job(samples=1), built={"base": None, "series": None})
-    assert len(wrong) == 8 and "series, bitmap, 1 vCPUs, 2048 KiB: 7 pages differ" in wrong[0]
-    lost = {run["kernel"]: run["samples"] for run in runs if run["metric"] == "pages_lost"}
+    taken = migration.run(job(samples=1), built={"base": None, "series": None})
+    assert len(taken.complaints) == 8 and "series, bitmap, 1 vCPUs, 2048 KiB: 7 pages differ" in taken.complaints[0]
+    lost = {run["kernel"]: run["samples"] for run in taken.runs if run["metric"] == "pages_lost"}
     assert lost == {"base": [0], "series": [7]}
 
 
@@ -118,7 +136,7 @@ def test_rings():
 
 def test_tables(runner):
     """bench prints what report prints."""
-    runs, _, _ = migration.run(job(), built={"base": None, "series": None})
+    runs = migration.run(job(), built={"base": None, "series": None}).runs
     console = Console(width=220, record=True, file=open("/dev/null", "w", encoding="utf-8"))
     report.print_table([{"schema": 4, "host": {}, "runs": runs}], console)
     text = console.export_text()
@@ -217,9 +235,8 @@ SAMPLES = "sample 0.00 2000000 0 0 1\nsample 0.10 1500000 20 500000 2\nsample 0.
 def test_migrations_are_recorded_over_time(runner, tmp_path):
     """From the driver's lines to the results file and the page."""
     runner.text["series"] = runner.text["series"] + SAMPLES
-    saved = []
-    migration.run(job(samples=1), lambda *what: saved.append(what), {"base": None, "series": None})
-    runs, versions, traces = saved[-1]
+    taken = migration.run(job(samples=1), built={"base": None, "series": None})
+    runs, traces = taken.runs, taken.traces
     assert len(traces) == 8 and {trace["kernel"] for trace in traces} == {"series"}
     assert traces[0]["rows"] == [[0.0, 2000000, 0, 0, 1], [0.1, 1500000, 20, 500000, 2], [0.2, 0, 30, 2100000, 4]]
     made = {"ids": {}, "command": "", "seconds": 1}

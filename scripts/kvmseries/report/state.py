@@ -4,9 +4,13 @@ from ..data import ids
 
 
 def notes(results):
-    """Lines about `results` (what load() returns, a list): none where all is as patches/ are today."""
+    """Lines about `results` (what load() returns, a list): none where all is there, and as patches/ are today."""
     lines = []
     for data in results:
+        rest = data.get("made", {}).get("unfinished")
+        if rest:
+            lines.append(f"unfinished: {len(rest['parts'])} boots of {len(rest['parts']) + rest['left']}; the same command "
+                         "goes on.")
         lines += _of(data)
     return list(dict.fromkeys(lines))
 

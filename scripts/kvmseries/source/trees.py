@@ -106,6 +106,11 @@ def _version(series, wanted):
                 f"{', '.join(v.kernel for v in series.versions)}")
 
 
+def key(series, kernel):
+    """What names the user's tree or tarball `kernel` as it is now; None for none."""
+    return _user_tree(series, Path(kernel).absolute())[0] if kernel else None
+
+
 def _user_tree(series, kernel):
     """(key, function that fills a directory, name) for the user's tree or tarball."""
     if not kernel.exists():

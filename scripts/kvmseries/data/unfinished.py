@@ -1,0 +1,90 @@
+"""What a benchmark that breaks off has measured: a results file of its own, from which the same command goes on.
+
+NAME.unfinished.json is next to NAME.json and goes when that is written.  Its `made` has one more key, `unfinished`.
+"""
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..base import paths
+from ..base.errors import Fail
+from ..base.progress import say
+from . import results
+
+
+@dataclass
+class Taken:
+    """What has been measured so far."""
+
+    parts: list = field(default_factory=list)       # names (lists of text and numbers) of the boots that are done
+    table: dict = field(default_factory=dict)       # runs, by key()
+    versions: dict = field(default_factory=dict)    # of kernels, for results.host_info()
+    traces: list = field(default_factory=list)      # of migrations
+    complaints: list = field(default_factory=list)  # lines
+
+    @property
+    def runs(self):
+        """The runs for results.save()."""
+        return list(self.table.values())
+
+
+def key(run):
+    """What tells a run from the others of one benchmark: all but what was measured."""
+    return tuple(str(run[name]) for name in results.KEYS if name != "samples")
+
+
+class Keeper:
+    """Keeps what a benchmark has measured after each boot.  The benchmark puts it into `taken`, which has what an
+    earlier one with the same `what` has left.
+
+    target: path of the results file.  what: all that the figures follow from, for JSON.  about: called with versions;
+    returns (host, ids) for results.save().  command: the command line.
+    """
+
+    def __init__(self, target, what, about, command):
+        target = Path(target)
+        self.path = target.with_name(f"{target.stem}.unfinished.json")
+        self.about, self.command = about, command
+        self.key = hashlib.sha256(json.dumps(what, default=str).encode()).hexdigest()[:16]
+        self.begin, self.seconds, self.left = time.monotonic(), 0, 0
+        self.taken = Taken()
+        if self.path.exists():
+            self._load()
+
+    def _load(self):
+        data = results.load(self.path)
+        found = data["made"].get("unfinished", {})
+        if found.get("key") != self.key:
+            say(f"{self.path} is of another measurement or state: this one begins anew, and replaces it")
+            return
+        self.taken = Taken([list(part) for part in found["parts"]], {key(run): run for run in data["runs"]},
+                           dict(data["host"].get("kernels", {})), data.get("traces", []), found["complaints"])
+        self.seconds, self.left = data["made"]["seconds"], found["left"]
+        say(f"going on with the {len(self.taken.parts)} boots of {self.path}; remove it to begin anew")
+
+    def took(self):
+        """Seconds that it all took, rounded."""
+        return self.seconds + round(time.monotonic() - self.begin)
+
+    def keep(self, left):
+        """Write what is in `taken`; left: how many boots are still to be done."""
+        self.left = left
+        host, ids = self.about(self.taken.versions)
+        results.save(self.path, host, self.taken.runs, {
+            "ids": ids, "command": self.command, "seconds": self.took(), "unfinished": {
+                "key": self.key, "parts": self.taken.parts, "left": left, "complaints": self.taken.complaints}},
+            self.taken.traces)
+
+    def failed(self, error):
+        """The Fail for `error`, with where what was measured is."""
+        if not self.path.exists() or not self.taken.parts:
+            return error
+        return Fail(f"{error}; {len(self.taken.parts)} boots of {len(self.taken.parts) + self.left} are kept in {self.path}: "
+                    "the same command goes on with them", error.status)
+
+    def done(self):
+        """The results file is written."""
+        paths.remove(self.path)
