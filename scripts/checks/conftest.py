@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from checks import remember
 from kvmseries.base import paths
 from kvmseries.guest import run as guest
 from kvmseries.source import git
@@ -70,12 +71,14 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_logstart():
     """A check begins, or begins again."""
     AGAIN.booted.clear()
+    remember.begin()
 
 
 def pytest_runtest_logreport(report):
-    """Nothing that has failed goes unsaid."""
+    """Nothing that has failed goes unsaid, and what it remembers is done again when it is run again."""
     if report.outcome == "rerun":
         AGAIN.keep(report)
+        remember.forget()
         print(f"\nRUN AGAIN, for it failed by what arch-x86-kvm-mmu/README.md does not explain: {report.nodeid}\n"
               f"{report.longreprtext}\n")
 

@@ -1,11 +1,11 @@
 """Guests: the functional selftests on base and series, and what the lock counts must show."""
 
-import functools
 import re
 
 import pytest
 
 from checks import claims, guests
+from checks.remember import remembered
 from kvmseries.base import paths, progress
 from kvmseries.guest import machine, run as guest
 from kvmseries.source import catalog
@@ -24,7 +24,7 @@ MAPS = ("dirty_log_test", "dirty_log_perf_test", "demand_paging_test", "stage2_f
 TEST, PAGES, VCPUS = "dirty_log_perf_test", 256, (1, 4)
 
 
-@functools.lru_cache(maxsize=None)
+@remembered
 def _default(arch):
     """(verdicts, complaints) of base and series by default.  Base's are those of the file, or, where it does not
     know them, of a boot."""
@@ -38,14 +38,6 @@ def _default(arch):
                           kernel=guests.TREE, recorded=recorded)[:2]
 
 
-def _fresh_if_run_again(arch):
-    """_default(arch), which is not remembered if it has failed: a check that is run again boots again."""
-    found, complaints = _default(arch)
-    if complaints:
-        _default.cache_clear()
-    return found, complaints
-
-
 def _check(found, complaints):
     assert not complaints
     # A run in which everything is skipped would find nothing.
@@ -55,7 +47,7 @@ def _check(found, complaints):
 @pytest.mark.boot
 @pytest.mark.parametrize("arch", ARCHES)
 def test_selftests_pass_wherever_they_pass_on_base(arch):
-    _check(*_fresh_if_run_again(arch))
+    _check(*_default(arch))
 
 
 @pytest.mark.boot

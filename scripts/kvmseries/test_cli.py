@@ -45,6 +45,8 @@ MISTAKES = [
     (["build", "mini", "--config", "kcsan"], "config 'kcsan' is for x86_64, not for arm64"),
     (["bench", "mini", "--kernels", "x"], "unknown kernel 'x': --kernels takes base, series, "),
     (["test", "mini", "--kernels", "x"], "unknown kernel 'x'"),
+    (["hostkernel", "mini", "--points", "nope"], "unknown kernel 'nope': --points takes base, series, "),
+    (["hostkernel", "mini", "--points", "base,base"], "--points base,base names a kernel twice"),
     (["bench", "mini", "--kernels", "base,upto:9"], "--upto 9 is beyond the end: mini has 3"),
     (["bench", "mini", "--vcpus", "0"], "--vcpus 0: a guest has 1 to 64 vCPUs"),
     (["bench", "mini", "--vcpus", "two"], "--vcpus 'two' is not a list of numbers such as 1,2,4"),
@@ -184,6 +186,12 @@ def test_an_error_of_the_system_is_one_line(refused, patches):
     (patches / "base").unlink()
     (patches / "base").mkdir()
     assert refused("fetch", "mini") == f"{patches}/base: Is a directory"
+
+
+def test_deps_without_dpkg_is_told(refused, patches, only_tools):
+    line = refused("deps")
+    assert line.startswith("deps installs packages of Debian, and ") and line.endswith(
+        "has no dpkg: a command names the program that it lacks; or run it in a container of Debian: make run CONTAINER=1")
 
 
 # Destinations

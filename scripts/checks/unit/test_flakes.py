@@ -51,11 +51,11 @@ X86, BOTH = ("x86_64",), ("arm64", "x86_64")
 @pytest.fixture(name="run")
 def _run(tmp_path, monkeypatch):
     """run(CHECK's fields...): (what pytest printed, whether all passed, {name: times it ran})."""
-    def run(*checks):
+    def run(*checks, text=""):
         counts = tmp_path / "counts"
         counts.mkdir()
         write(tmp_path / "conftest.py", "from checks.conftest import *\n")
-        write(tmp_path / "test_it.py", TEST.format(count=str(counts))
+        write(tmp_path / "test_it.py", TEST.format(count=str(counts)) + text
               + "".join(CHECK.format(**check) for check in checks))
         done = subprocess.run([sys.executable, "-m", "pytest", "-s", "-v", "-c", paths.ROOT / "pyproject.toml",
                                f"--rootdir={tmp_path}", tmp_path / "test_it.py"],
@@ -98,6 +98,33 @@ def test_the_logs_of_what_is_run_again_are_kept_and_named(run, tmp_path):
     # Of the first run alone.
     assert (kept / "console.log").read_text(encoding="utf-8") == "x86_64"
     assert "exit_reason=SHUTDOWN" in (kept / "failure.txt").read_text(encoding="utf-8")
+
+
+def test_a_check_that_is_run_again_does_what_it_has_remembered_again(run, tmp_path):
+    """And nothing that another check did."""
+    boots = """\
+from checks.remember import remembered
+
+@remembered
+def measured(name):
+    boot("x86_64", name)
+    return len((paths.out("runs", name) / "console.log").read_text())
+
+@pytest.mark.boot
+def test_before():
+    assert measured("one") == 6
+
+@pytest.mark.boot
+def test_it():
+    assert measured("one") == 6
+    assert measured("two") == 12, "unexpected exit, exit_reason=SHUTDOWN"
+
+@pytest.mark.boot
+def test_behind():
+    assert measured("one") == 6 and measured("two") == 12
+"""
+    text, passed, _ = run(_check("a", fails=0), text=boots)
+    assert passed and text.count("RUN AGAIN") == 1, text
 
 
 def test_migrations_of_qemu_are_never_run_again():

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from .. import report
-from ..base import paths
+from ..base import numbers, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import repeat, results, unfinished
@@ -180,7 +180,7 @@ def _job(options):
     return bench.Job(
         series=series, arch=options.arch, test=options.test,
         line=tuple(bench.arguments(options.test, options.arch, extra, series.kernel, options.only_args)),
-        vcpus=bench.vcpu_counts(options.vcpus or "1,2,4,8,16"),
+        vcpus=numbers.vcpus(options.vcpus or "1,2,4,8,16"),
         points=catalog.points(series, options.kernels or ("base,series" if series.patches else "base")),
         samples=options.samples or entry["samples"],
         configs=tuple(options.config), counts=not options.no_counts, times=not options.no_times,
@@ -223,8 +223,8 @@ def _migrations(options):
     migration.check(options.accel)
     job = migration.Job(
         series, points, migration.settings(
-            migration.rings(options.rings), migration.numbers("--vcpus", options.vcpus or "1,2,4,8", 1, 64),
-            migration.numbers("--working-set", options.working_set, 1, 1 << 18), rate=options.rate,
+            migration.rings(options.rings), numbers.vcpus(options.vcpus or "1,2,4,8"),
+            numbers.numbers("--working-set", options.working_set, 1, 1 << 18), rate=options.rate,
             bandwidth=round(options.bandwidth * 1e6), downtime=options.downtime, limit=options.limit),
         options.samples or 2, options.accel, tree=options.tree)
     target = Path(options.json) if options.json else paths.out("results", f"{series.name}-arm64-migration.json")

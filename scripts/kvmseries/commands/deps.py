@@ -1,6 +1,9 @@
 """scripts/series deps"""
 
-from ..base import debian
+import shutil
+
+from ..base import debian, distro
+from ..base.errors import Fail
 from ..base.progress import say
 from ..kernel import toolchain
 from ..source import catalog
@@ -15,6 +18,9 @@ def add_arguments(_parser, _project):
 
 def run(_options):
     """Install all but the compilers for this machine's own arch."""
+    if not shutil.which("dpkg-query"):
+        raise Fail(f"deps installs packages of Debian, and {distro.title()} has no dpkg: a command names the program that it "
+                   f"lacks; or {distro.CONTAINER}")
     native = [f"build-{arch}" for arch in catalog.ARCHES if not toolchain.prefix(arch)]
     debian.install(*(group for group in debian.GROUPS if group not in native))
     say("everything is installed")

@@ -30,7 +30,7 @@ def add_arguments(parser, _project):
 
 def run(options):
     """Print the path of each package."""
-    series, points = options.series, catalog.points(options.series, options.points)
+    series, points = options.series, catalog.points(options.series, options.points, "--points")
     kconfig.load(options.arch, options.overlay, series.kernel)
     text = hostkernel.read_config(options.host_config, options.arch)
     steps = progress.Steps([(f"hostkernel-{options.arch}", f"build {point.label} from "

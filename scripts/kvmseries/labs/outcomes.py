@@ -17,21 +17,13 @@ class Outcome:
 
 
 def outcomes(verdicts, complaints):
-    """Outcomes of `verdicts` (list of functional.Verdict) and of the `complaints` that belong to no verdict.
+    """Outcomes of `verdicts` (list of functional.Verdict) and of those of `complaints` that are none of theirs.
 
     complaints: as from functional.run().  The last outcome is always REPORTS.
     """
-    found, others = {}, []
-    for line in complaints:
-        # "NAME: COMPLAINT", and behind it what the test printed.
-        name = next((verdict.name for verdict in verdicts if verdict.complaint
-                     and line.startswith(f"{verdict.name}: {verdict.complaint}")), None)
-        if name is None:
-            others.append(line)
-        else:
-            found[name] = line[len(name) + 2:]
-    others = tuple(others)
-    return [*(_outcome(verdict, found.get(verdict.name)) for verdict in verdicts),
+    own = {verdict.line for verdict in verdicts}
+    others = tuple(line for line in complaints if line not in own)
+    return [*map(_outcome, verdicts),
             Outcome(REPORTS, "fail" if others else "pass", others[0] if others else "", others)]
 
 
@@ -40,11 +32,11 @@ def failed(found):
     return found.status in ("fail", "timeout")
 
 
-def _outcome(verdict, complaint):
+def _outcome(verdict):
     results = set(verdict.results.values())
     notes = tuple(f"{label}: {result}" for label, result in verdict.results.items())
     if verdict.complaint:
-        status, why = "timeout" if "timeout" in results else "fail", complaint or verdict.complaint
+        status, why = "timeout" if "timeout" in results else "fail", verdict.reason
     elif results == {"skip"}:
         status, why = "skip", verdict.known
     elif results & {"fail", "timeout"}:

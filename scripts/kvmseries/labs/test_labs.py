@@ -16,11 +16,12 @@ from kvmseries.verify.functional import Verdict
 
 VERDICTS = [
     Verdict("alpha", {"base": "pass", "series": "pass"}, "", ""),
-    Verdict("beta_-p_3", {"base": "pass", "series": "fail"}, "", "fail on series, but pass on base"),
+    Verdict("beta_-p_3", {"base": "pass", "series": "fail"}, "", "fail on series, but pass on base",
+            ("on series: x.c:3: no",)),
     Verdict("gamma", {"base": "fail", "series": "fail"}, "the emulator has # no PMU", ""),
     Verdict("delta", {"base": "skip", "series": "skip"}, "", ""),
     Verdict("epsilon", {"base": "pass", "series": "timeout"}, "", "timeout on series, but pass on base")]
-COMPLAINTS = ["beta_-p_3: fail on series, but pass on base; on series: x.c:3: no", "epsilon: timeout on series, but pass on base",
+COMPLAINTS = [*(verdict.line for verdict in VERDICTS if verdict.complaint),
               "series: the kernel reported: BUG: bad\x00"]
 
 

@@ -12,7 +12,7 @@ from ..base.errors import Fail, Usage
 from ..data import ids, parse, repeat, results, unfinished
 from ..guest import image, machine as machines, run as guest, vtime
 from ..kernel import build, kconfig, selftests, toolchain
-from ..source import trees
+from ..source import catalog, trees
 from . import benchargs, counters
 
 
@@ -49,19 +49,6 @@ def settings(test):
         raise Usage(f"unknown test '{test}': scripts/series bench knows "
                     f"{', '.join(sorted(set(known) & set(parse.PARSERS)))}")
     return known[test]
-
-
-def vcpu_counts(text):
-    """Counts from "1,2,4"."""
-    if not re.fullmatch(r"\d{1,5}(,\d{1,5})*", text, re.A):
-        raise Usage(f"--vcpus '{text}' is not a list of numbers such as 1,2,4")
-    counts = tuple(int(word) for word in text.split(","))
-    for count in counts:
-        if not 1 <= count <= 64:
-            raise Usage(f"--vcpus {count}: a guest has 1 to 64 vCPUs")
-    if len(set(counts)) != len(counts):
-        raise Usage(f"--vcpus {text} names a count twice")
-    return counts
 
 
 def case(test, name):
@@ -188,10 +175,8 @@ def what(job):
 
 
 def turns(job, entries):
-    """(_Round, Point) in the order in which they run: every other round the other way round, so that what drifts hits
-    both alike."""
-    return [(entry, point) for entry in entries
-            for point in (job.points[::-1] if entry.number % 2 else job.points)]
+    """(_Round, Point) in the order in which they run."""
+    return [(entry, point) for entry in entries for point in catalog.in_turn(job.points, entry.number)]
 
 
 def _measure(job, built, point, entry, vcpus, table, note):

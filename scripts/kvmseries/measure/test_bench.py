@@ -20,21 +20,6 @@ TEST = "dirty_log_perf_test"
 KERNEL = "5.10.262"
 
 
-def test_vcpu_counts_are_read():
-    assert bench.vcpu_counts("1,2,4") == (1, 2, 4)
-    assert bench.vcpu_counts("64") == (64,)
-
-
-@pytest.mark.parametrize("text, reason", [
-    ("0", "--vcpus 0: a guest has 1 to 64 vCPUs"), ("1,0,2", "--vcpus 0: "), ("65", "1 to 64"),
-    ("two", "--vcpus 'two' is not a list of numbers such as 1,2,4"), ("", "not a list"),
-    ("-1", "not a list"), ("1,", "not a list"), ("1 2", "not a list"), ("1.5", "not a list"),
-    ("1,2,1", "names a count twice"), ("1,01", "names a count twice")])
-def test_vcpu_counts_that_are_none(text, reason):
-    with pytest.raises(Usage, match=reason):
-        bench.vcpu_counts(text)
-
-
 def test_points_are_base_series_and_steps(mini):
     assert catalog.points(mini, "base,series,upto:rwlock,upto:1") == (
         catalog.Point("base", 0, mini), catalog.Point("series", 3, mini),

@@ -66,7 +66,7 @@ def run(series, points, targets=("arm64", "x86_64"), accel="tcg", pattern="", ke
     verdicts = compare(found, known(series))
     if not verdicts:
         raise Usage(f"--pattern '{pattern}' is in no test's name")
-    complaints = [f"{verdict.name}: {verdict.complaint}" for verdict in verdicts if verdict.complaint]
+    complaints = [verdict.line for verdict in verdicts if verdict.complaint]
     return verdicts, complaints, results.host_info(["gcc"], versions)
 
 

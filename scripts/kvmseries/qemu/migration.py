@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..base import paths, proc, progress
 from ..base.errors import Fail, Usage
+from ..base.numbers import numbers
 from ..base.progress import say
 from ..data import ids, results, unfinished
 from ..guest import machine as machines, run as guest
@@ -44,20 +45,6 @@ def settings(rings, vcpus, working_sets, **others):
                  for size, count, ring in itertools.product(working_sets, vcpus, rings))
 
 
-def numbers(option, text, low, high):
-    """A tuple of different whole numbers from "1,2,4"; Usage if it is none."""
-    try:
-        found = tuple(int(word) for word in text.split(","))
-    except ValueError:
-        raise Usage(f"{option} '{text}' is not a list of numbers such as 1,2,4") from None
-    for number in found:
-        if not low <= number <= high:
-            raise Usage(f"{option} {number}: from {low} to {high}")
-    if len(set(found)) != len(found):
-        raise Usage(f"{option} {text} names a number twice")
-    return found
-
-
 def rings(text):
     """Ring sizes from "bitmap,1024"; 0 is the bitmap."""
     found = numbers("--rings", text.replace("bitmap", "0"), 0, 65536)
@@ -65,13 +52,6 @@ def rings(text):
         if size and (size < 1024 or size & (size - 1)):
             raise Usage(f"--rings {size}: KVM takes powers of two from 1024 to 65536")
     return found
-
-
-def turns(points, samples):
-    """The points in the order in which they run: every other round the other way round, so that what drifts
-    hits all alike."""
-    return [point for number in range(samples)
-            for point in (points[::-1] if number % 2 else points)]
 
 
 def check(accel):
@@ -185,7 +165,8 @@ def run(job, taken=None, keep=lambda left: None, built=None):
     for number, group in enumerate(left, 1):
         with steps.step(f"migrations-{group[0].vcpus}-{group[0].working_set}") as note:
             commands = [(f"{setting.tracking}-{point.label.replace(':', '-')}-{number_}", point.label, setting)
-                        for setting in group for number_, point in enumerate(turns(job.points, job.samples))]
+                        for setting in group for number_, point in enumerate(
+                            point for round_ in range(job.samples) for point in catalog.in_turn(job.points, round_))]
             outcomes = runner.run(commands, note)
         for (_, label, setting), outcome in zip(commands, outcomes):
             _take(taken, job, runner, label, setting, outcome)

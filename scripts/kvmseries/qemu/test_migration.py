@@ -56,11 +56,6 @@ def test_settings_are_all_combinations():
     assert [len(group) for group in migration.groups(job())] == [2, 2, 2, 2]
 
 
-def test_points_take_turns():
-    assert [one.label for one in migration.turns((BASE, SERIES), 3)] == [
-        "base", "series", "series", "base", "base", "series"]
-
-
 def test_run(runner):
     left = []
     taken = migration.run(job(), keep=left.append, built={"base": None, "series": None})

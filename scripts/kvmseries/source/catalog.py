@@ -228,8 +228,8 @@ def check_arch(series, arch):
                     f"{', '.join(series.arches)}")
 
 
-def points(series, text):
-    """Points from "base,series,upto:fast-path,v7.3:base"."""
+def points(series, text, option="--kernels"):
+    """Points from "base,series,upto:fast-path,v7.3:base", the value of `option`."""
     found = []
     for label in text.split(","):
         if label == "base":
@@ -241,12 +241,18 @@ def points(series, text):
         elif label.endswith(":base"):
             other = load(label[:-len(":base")])
             if other.project != series.project:
-                raise Usage(f"--kernels {text}: {other.name} is for {other.project}, "
+                raise Usage(f"{option} {text}: {other.name} is for {other.project}, "
                             f"{series.name} for {series.project}")
             found.append(Point(label, 0, other))
         else:
-            raise Usage(f"unknown kernel '{label}': --kernels takes base, series, upto:STEP and "
+            raise Usage(f"unknown kernel '{label}': {option} takes base, series, upto:STEP and "
                         "OTHER:base, the base of another series")
     if len({point.label for point in found}) != len(found):
-        raise Usage(f"--kernels {text} names a kernel twice")
+        raise Usage(f"{option} {text} names a kernel twice")
     return tuple(found)
+
+
+def in_turn(points_, number):
+    """The order of `points_` in round `number`: every other round the other way round, so that what drifts hits all
+    alike."""
+    return points_[::-1] if number % 2 else points_

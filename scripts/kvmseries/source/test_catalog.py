@@ -183,3 +183,7 @@ def test_what_a_milestone_or_fix_cannot_be_on(patches, line, reason):
     (patches / "milestones").write_text(f"fixes 2\nlast 3\n{line}\n", encoding="utf-8")
     with pytest.raises(Fail, match=reason):
         catalog.load("mini")
+
+
+def test_points_take_turns():
+    assert ["".join(catalog.in_turn("ab", number)) for number in range(3)] == ["ab", "ba", "ab"]

@@ -31,6 +31,17 @@ class Verdict:
     results: dict        # label of the kernel -> "pass", "skip", "fail", "timeout"
     known: str           # reason why it is known to fail, or ""
     complaint: str       # why this is not as it must be, or ""
+    why: tuple = ()      # what it printed where it failed: "on LABEL: LINE"
+
+    @property
+    def reason(self):
+        """The complaint, with what the test printed."""
+        return "; ".join((self.complaint, *self.why))
+
+    @property
+    def line(self):
+        """The complaint as a line of a list."""
+        return f"{self.name}: {self.reason}"
 
 
 def _data():
@@ -134,11 +145,11 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
                       seen.known.get(name, ""), seen.mended.get(name, ""),
                       # The reasons are the emulator's.
                       expires=accel == "tcg") for name, _, _ in seen.commands]
-    complaints = [f"{verdict.name}: {verdict.complaint}" for verdict in verdicts
-                  if verdict.complaint]
+    for verdict in verdicts:
+        verdict.why = tuple(f"on {label}: {line}" for (label, name), line in seen.why.items() if name == verdict.name)
     if reference is not None:
-        complaints += held(verdicts, reference, excused(series, arch, (cpu, *params, *configs)))
-    complaints = [explained(line, seen.why) for line in complaints]
+        hold(verdicts, reference, excused(series, arch, (cpu, *params, *configs)))
+    complaints = [verdict.line for verdict in verdicts if verdict.complaint]
     base_splats = {_shape(line) for line in splats.get("base", [])}
     for label, lines in splats.items():
         for line in lines:
@@ -146,13 +157,6 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
                 complaints.append(f"{label}: the kernel reported: {line}")
     host = results.host_info([machines.binary(arch), f"{toolchain.prefix(arch)}gcc"], seen.versions)
     return verdicts, complaints, host
-
-
-def explained(complaint, why):
-    """A complaint about a test, with what it printed as it failed, where it did: `why` is Observed.why."""
-    name = complaint.split(":")[0]
-    lines = [f"on {label}: {line}" for (label, test), line in why.items() if test == name]
-    return "; ".join((complaint, *lines))
 
 
 def _shape(line):
@@ -195,19 +199,17 @@ def excused(series, arch, where):
     return found
 
 
-def held(verdicts, reference, excuses, label="series"):
-    """Complaints where `label` does less in `verdicts` than in `reference`, which are another configuration's,
-    and `excuses`, {name: reason}, do not say why; or say it of what does as much."""
+def hold(verdicts, reference, excuses, label="series"):
+    """Complain where `label` does less in `verdicts` than in `reference`, which are another configuration's, and
+    `excuses`, {name: reason}, do not say why; or say it of what does as much."""
     before = {verdict.name: verdict.results.get(label) for verdict in reference}
-    lines = []
     for verdict in verdicts:
-        result, reason = verdict.results.get(label), excuses.get(verdict.name)
+        result, reason, complaint = verdict.results.get(label), excuses.get(verdict.name), ""
         if before.get(verdict.name) == "pass" and result != "pass" and not reason:
-            lines.append(f"{verdict.name}: {result} on {label}, but pass in the default configuration, and tests.yaml "
-                         "does not say why")
+            complaint = f"{result} on {label}, but pass in the default configuration, and tests.yaml does not say why"
         elif result == "pass" and reason:
-            lines.append(f"{verdict.name}: pass on {label}, but tests.yaml says that it does not here: {reason}")
-    return lines
+            complaint = f"pass on {label}, but tests.yaml says that it does not here: {reason}"
+        verdict.complaint = "; ".join(filter(None, (verdict.complaint, complaint)))
 
 
 def table(verdicts, labels, title="functional selftests"):

@@ -124,8 +124,16 @@ def _verdicts(**results):
                             "say why"),
     ("pass", "pass", "no such mode", "a: pass on series, but tests.yaml says that it does not here: no such mode")])
 def test_another_configuration_does_what_the_default_one_does(before, now, reason, complaint):
-    lines = functional.held(_verdicts(a=now, b="pass"), _verdicts(a=before, b="pass"), {"a": reason} if reason else {})
-    assert lines == ([complaint] if complaint else [])
+    verdicts = _verdicts(a=now, b="pass")
+    functional.hold(verdicts, _verdicts(a=before, b="pass"), {"a": reason} if reason else {})
+    assert [verdict.line for verdict in verdicts if verdict.complaint] == ([complaint] if complaint else [])
+
+
+def test_what_is_worse_than_base_and_than_the_default_configuration_says_both():
+    verdict = functional.Verdict("a", {"series": "fail"}, "", "fail on series, but pass on base", ("on series: x",))
+    functional.hold([verdict], _verdicts(a="pass"), {})
+    assert verdict.line == ("a: fail on series, but pass on base; fail on series, but pass in the default configuration, and "
+                            "tests.yaml does not say why; on series: x")
 
 
 def test_what_does_less_elsewhere_is_listed_with_its_place(mini, tests):
@@ -221,5 +229,5 @@ def test_verdicts_are_saved_as_the_issue_wants(tmp_path):
     functional.save(tmp_path / "new/tests.json", {"cpu": "c"}, [verdict], {"arch": "arm64"})
     assert json.loads((tmp_path / "new/tests.json").read_text(encoding="utf-8")) == {
         "schema": 1, "host": {"cpu": "c"}, "about": {"arch": "arm64"},
-        "tests": [{"name": "x", "results": {"base": "pass"}, "known": "", "complaint": ""}]}
+        "tests": [{"name": "x", "results": {"base": "pass"}, "known": "", "complaint": "", "why": []}]}
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["tests.json"]
