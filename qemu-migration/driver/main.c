@@ -30,7 +30,18 @@
 /* Seconds for which a stopped destination may keep the source from answering. */
 #define HELD 10
 
+/* What happens to a migration. */
+struct scenario {
+	const char *name;
+	void (*strike)(void);	/* in the middle of it */
+	bool disturbed;		/* it may fail; then there is another that is left alone */
+	bool cut;		/* its connection breaks */
+	bool postcopy;
+	bool run;		/* the guest runs before it has all pages */
+};
+
 static struct options options;
+static const struct scenario *scenario;
 static struct vm source, target;
 static char *socket_path, *proxy_path;
 static pid_t proxy;
@@ -51,16 +62,6 @@ static void capability(struct vm *vm, const char *name, bool on)
 	qmp_run(&vm->qmp, "{\"execute\": \"migrate-set-capabilities\", \"arguments\": "
 		"{\"capabilities\": [{\"capability\": \"%s\", \"state\": %s}]}}", name,
 		on ? "true" : "false");
-}
-
-static bool scenario(const char *name)
-{
-	return !strcmp(options.scenario, name);
-}
-
-static bool postcopy(void)
-{
-	return !strncmp(options.scenario, "postcopy", 8);
 }
 
 static void parameters(void)
@@ -84,14 +85,14 @@ static void parameters(void)
 		"{\"max-bandwidth\": %lu, \"downtime-limit\": %lu%s}}", options.bandwidth,
 		options.downtime, throttle);
 	capability(&source, "auto-converge", options.auto_converge);
-	capability(&source, "postcopy-ram", postcopy());
+	capability(&source, "postcopy-ram", scenario->postcopy);
 }
 
 static void start_target(void)
 {
 	vm_end(&target);
 	vm_start(&target, &options, "target", socket_path);
-	capability(&target, "postcopy-ram", postcopy());
+	capability(&target, "postcopy-ram", scenario->postcopy);
 }
 
 static void start_migration(bool through_proxy)
@@ -160,19 +161,60 @@ static void let_go(int number)
 	kill(target.pid, SIGCONT);
 }
 
+static void strike_cancel(void)
+{
+	cancel();
+}
+
+static void strike_kill(void)
+{
+	kill(target.pid, SIGKILL);
+}
+
+static void strike_stop(void)
+{
+	kill(target.pid, SIGSTOP);
+	nap(options.hold / 1000.0);
+	kill(target.pid, SIGCONT);
+}
+
 /*
  * Cancel while the destination is stopped. In the last stage QEMU writes with the BQL held,
  * so that a source whose socket is full answers nobody until the destination reads on (or
  * is yanked); "held" tells how often that was so.
  */
-static void cancel_stopped(void)
+static void strike_stop_cancel(void)
 {
+	kill(target.pid, SIGSTOP);
+	nap(options.hold / 1000.0);
 	signal(SIGALRM, let_go);
 	alarm(HELD);
 	cancel();
 	alarm(0);
 	whole("held", held);
 	kill(target.pid, SIGCONT);
+}
+
+static const struct scenario scenarios[] = {
+	{ .name = "plain" },
+	{ .name = "cancel", .disturbed = true, .strike = strike_cancel },
+	{ .name = "kill", .disturbed = true, .strike = strike_kill },
+	{ .name = "stop", .disturbed = true, .strike = strike_stop },
+	{ .name = "stop-cancel", .disturbed = true, .strike = strike_stop_cancel },
+	{ .name = "cut", .disturbed = true, .cut = true },
+	{ .name = "postcopy", .postcopy = true },
+	{ .name = "postcopy-run", .postcopy = true, .run = true },
+};
+
+static const struct scenario *find_scenario(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		if (!strcmp(scenarios[i].name, name))
+			return &scenarios[i];
+	}
+	die("scenario=%s: unknown", name);
 }
 
 /* The guest on the source must work on after a migration that did not come to its end. */
@@ -186,7 +228,7 @@ static void check_source(double speed)
 		return;
 	}
 	whole("source_lives", work_goes_on(&source, &options, PATIENCE));
-	whole("source_stale", work_stale(&source, &options));
+	work_print_stale(&source, &options, "source_stale");
 	key("source_speed", work_speed(&source, &options, &steady));
 	key("source_speed_before", speed);
 }
@@ -275,7 +317,7 @@ static void arrive(void)
 			die("hang: the destination does not complete");
 		nap(0.02);
 	}
-	if (!scenario("postcopy-run")) {
+	if (!scenario->run) {
 		if (strcmp(vm_status(&source), "postmigrate") || strcmp(vm_status(&target), "paused"))
 			die("both sides should have stopped: source %s, destination %s",
 			    vm_status(&source), vm_status(&target));
@@ -283,7 +325,7 @@ static void arrive(void)
 		qmp_run(&target.qmp, "{\"execute\": \"cont\"}");
 	}
 	whole("target_lives", work_goes_on(&target, &options, PATIENCE));
-	whole("stale", work_stale(&target, &options));
+	work_print_stale(&target, &options, "stale");
 }
 
 /* A migration to its end, and all that is to be said of it. */
@@ -295,11 +337,11 @@ static void migrate(double speed)
 	const char *status;
 
 	start_migration(false);
-	if (postcopy()) {
+	if (scenario->postcopy) {
 		nap(options.after / 1000.0);
 		/* It may have completed by then. */
 		qmp_try(&source.qmp, 120, "{\"execute\": \"migrate-start-postcopy\"}");
-		if (scenario("postcopy-run")) {
+		if (scenario->run) {
 			while (!strcmp(migration_status(), "active"))
 				nap(0.02);
 			/* Without waiting for the pages: the guest asks for them. */
@@ -329,27 +371,14 @@ static void disturb(double speed)
 	const char *status;
 	bool struck;
 
-	start_migration(scenario("cut"));
-	if (!scenario("cut"))
+	start_migration(scenario->cut);
+	if (!scenario->cut)
 		nap(options.after / 1000.0);
 	/* It may be too late for what was to happen. */
 	struck = strcmp(migration_status(), "completed");
 	whole("struck", struck);
-	if (!struck) {
-		;
-	} else if (scenario("cancel")) {
-		cancel();
-	} else if (scenario("kill")) {
-		kill(target.pid, SIGKILL);
-	} else if (scenario("stop-cancel")) {
-		kill(target.pid, SIGSTOP);
-		nap(options.hold / 1000.0);
-		cancel_stopped();
-	} else if (scenario("stop")) {
-		kill(target.pid, SIGSTOP);
-		nap(options.hold / 1000.0);
-		kill(target.pid, SIGCONT);
-	}
+	if (struck && scenario->strike)
+		scenario->strike();
 	status = wait_migration(options.limit);
 	printf("disturbed_status %s\n", *status ? status : "unfinished");
 	if (!*status)
@@ -383,6 +412,7 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	options_parse(&options, argc - 1, argv + 1);
+	scenario = find_scenario(options.scenario);
 	signal(SIGPIPE, SIG_IGN);
 	if (mkdir(options.folder, 0700) && errno != EEXIST)
 		die("%s: %s", options.folder, strerror(errno));
@@ -403,7 +433,7 @@ int main(int argc, char **argv)
 	key("undisturbed_slow_share", before.slow_share);
 	key("undisturbed_stall_s", before.stall);
 
-	if (!scenario("plain") && !postcopy()) {
+	if (scenario->disturbed) {
 		disturb(speed);
 		if (strcmp(migration_status(), "completed")) {
 			start_target();

@@ -63,7 +63,6 @@ void vm_start(struct vm *vm, const struct options *options, const char *name, co
 
 	memset(vm, 0, sizeof(*vm));
 	vm->name = name;
-	vm->incoming = incoming;
 	vm->trace = text("%s/%s.trace", options->folder, name);
 	vm->size = options->memory << 20;
 	unlink(qmp);
@@ -115,11 +114,6 @@ void vm_start(struct vm *vm, const struct options *options, const char *name, co
 		_exit(127);
 	}
 	qmp_open(&vm->qmp, qmp, name, 60);
-}
-
-bool vm_alive(struct vm *vm)
-{
-	return vm->pid > 0 && waitpid(vm->pid, NULL, WNOHANG) == 0;
 }
 
 void vm_end(struct vm *vm)

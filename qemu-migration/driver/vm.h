@@ -12,7 +12,6 @@
 /* One QEMU with its guest. */
 struct vm {
 	const char *name;
-	const char *incoming;	/* path of the socket that it listens on, or NULL */
 	pid_t pid;
 	struct qmp qmp;
 	unsigned char *ram;	/* the guest's RAM, read-only */
@@ -28,9 +27,6 @@ void vm_start(struct vm *vm, const struct options *options, const char *name, co
 
 /* Kill it and remove what it left. */
 void vm_end(struct vm *vm);
-
-/* Whether the process is there (a zombie is not). */
-bool vm_alive(struct vm *vm);
 
 /* status of query-status: "running", "paused", ... */
 const char *vm_status(struct vm *vm);

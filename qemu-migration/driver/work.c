@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the guest counted, read from its memory. */
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "util.h"
 #include "work.h"
 
-void work_check(const struct vm *vm, const struct options *options)
+/* Die if a vCPU took an exception. */
+static void check(const struct vm *vm, const struct options *options)
 {
 	uint64_t i;
 
@@ -25,7 +26,7 @@ void work_wait(struct vm *vm, const struct options *options)
 
 	for (i = 0; i < options->vcpus; i++) {
 		while (vm_state(vm, i)->magic != STATE_MAGIC) {
-			work_check(vm, options);
+			check(vm, options);
 			if (seconds() > end)
 				die("%s: vCPU %lu of the guest does not start", vm->name, i);
 			nap(0.02);
@@ -66,7 +67,7 @@ double work_speed(struct vm *vm, const struct options *options, bool *steady)
 			return (rate + last) / 2;
 		}
 	} while (seconds() < end);
-	work_check(vm, options);
+	check(vm, options);
 	if (!(rate > 0))
 		die("%s: the guest does not work", vm->name);
 	return rate;
@@ -85,7 +86,7 @@ struct pace work_pace(const struct vm *vm, const struct options *options, double
 {
 	const volatile struct state *first = vm_state(vm, 0);
 	double length = (double)first->window_ticks / first->freq;
-	uint64_t number = from / length + 1, end = until / length, i, slow = 0, total = 0;
+	uint64_t number = from / length + 1, end = until / length, i, slow = 0;
 	struct pace pace = { 0 };
 
 	for (; number < end; number++) {
@@ -101,13 +102,11 @@ struct pace work_pace(const struct vm *vm, const struct options *options, double
 			if (w->stall_us / 1e6 > pace.stall)
 				pace.stall = w->stall_us / 1e6;
 		}
-		total += count;
 		if (count < speed * length / 2)
 			slow++;
 		pace.windows++;
 	}
 	if (pace.windows) {
-		pace.rate = total / (pace.windows * length);
 		pace.slow_share = (double)slow / pace.windows;
 		pace.slow_seconds = slow * length;
 	}
@@ -124,7 +123,7 @@ bool work_goes_on(struct vm *vm, const struct options *options, double limit)
 		wanted[i] = vm_state(vm, i)->iterations + vm_state(vm, i)->pages;
 	for (i = 0; i < options->vcpus; i++) {
 		while (vm_state(vm, i)->iterations < wanted[i]) {
-			work_check(vm, options);
+			check(vm, options);
 			if (seconds() > end)
 				return false;
 			nap(0.02);
@@ -133,14 +132,20 @@ bool work_goes_on(struct vm *vm, const struct options *options, double limit)
 	return true;
 }
 
-uint64_t work_stale(const struct vm *vm, const struct options *options)
+void work_print_stale(const struct vm *vm, const struct options *options, const char *name)
 {
+	bool said = false;
 	uint64_t stale = 0, i;
 
 	for (i = 0; i < options->vcpus; i++) {
 		const volatile struct state *s = vm_state(vm, i);
 
 		stale += s->stale + s->static_stale + s->state_stale;
+		if (!said && s->stale + s->static_stale) {
+			said = true;
+			printf("%s_at %#lx %#lx %#lx\n", name, GUEST_DATA + s->stale_page * PAGE,
+			       s->stale_wanted, s->stale_found);
+		}
 	}
-	return stale;
+	printf("%s %lu\n", name, stale);
 }

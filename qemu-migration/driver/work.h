@@ -14,7 +14,6 @@ struct work {
 };
 
 struct pace {
-	double rate;		/* pages/s */
 	double slow_share;	/* of windows with less than half the undisturbed speed */
 	double slow_seconds;
 	double stall;		/* s, the longest */
@@ -39,10 +38,11 @@ struct pace work_pace(const struct vm *vm, const struct options *options, double
  */
 bool work_goes_on(struct vm *vm, const struct options *options, double limit);
 
-/* Pages that the guest found stale, its own counters among them. */
-uint64_t work_stale(const struct vm *vm, const struct options *options);
-
-/* Die if a vCPU took an exception. */
-void work_check(const struct vm *vm, const struct options *options);
+/*
+ * Print a line "NAME COUNT" with the pages that the guest found stale, its own counters
+ * among them. Before it, if there are any, a line "NAME_at ADDRESS WANTED FOUND": a word
+ * of the first page that one vCPU found.
+ */
+void work_print_stale(const struct vm *vm, const struct options *options, const char *name);
 
 #endif

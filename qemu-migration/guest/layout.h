@@ -38,19 +38,16 @@ struct state {
 	uint64_t magic;		/* set when its part of the pages is filled */
 	uint64_t freq;		/* ticks/s */
 	uint64_t window_ticks;
-	uint64_t first;		/* page of its part of the working set */
-	uint64_t pages;
+	uint64_t pages;		/* in its part of the working set */
 	uint64_t pass;		/* every page is written once in each pass */
 	uint64_t iterations;	/* pages written */
 	uint64_t now;		/* when the last of them was */
 	uint64_t stale;		/* pages found with another value than was written */
-	uint64_t stale_page;	/* the first of them: which, what it should hold and what it did */
+	uint64_t static_stale;	/* static ones among what it read */
+	uint64_t stale_page;	/* the first of both: which, what a word of it should hold and what it did */
 	uint64_t stale_wanted;
 	uint64_t stale_found;
-	uint64_t static_checked;
-	uint64_t static_stale;
 	uint64_t state_stale;	/* times that this page itself was not as the vCPU left it */
-	uint64_t stall_max;	/* ticks, since ever */
 	uint64_t fault_esr;	/* of an exception, which no vCPU should take */
 	uint64_t fault_elr;
 	uint64_t fault_far;

@@ -144,6 +144,16 @@ static int holds(uint64_t page, uint64_t words, uint64_t pass, uint64_t *found, 
 	return 1;
 }
 
+/* Keep which page was stale, unless one was before. */
+static void note_first(volatile struct state *s, uint64_t page, uint64_t wanted, uint64_t found)
+{
+	if (s->stale || s->static_stale)
+		return;
+	s->stale_page = page;
+	s->stale_wanted = wanted;
+	s->stale_found = found;
+}
+
 static void count_window(volatile struct window *windows, uint64_t *last, uint64_t now,
 			 uint64_t ticks, uint64_t stall_us)
 {
@@ -200,7 +210,6 @@ void vcpu_main(uint64_t index)
 	last = now / window_ticks;
 	s->freq = freq;
 	s->window_ticks = window_ticks;
-	s->first = first;
 	s->pages = pages;
 	s->now = now;
 	asm volatile("dmb ish" ::: "memory");
@@ -218,19 +227,16 @@ void vcpu_main(uint64_t index)
 				wait_until(due);
 			}
 			if (!holds(page, words, pass - 1, &found, &wanted)) {
-				if (!s->stale) {
-					s->stale_page = page;
-					s->stale_wanted = wanted;
-					s->stale_found = found;
-				}
+				note_first(s, page, wanted, found);
 				s->stale++;
 			}
 			fill(page, words, pass);
 			if (index == 0 && p->static_pages && iterations % 8 == 0) {
 				page = p->pages + next_static++ % p->static_pages;
-				if (!holds(page, words, STATIC_PASS, &found, &wanted))
+				if (!holds(page, words, STATIC_PASS, &found, &wanted)) {
+					note_first(s, page, wanted, found);
 					s->static_stale++;
-				s->static_checked++;
+				}
 			}
 			if (s->iterations != iterations || s->pass != pass)
 				s->state_stale++;
@@ -239,8 +245,6 @@ void vcpu_main(uint64_t index)
 			begin = period && due > now ? due : now;
 			now = counter();
 			stall = now > begin ? now - begin : 0;
-			if (stall > s->stall_max)
-				s->stall_max = stall;
 			count_window(windows, &last, now, window_ticks, stall * 1000000 / freq);
 			s->now = now;
 		}

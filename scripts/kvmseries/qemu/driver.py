@@ -168,6 +168,12 @@ def metrics(found, setting, events):
     return values
 
 
+def _place(words):
+    """Where the first of some pages is, of "ADDRESS", or what a word of it held, of "ADDRESS WANTED FOUND"."""
+    address, *held = str(words).split()
+    return f"the first at {address}" + (f": {held[1]} instead of {held[0]}" if held else "")
+
+
 def complaints(found):
     """What is wrong with a run, as a list of lines: pages lost, a guest that does not live on."""
     wrong = []
@@ -175,7 +181,8 @@ def complaints(found):
                        ("stale", "stale pages found by the guest on the destination"),
                        ("source_stale", "stale pages found by the guest on the source")):
         if found.get(name):
-            wrong.append(f"{found[name]:.0f} {what}")
+            at = found.get("first_lost" if name == "pages_lost" else f"{name}_at")
+            wrong.append(f"{found[name]:.0f} {what}{f' ({_place(at)})' if at else ''}")
     for name, side in (("target_lives", "destination"), ("source_lives", "source")):
         if found.get(name) == 0:
             wrong.append(f"the guest does not work on the {side}")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.qemu import driver
+from kvmseries.qemu import driver, soak
 
 PRINTED = """\
 computed 0
@@ -47,6 +47,30 @@ def test_words_are_options_of_the_driver():
     source = (driver.FOLDER / "driver/options.c").read_text(encoding="utf-8")
     known = set(re.findall(r"(?:WORD|NUMBER)\((\w+)\)", source))
     assert {word.split("=")[0] for word in driver.Setting().words()} <= known
+
+
+def test_scenarios_of_the_soak_are_those_of_the_driver():
+    source = (driver.FOLDER / "driver/main.c").read_text(encoding="utf-8")
+    table = source[source.index("scenario scenarios[]"):]
+    assert set(re.findall(r'[.]name = "([\w-]+)"', table[:table.index("};")])) == set(soak.SCENARIOS)
+
+
+def test_what_headers_of_the_driver_declare_is_called():
+    """Each function of a header is called in another file than its own."""
+    folder = driver.FOLDER / "driver"
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.c")}
+    for header in folder.glob("*.h"):
+        for name in re.findall(r"^(?!static)[a-z][\w ]*[ *](\w+)\(", header.read_text(encoding="utf-8"), re.M):
+            assert unused(name, header.stem, sources) == [], name
+
+
+def unused(name, own, sources):
+    """[name] if no source but `own` has a call of it."""
+    return [] if any(re.search(rf"\b{name}\(", text) for stem, text in sources.items() if stem != own) else [name]
+
+
+def test_negative_control_a_function_that_nothing_calls():
+    assert unused("vm_alive", "vm", {"vm": "bool vm_alive(struct vm *vm)", "main": "vm_end(&vm);"}) == ["vm_alive"]
 
 
 def test_memory_holds_the_pages():
@@ -103,6 +127,17 @@ def test_of_a_migration_that_did_not_end_nothing_was_compared():
     text = PRINTED.replace("completed 1\n", "completed 0\n").replace("pages_lost 0\n", "")
     values = _values(text)
     assert "pages_lost" not in values and "downtime" not in values and values["completed"] == 0
+
+
+@pytest.mark.parametrize("old, new, wrong", [
+    ("stale 0", "stale_at 0x40805000 0x50000000007 0x50000000006\nstale 8",
+     "8 stale pages found by the guest on the destination (the first at 0x40805000: 0x50000000006 instead of 0x50000000007)"),
+    ("stale 0", "source_stale_at 0x40805000 0x7 0x6\nsource_stale 1",
+     "1 stale pages found by the guest on the source (the first at 0x40805000: 0x6 instead of 0x7)"),
+    ("pages_lost 0", "pages_lost 13\nfirst_lost 0x40203000",
+     "13 pages differ between the two sides (the first at 0x40203000)")])
+def test_a_complaint_says_which_page(old, new, wrong):
+    assert driver.complaints(driver.parse(PRINTED.replace(old, new))) == [wrong]
 
 
 def test_what_the_guest_found_counts_as_lost():
