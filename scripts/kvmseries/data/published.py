@@ -1,4 +1,4 @@
-"""Published figures: the tables of the letters that our runs are compared with.
+"""Published figures: the tables of published patch series that our runs are compared with.
 
 tools-testing-selftests-kvm/published.yaml has them, published-aging.yaml those of aging while vCPUs fault
 memory in; each says what its keys mean.
@@ -21,7 +21,7 @@ class Column:
     """One column of one table; every field but `id` is a key of the file."""
 
     id: str
-    seed: int
+    work: str            # "Zhang 2022"
     what: str
     machine: str
     command: str
@@ -71,7 +71,7 @@ def options(args):
     return found
 
 
-KINDS = {"seed": int, "what": str, "machine": str, "command": str, "series": str, "arch": str,
+KINDS = {"work": str, "what": str, "machine": str, "command": str, "series": str, "arch": str,
          "test": str, "kernels": list, "args": dict, "without": list, "metric": str,
          "iteration": (int, type(None)), "pages": int, "fitted": bool, "seconds": dict}
 assert set(KINDS) | {"id"} == {field.name for field in fields(Column)}
@@ -132,7 +132,7 @@ class Aging:
     """One published table; every field but `id` is a key of the file.  Times: vCPUs -> seconds."""
 
     id: str
-    seed: int
+    work: str            # "Zhang 2022"
     message: str
     what: str
     machine: str

@@ -13,7 +13,7 @@ from kvmseries.data import published
 SEED_1 = {"base": "926 1189 2503 5069 10340 20351 40994",
           "fast-path": "965 1006 1128 2005 3903 7595 15783",
           "fast-path-vgic": "803 843 942 1458 2853 5886 12190"}
-SEED_5 = {"base": "0.89 1.13 2.42 5.03 8.84 19.60 31.39",
+UPTON_2022 = {"base": "0.89 1.13 2.42 5.03 8.84 19.60 31.39",
           "series": "0.92 1.18 1.25 1.36 2.09 4.47 6.22",
           "base-populate": "0.19 0.25 0.38 0.64 1.22 2.50 3.88",
           "series-populate": "0.18 0.21 0.32 0.40 0.54 1.03 1.52"}
@@ -26,24 +26,24 @@ def columns_fixture():
 
 def test_the_tables_are_those_of_the_letters(columns):
     for name, text in SEED_1.items():
-        assert list(columns.pop(f"seed1-{name}").seconds.items()) == [
+        assert list(columns.pop(f"zhang2022-{name}").seconds.items()) == [
             (vcpus, int(word) / 1000) for vcpus, word in zip((1, 2, 4, 8, 16, 32, 64),
                                                              text.split())]
-    for name, text in SEED_5.items():
-        assert list(columns.pop(f"seed5-{name}").seconds.items()) == [
+    for name, text in UPTON_2022.items():
+        assert list(columns.pop(f"upton2022-{name}").seconds.items()) == [
             (vcpus, float(word)) for vcpus, word in zip((1, 2, 4, 8, 16, 32, 48), text.split())]
     assert not columns
 
 
-@pytest.mark.parametrize("seed", (1, 5))
-def test_the_tables_stand_in_the_letters_themselves(columns, seed):
-    letters = list((paths.ROOT.parent / "shared" / "seeds").glob(f"{seed}-*.txt"))
-    if not letters:
-        pytest.skip("the letters are not here")
-    text = letters[0].read_text(encoding="utf-8")
+@pytest.mark.parametrize("work, number", (("Zhang 2022", 1), ("Upton 2022", 5)))
+def test_the_tables_stand_in_the_published_texts(columns, work, number):
+    found = list((paths.ROOT.parent / "shared" / "seeds").glob(f"{number}-*.txt"))
+    if not found:
+        pytest.skip("the published texts are not here")
+    text = found[0].read_text(encoding="utf-8")
     for column in columns.values():
-        for vcpus, seconds in column.seconds.items() if column.seed == seed else ():
-            word = f"{seconds * 1000:.0f}" if seed == 1 else f"{seconds:.2f}s"
+        for vcpus, seconds in column.seconds.items() if column.work == work else ():
+            word = f"{seconds * 1000:.0f}" if number == 1 else f"{seconds:.2f}s"
             assert re.search(rf"\|\s+{vcpus}\s+\|.*\s{word}\s", text), (column.id, vcpus)
 
 
@@ -54,7 +54,7 @@ def test_pages_are_the_memory_of_the_command(columns):
 
 
 def test_growth_and_time_of_a_page(columns):
-    base = columns["seed1-base"]
+    base = columns["zhang2022-base"]
     assert base.growth[1] == 1
     assert base.growth[64] == pytest.approx(44.27, abs=0.01)
     assert base.page_ns(1) == pytest.approx(1766.2, abs=0.1)
@@ -62,15 +62,15 @@ def test_growth_and_time_of_a_page(columns):
 
 
 def test_one_column_alone_is_fitted(columns):
-    assert [column.id for column in columns.values() if column.fitted] == ["seed1-base"]
+    assert [column.id for column in columns.values() if column.fitted] == ["zhang2022-base"]
 
 
 @pytest.mark.parametrize("args, ids", [
-    ("-b 1M -i 2 -m 2 -s anonymous_hugetlb_2mb -g -G", ["seed1-base", "seed1-fast-path"]),
-    ("-s anonymous_hugetlb_2mb -g", ["seed1-fast-path-vgic"]),
-    ("-sanonymous_hugetlb_2mb -g", ["seed1-fast-path-vgic"]),
+    ("-b 1M -i 2 -m 2 -s anonymous_hugetlb_2mb -g -G", ["zhang2022-base", "zhang2022-fast-path"]),
+    ("-s anonymous_hugetlb_2mb -g", ["zhang2022-fast-path-vgic"]),
+    ("-sanonymous_hugetlb_2mb -g", ["zhang2022-fast-path-vgic"]),
     ("-s anonymous_hugetlb_2mb -G", []),
-    ("-s anonymous_thp -m 2 -b 4G", [f"seed5-{name}" for name in SEED_5]),
+    ("-s anonymous_thp -m 2 -b 4G", [f"upton2022-{name}" for name in UPTON_2022]),
     ("-s anonymous_thp -g", []), ("-s anonymous_thp -G", []),
     ("-s anonymous -g -G", []), ("", []), ("-s 'anonymous_thp", [])])
 def test_arguments_select_columns(columns, args, ids):
@@ -97,14 +97,14 @@ def test_options(args, found):
 
 
 @pytest.mark.parametrize("change, line", [
-    ({"seed": None}, "'seed' is None"), ({"seed": True}, "'seed' is True"),
+    ({"work": None}, "'work' is None"), ({"work": True}, "'work' is True"),
     ({"fitted": 1}, "'fitted' is 1"), ({"seconds": {2: 1.0}}, "'seconds' has no 1 vCPU"),
     ({"seconds": {1: 0}}, "'seconds' has 1: 0"), ({"seconds": {1: "fast"}}, "'seconds' has 1"),
     ({"seconds": {"one": 1.0}}, "'seconds' has 'one'"), ({"pages": 0}, "no pages"),
     ({"kernels": []}, "no kernels"), ({"more": 1}, "unknown key 'more'")])
 def test_a_bad_entry_is_refused(tmp_path, change, line):
     data = yaml.safe_load(published.FILE.read_text(encoding="utf-8"))
-    entry = copy.deepcopy(data["seed1-base"])
+    entry = copy.deepcopy(data["zhang2022-base"])
     path = tmp_path / "published.yaml"
     path.write_text(yaml.safe_dump({"x": {**entry, **change}}), encoding="utf-8")
     with pytest.raises(Fail, match=re.escape(line)):

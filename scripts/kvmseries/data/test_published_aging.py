@@ -22,12 +22,12 @@ def test_the_tables_are_the_published_ones(entries):
               32  3.316  3.955  3.355  4.347  0.251
               64  6.499  7.128  6.443  9.816  1.393
               112 8.498 10.214  8.897 13.474  2.292"""
-    tdp = entries.pop("seed4-tdp")
+    tdp = entries.pop("houghton2024-tdp")
     keys = ("vcpu_none", "vcpu_locked", "vcpu_lockless", "locked", "lockless")
     wanted = [[float(word) for word in row.split()] for row in rows.splitlines()]
     assert [[vcpus, *(getattr(tdp, key)[vcpus] for key in keys)] for vcpus in tdp.locked] == wanted
     assert all(list(getattr(tdp, key)) == [8, 32, 64, 112] for key in keys)
-    shadow, arm64 = entries.pop("seed4-shadow"), entries.pop("seed4-arm64")
+    shadow, arm64 = entries.pop("houghton2024-shadow"), entries.pop("houghton2024-arm64")
     assert (shadow.locked, shadow.lockless) == ({64: 15.95}, {64: 0.527})
     assert (arm64.locked, arm64.lockless) == ({32: 1.661}, {32: 0.307})
     assert (arm64.vcpu_locked, arm64.vcpu_lockless) == ({32: 3.039}, {32: 3.011})
@@ -38,7 +38,7 @@ def test_the_tables_stand_in_the_facts(entries):
     if not FACTS.exists():
         pytest.skip("the facts are not here")
     text = FACTS.read_text(encoding="utf-8")
-    tdp = entries["seed4-tdp"]
+    tdp = entries["houghton2024-tdp"]
     for vcpus in tdp.locked:
         row = (f"| {vcpus} | {tdp.vcpu_none[vcpus]:.3f} / {tdp.vcpu_locked[vcpus]:.3f} / "
                f"{tdp.vcpu_lockless[vcpus]:.3f} | {tdp.locked[vcpus]:.3f} -> "
@@ -50,18 +50,18 @@ def test_the_tables_stand_in_the_facts(entries):
 
 
 def test_ratios(entries):
-    tdp = entries["seed4-tdp"]
+    tdp = entries["houghton2024-tdp"]
     assert tdp.passes == pytest.approx({8: 0.2819, 32: 0.0577, 64: 0.1419, 112: 0.1701}, abs=1e-4)
     assert tdp.slowdown["locked"] == pytest.approx(
         {8: 1.0780, 32: 1.1927, 64: 1.0968, 112: 1.2019}, abs=1e-4)
     assert tdp.slowdown["lockless"][64] < 1
-    assert entries["seed4-arm64"].passes == pytest.approx({32: 0.1848}, abs=1e-4)
+    assert entries["houghton2024-arm64"].passes == pytest.approx({32: 0.1848}, abs=1e-4)
     # Without a time without aging there is nothing to divide by.
-    assert entries["seed4-arm64"].slowdown == {"locked": {}, "lockless": {}}
+    assert entries["houghton2024-arm64"].slowdown == {"locked": {}, "lockless": {}}
 
 
 @pytest.mark.parametrize("change, line", [
-    ({"seed": None}, "'seed' is None"), ({"seed": True}, "'seed' is True"),
+    ({"work": None}, "'work' is None"), ({"work": True}, "'work' is True"),
     ({"what": 1}, "'what' is 1"), ({"vcpu_none": []}, "'vcpu_none' is []"),
     ({"locked": {8: 0}}, "'locked' has 8: 0"), ({"locked": {0: 1.0}}, "'locked' has 0: 1.0"),
     ({"lockless": {8: "fast"}}, "'lockless' has 8: 'fast'"),
@@ -70,7 +70,7 @@ def test_ratios(entries):
     ({"locked": {8: 1.0}}, "not of the same vCPUs"),
     ({"locked": {}, "lockless": {}}, "not of the same vCPUs"), ({"more": 1}, "unknown key 'more'")])
 def test_a_bad_entry_is_refused(tmp_path, change, line):
-    entry = yaml.safe_load(published.AGING_FILE.read_text(encoding="utf-8"))["seed4-tdp"]
+    entry = yaml.safe_load(published.AGING_FILE.read_text(encoding="utf-8"))["houghton2024-tdp"]
     path = tmp_path / "published-aging.yaml"
     path.write_text(yaml.safe_dump({"x": {**entry, **change}}), encoding="utf-8")
     with pytest.raises(Fail, match=re.escape(line)) as failure:
@@ -79,7 +79,7 @@ def test_a_bad_entry_is_refused(tmp_path, change, line):
 
 
 def test_every_key_is_needed(tmp_path):
-    entry = yaml.safe_load(published.AGING_FILE.read_text(encoding="utf-8"))["seed4-tdp"]
+    entry = yaml.safe_load(published.AGING_FILE.read_text(encoding="utf-8"))["houghton2024-tdp"]
     path = tmp_path / "published-aging.yaml"
     for key in entry:
         path.write_text(yaml.safe_dump({"x": {name: value for name, value in entry.items()

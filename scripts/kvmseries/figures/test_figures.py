@@ -241,8 +241,8 @@ def test_what_is_worse_than_base(place, more, found):
     ({"odd": 1}, "unknown key 'odd'"), ({"op": "mean"}, "unknown operation 'mean'"), ({"form": "km.0"}, "unknown form"),
     ({"form": "us.x"}, "unknown form 'us.x'"), ({"over": {"vcpus": [1, 4]}}, "'over' needs op min, max or range"),
     ({"published": "none"}, "published.yaml has no column 'none'"),
-    ({"published": "seed1-base", "as": "height"}, "unknown comparison 'height'"),
-    ({"published": "seed5-series", "vcpus": 3}, "has no run")])
+    ({"published": "zhang2022-base", "as": "height"}, "unknown comparison 'height'"),
+    ({"published": "upton2022-series", "vcpus": 3}, "has no run")])
 def test_a_figure_that_cannot_be_is_one_line(place, figure, reason):
     files = compute.Files(FIGURES["results"], place.root / "Documentation/results")
     good = {"of": "dirty", "metric": "dirty_memory_time", "kernel": "base", "vcpus": 4, "iteration": 2, "form": "us.0"}
@@ -272,9 +272,9 @@ def test_sums_counts_by_another_and_variants(place):
     assert text("us.0", metric="dirty_memory_time", over={"model": "all"}, op="max") == "256"
     assert text("+%.0", metric="get_dirty_log_time", by={"kernel": "base"}) == "+100"
     assert text("vmpage.0", metric="dirty_memory_time") == "125"
-    growth = text("+%.1", metric="dirty_memory_time", kernel="base", published="seed1-base")
+    growth = text("+%.1", metric="dirty_memory_time", kernel="base", published="zhang2022-base")
     assert growth == f"{(4 / (2.503 / 0.926) - 1) * 100:+.1f}"
-    page = text("+%.1", metric="dirty_memory_time", kernel="base", published="seed1-base", **{"as": "page"})
+    page = text("+%.1", metric="dirty_memory_time", kernel="base", published="zhang2022-base", **{"as": "page"})
     assert page == f"{(4000 / (2.503 / 524288 * 1e9) - 1) * 100:+.1f}"
 
 

@@ -3,6 +3,7 @@ another (LOCK_STAT brings lockdep, which is no kernel to take a time from)."""
 
 import re
 import shlex
+import sys
 from dataclasses import dataclass
 
 import yaml
@@ -51,9 +52,17 @@ def settings(test):
     return known[test]
 
 
+# Old names of cases.
+RENAMED = {"seed1": "zhang2022", "seed1-vgic": "zhang2022-vgic", "seed5": "upton2022"}
+
+
 def case(test, name):
     """The case `name` of bench.yaml, for "" an empty one: dict of args (--test-args) and, maybe, cpu."""
     known = settings(test).get("cases", {})
+    if name not in known and RENAMED.get(name) in known:
+        print(f"series: --case {name} is called {RENAMED[name]} now; the old name goes with the next release",
+              file=sys.stderr)
+        name = RENAMED[name]
     if name and name not in known:
         raise Usage(f"unknown case '{name}': {test} has {', '.join(known) or 'none'}")
     return known[name] if name else {"args": ""}

@@ -86,11 +86,11 @@ def test_cases_are_arguments_that_the_test_takes():
     for name in bench.settings(TEST)["cases"]:
         line = bench.arguments(TEST, "arm64", bench.case(TEST, name)["args"], KERNEL)
         assert line[line.index("-b") + 1] == "2M" and line.count("-s") == 1
-        assert ("-g" in line) == (name != "seed5") and "-g-" not in line
+        assert ("-g" in line) == (name != "upton2022") and "-g-" not in line
 
 
 def test_an_unknown_case_is_answered_with_those_that_there_are():
-    with pytest.raises(Usage, match=f"unknown case 'nope': {TEST} has seed1, "):
+    with pytest.raises(Usage, match=f"unknown case 'nope': {TEST} has zhang2022, "):
         bench.case(TEST, "nope")
 
 
@@ -483,7 +483,7 @@ def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, with_t
     (other.path / "base").write_text(base.replace("kernel: 5.10.262", "kernel: 7.3.4", 1),
                                      encoding="utf-8")
     boots = virtual("--no-counts", "--samples", "1", "--kernels", "base,other:base", "--case",
-                    "seed5")[2]
+                    "upton2022")[2]
     assert [boot.split()[0] for boot in boots] == ["base", "other"]
     lines = (tmp_path / "boots.args").read_text(encoding="utf-8").splitlines()
     assert [line.split(" -m ")[1].split()[0] for line in lines] == ["2", "3"]
@@ -571,3 +571,9 @@ def test_only_the_kernel_that_does_not_repeat_is_measured_again(virtual, tmp_pat
                           f"dirty memory time: .*/Iteration 1 dirty memory time: 1.300000000s/' '{tmp_path}/output'")
     assert [boot.split()[0] for boot in boots[:6]] == ["base", "series", "base", "series", "series", "base"]
     assert [boot.split()[0] for boot in boots[6:]] == ["base", "base"]
+
+
+def test_an_old_name_of_a_case_is_taken_with_one_line(capsys):
+    assert bench.case(TEST, "seed1-vgic") == bench.case(TEST, "zhang2022-vgic")
+    assert capsys.readouterr().err == ("series: --case seed1-vgic is called zhang2022-vgic now; the old name goes with the "
+                                       "next release\n")

@@ -104,9 +104,9 @@ def test_where_time_is_a_power_of_the_parameters_one_step_is_the_fit(monkeypatch
 # The column, and the runs
 
 
-def test_the_column_is_seed_1s_base(mini):
+def test_the_column_is_the_base_of_zhang_2022(mini):
     series = dataclasses.replace(mini, name="v5.10")
-    assert calibrate.column(series, "arm64").id == "seed1-base"
+    assert calibrate.column(series, "arm64").id == "zhang2022-base"
 
 
 @pytest.mark.parametrize("name, arch, more, count", [

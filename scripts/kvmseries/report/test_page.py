@@ -83,9 +83,9 @@ def test_virtual_time_has_growth_counters_and_parameters():
     text = page_html([data], ["scripts/series bench v5.10"])
     checker = Checker(text)
     assert len(checker.ids) == len(set(checker.ids))
-    for words in (s.VIRTUAL, "published: seed 1, base", "published: seed 1, fast path",
+    for words in (s.VIRTUAL, "published: Zhang 2022, base", "published: Zhang 2022, fast path",
                   "sensitivity band", "1 variants of the model: line*2", "-7.5%",
-                  "base against seed 1, base (fitted on it): worst error -7.5% at 4 vCPUs.",
+                  "base against Zhang 2022, base (fitted on it): worst error -7.5% at 4 vCPUs.",
                   "instructions per fault", "Counters: exit", "moving a cache line",
                   "invented, for a fixture", "slice_ns", "scripts/series bench v5.10",
                   "from 1 to 16 vCPUs: 12.0 on base, 3.60 on upto:fast-path, 1.30 on series", "time a page, ns",

@@ -29,25 +29,25 @@ def test_growth_is_by_the_curves_own_vcpu():
 def test_errors_are_against_the_published_growth():
     found = curves(virtual_results(("base", "upto:fast-path", "series")))
     base = found["base"]
-    assert base.column.id == "seed1-base"
+    assert base.column.id == "zhang2022-base"
     assert base.error(16) == pytest.approx(12.0 / (10.340 / 0.926) - 1)
     assert base.error(1) is None and base.error(64) is None
     assert base.worst == (pytest.approx(2.5 / (2.503 / 0.926) - 1), 4)
-    assert found["upto:fast-path"].column.id == "seed1-fast-path"
+    assert found["upto:fast-path"].column.id == "zhang2022-fast-path"
     assert found["series"].column is None and found["series"].worst is None
     assert scaling.errors(found.values()) == [
-        "base against seed 1, base (fitted on it): worst error -7.5% at 4 vCPUs.",
-        "fast-path against seed 1, fast path (predicted): worst error -11.0% at 16 vCPUs."]
+        "base against Zhang 2022, base (fitted on it): worst error -7.5% at 4 vCPUs.",
+        "fast-path against Zhang 2022, fast path (predicted): worst error -11.0% at 16 vCPUs."]
 
 
 def test_the_arguments_choose_the_published_columns():
     def ids(args, metric=s.DIRTY, kernels=("upto:fast-path", "upto:parallel", "v7.3:base")):
         found = curves(virtual_results(kernels, args=args), metric=metric)
         return [curve.column and curve.column.id for curve in found.values()]
-    assert ids(HUGETLB) == ["seed1-fast-path", None, None]
-    assert ids(HUGETLB.replace(" -G", "")) == ["seed1-fast-path-vgic", None, None]
-    assert ids(THP) == ["seed5-base", "seed5-series", "seed5-series"]
-    assert ids(THP, s.POPULATE) == ["seed5-base-populate"] + ["seed5-series-populate"] * 2
+    assert ids(HUGETLB) == ["zhang2022-fast-path", None, None]
+    assert ids(HUGETLB.replace(" -G", "")) == ["zhang2022-fast-path-vgic", None, None]
+    assert ids(THP) == ["upton2022-base", "upton2022-series", "upton2022-series"]
+    assert ids(THP, s.POPULATE) == ["upton2022-base-populate"] + ["upton2022-series-populate"] * 2
     assert ids("-s anonymous") == [None] * 3
 
 
