@@ -1,0 +1,112 @@
+"""Documentation/results.schema.json, for other programs: it takes what results.py takes, and refuses what that refuses."""
+
+import copy
+import functools
+import json
+import re
+
+import jsonschema
+import pytest
+
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
+from kvmseries.data import results
+from kvmseries.data.test_results import MADE, READ, RUN, store, without
+
+FILE = paths.ROOT / "Documentation" / "results.schema.json"
+COMMITTED = [path for path in sorted((paths.ROOT / "Documentation/results").glob("*.json"))
+             if "runs" in json.loads(path.read_text(encoding="utf-8"))]
+TRACE = {"series": "qemu-10.0", "kernel": "base", "config": "bitmap", "args": "", "vcpus": 1, "rows": [[0, 1, 2, 3, 4.5]]}
+UNFINISHED = {"key": "0", "parts": [["normal", "nominal", 0, "base"]], "left": 1, "complaints": []}
+WHOLE = {"schema": 4, "host": {}, "made": {**MADE, "rounds": 2, "unfinished": UNFINISHED}, "runs": [READ], "traces": [TRACE]}
+# Of each version.
+FORMS = [{"schema": 1, "host": {}, "runs": [without("model")]}, {"schema": 2, "host": {}, "runs": [RUN]},
+         {"schema": 3, "host": {}, "runs": [RUN], "made": {**MADE, "rounds": 2}}, WHOLE]
+
+
+@functools.lru_cache(maxsize=None)
+def schema():
+    """The validator."""
+    text = json.loads(FILE.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(text)
+    return jsonschema.Draft202012Validator(text)
+
+
+def refused(data, tmp_path):
+    """(whether the schema refuses `data`, whether results.load() does)."""
+    try:
+        results.load(store(tmp_path / "x.json", data))
+        loaded = True
+    except Fail:
+        loaded = False
+    return not schema().is_valid(data), not loaded
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_every_committed_file_is_as_the_schema_says(path):
+    assert [error.message for error in schema().iter_errors(json.loads(path.read_text(encoding="utf-8")))] == []
+
+
+def test_there_are_files_of_more_than_one_version():
+    versions = {json.loads(path.read_text(encoding="utf-8"))["schema"] for path in COMMITTED}
+    assert len(COMMITTED) > 20 and len(versions) > 1 and versions <= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("data", FORMS, ids=lambda data: str(data["schema"]))
+def test_each_version_is_taken(tmp_path, data):
+    assert refused(data, tmp_path) == (False, False)
+
+
+def test_what_bench_writes_is_as_the_schema_says(tmp_path):
+    results.save(tmp_path / "x.json", {"cpu": "x"}, [RUN], {**MADE, "unfinished": UNFINISHED}, [TRACE])
+    schema().validate(json.loads((tmp_path / "x.json").read_text(encoding="utf-8")))
+
+
+def test_the_documentation_s_example_is_as_the_schema_says():
+    text = (paths.ROOT / "Documentation/results.md").read_text(encoding="utf-8")
+    example, = re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)
+    schema().validate(json.loads(example))
+
+
+def test_keys_are_those_of_the_code():
+    made, run = schema().schema["$defs"]["made"]["properties"], schema().schema["$defs"]["run"]["properties"]
+    assert set(run) == {*results.KEYS, *results.ROUNDS} and set(made) == {*results.MADE, "unfinished"}
+    assert set(made["ids"]["properties"]) == set(results.ID_KINDS)
+    assert set(made["unfinished"]["properties"]) == set(results.UNFINISHED)
+    assert set(schema().schema["$defs"]["trace"]["properties"]) == set(results.TRACE)
+    assert schema().schema["properties"]["schema"]["enum"][-1] == results.SCHEMA
+
+
+GONE = object()
+
+
+@pytest.mark.parametrize("way, value", [
+    (("schema",), 5), (("schema",), "4"), (("schema",), GONE), (("host",), []), (("host",), GONE), (("runs",), {}),
+    (("runs",), GONE), (("made",), GONE), (("traces",), {}), (("runs", 0), []), (("runs", 0, "more"), 1),
+    *((("runs", 0, key), GONE) for key in (*results.KEYS, *results.ROUNDS)),
+    (("runs", 0, "series"), 5), (("runs", 0, "vcpus"), "2"), (("runs", 0, "vcpus"), True), (("runs", 0, "iteration"), "1"),
+    (("runs", 0, "clock"), "sun"), (("runs", 0, "clock"), "virtual"), (("runs", 0, "model"), "nominal"),
+    (("runs", 0, "params"), "x"), (("runs", 0, "samples"), []), (("runs", 0, "samples"), ["1"]),
+    (("runs", 0, "samples"), [True]), (("runs", 0, "repeats"), 1), (("runs", 0, "earlier"), [[]]),
+    (("runs", 0, "earlier"), None), *((("made", key), GONE) for key in results.MADE), (("made", "more"), 1),
+    (("made", "rounds"), "2"), (("made", "ids", "odd"), "1"), (("made", "ids", "kernels"), "1"),
+    (("made", "ids", "kernels", "base"), 1), (("made", "ids", "guest"), 1), (("made", "unfinished"), []),
+    (("made", "unfinished", "more"), 1), *((("made", "unfinished", key), GONE) for key in results.UNFINISHED),
+    (("made", "unfinished", "left"), "1"), *((("traces", 0, key), GONE) for key in results.TRACE),
+    (("traces", 0, "rows"), [[1, 2]]), (("traces", 0, "rows"), [["0", 1, 2, 3, 4]]), (("traces", 0, "more"), 1)],
+    ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else "gone" if value is GONE else repr(value))
+def test_negative_control_what_one_refuses_the_other_does(tmp_path, way, value):
+    data = copy.deepcopy(WHOLE)
+    place = data
+    for key in way[:-1]:
+        place = place[key]
+    if value is GONE:
+        del place[way[-1]]
+    else:
+        place[way[-1]] = value
+    assert refused(data, tmp_path) == (True, True)
+
+
+@pytest.mark.parametrize("data", [{**FORMS[1], "runs": [without("model")]}, {**FORMS[2], "made": {}}, {**FORMS[3], "runs": [RUN]}])
+def test_negative_control_what_a_version_does_not_take(tmp_path, data):
+    assert refused(data, tmp_path) == (True, True)
