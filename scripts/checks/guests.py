@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 
+from checks import extra
 from kvmseries.base import paths, progress, stamp
 from kvmseries.data import parse
 from kvmseries.guest import image, machine, run as guest, vtime
@@ -23,16 +24,17 @@ BUGS = ("delays", "x86-delays", "planted")
 COUNTS = "/sys/kernel/debug/mmu_lock_counts"
 
 
-def planted(*names, arch="arm64", configs=(), count=None, note=None):
-    """The series' kernel, or that of its first `count` patches, with patches/debug/v5.10-NAME.patch for
-    each of `names`.  It is kept in out/planted: the tree that it is built in is for all."""
-    series = catalog.load("v5.10")
+def planted(*names, arch="arm64", configs=(), count=None, note=None, name="v5.10"):
+    """The kernel of series `name`, or that of its first `count` patches, with patches/debug/<series>-NAME.patch
+    for each of `names`.  It is kept in out/planted: the tree that it is built in is for all."""
+    series = catalog.load(name)
+    own = extra.own_base(series)
     config = kconfig.load(arch, configs, series.kernel)
     folder = paths.out("planted", "-".join([*names, "series" if count is None else str(count), arch, config.name]))
-    wanted = None if TREE else _made_from(series, names, arch, config, count)
+    wanted = None if own else _made_from(series, names, arch, config, count)
     with paths.locked("planted-kernels", progress.say):
-        if stamp.current(folder / "planted.json", {"from": wanted}) is None or TREE:
-            kernel = build.in_tree(trees.planted(series, names, TREE, count), arch, configs, note)
+        if stamp.current(folder / "planted.json", {"from": wanted}) is None or own:
+            kernel = build.in_tree(trees.planted(series, names, own, count), arch, configs, note)
             table = next(parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists())
             with paths.whole(folder) as part:
                 for file in (kernel.image, table):

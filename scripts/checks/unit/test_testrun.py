@@ -6,11 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from checks import testrun
 from kvmseries.base import paths
+from kvmseries.base.errors import Fail
 from kvmseries.conftest import write
 
 CHECKS = """\
@@ -114,7 +116,7 @@ def _collected(target):
 def test_make_test_has_tests_of_each_file_of_checks():
     """Arguments of pytest that overlap are not collected twice, and then not at all."""
     files = {str(path.relative_to(paths.ROOT)) for path in (paths.ROOT / "scripts/checks").rglob("test_*.py")}
-    only_slow = {"scripts/checks/test_9_qemu.py"}
+    only_slow = {"scripts/checks/test_3_dirty_log_fixes.py", "scripts/checks/test_9_qemu.py"}
     assert len(files) > 12 and files - only_slow <= _collected("test")
     assert files <= _collected("test-all")
 
@@ -169,3 +171,21 @@ def test_kernels_are_built_meanwhile_if_a_check_wants_them_and_no_longer(run, tm
     write(tmp_path / "checks/conftest.py", f"import sys\nsys.executable = {str(tmp_path / 'bin/python')!r}\n")
     _, ran = run(*options)
     assert [word for word in ran if word in ("builds", "ended")] == (["builds", "ended"] if builds else [])
+
+
+def test_what_make_test_wants_is_built_ahead(monkeypatch):
+    """Of each linux that has patches; and what fails to build stops nothing."""
+    built = []
+
+    def kernel(series, count, arch, **_):
+        built.append((series.name, arch, count))
+        raise Fail("no compiler")
+
+    def load(name):
+        return SimpleNamespace(name=name, project="qemu" if name == "qemu-10.0" else "linux", arches=("arm64", "x86_64"),
+                               patches=() if name == "v6.1" else (1, 2))
+    monkeypatch.setattr(testrun.catalog, "names", lambda: ["qemu-10.0", "v5.10", "v6.1", "v7.3"])
+    monkeypatch.setattr(testrun.catalog, "load", load)
+    monkeypatch.setattr(testrun.build, "kernel", kernel)
+    testrun.build_ahead()
+    assert built == [("v5.10", "arm64", 0), ("v5.10", "arm64", 2), ("v5.10", "x86_64", 0), ("v5.10", "x86_64", 2)]
