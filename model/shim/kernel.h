@@ -144,6 +144,9 @@ struct rcu_head { void (*func)(struct rcu_head *); };
 #define spin_lock(l)		write_lock(l)
 #define spin_unlock(l)		write_unlock(l)
 #define cond_resched()		((void)0)
+/* Somebody always waits: so the lock is released wherever it may be. */
+#define rwlock_is_contended(l)	1
+#define need_resched()		0
 
 /* pages: an arena at physical address 0, and a struct page for each */
 #define PAGE_SHIFT		12
@@ -233,7 +236,9 @@ struct kvm; struct kvm_pgtable; struct kvm_vcpu;
 #define KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE 3
 struct kvm_mmu_memory_cache { int nobjs; gfp_t gfp_zero; void *kmem_cache;
 			      void *objects[KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE]; };
+int kvm_mmu_memory_cache_nr_free_objects(struct kvm_mmu_memory_cache *mc);
 void *kvm_mmu_memory_cache_alloc(struct kvm_mmu_memory_cache *mc);
+void kvm_mmu_memory_cache_put(struct kvm_mmu_memory_cache *mc, void *obj);
 struct kvm_s2_mmu { struct kvm_pgtable *pgt; struct kvm *kvm; phys_addr_t pgd_phys; int *last_vcpu_ran; };
 struct kvm_memory_slot { gfn_t base_gfn; unsigned long npages; unsigned long *dirty_bitmap;
 			 unsigned long userspace_addr; u32 flags; };
@@ -248,7 +253,6 @@ struct kvm {
 	struct mmu_notifier mmu_notifier;
 	unsigned long mmu_notifier_seq;
 	long mmu_notifier_count;
-	long tlbs_dirty, tlbs_flushed;
 	bool manual_dirty_log_protect;
 	struct kvm_memslots slots;
 	struct { struct kvm_s2_mmu mmu; u64 vtcr; } arch;
@@ -258,8 +262,9 @@ struct kvm_vcpu {
 	struct kvm *kvm;
 	int mutex;
 	bool write; unsigned long fault_level;	/* the syndrome */
-	struct { struct kvm_s2_mmu *hw_mmu; struct kvm_mmu_memory_cache mmu_page_cache; } arch;
-	struct { u64 stage2_faults_lockless, stage2_faults_parallel, mmu_seq_retries, stage2_blocks_split,
+	struct { struct kvm_s2_mmu *hw_mmu; struct kvm_mmu_memory_cache mmu_page_cache;
+		 unsigned int idle_perm_faults; gfn_t idle_perm_gfn; } arch;
+	struct { u64 stage2_faults_lockless, stage2_faults_parallel, stage2_faults_repeated, mmu_seq_retries, stage2_blocks_split,
 		     stage2_tables_collapsed, stage2_races_lost, stage2_entries_locked; } stat;
 };
 extern struct page *s2_page;

@@ -35,8 +35,9 @@ struct kvm_clear_dirty_log { u32 slot, num_pages; u64 first_page; void *dirty_bi
 #define kvm_for_each_memslot(m, s) for (m = (s)->memslots; m < (s)->memslots + (s)->used_slots; m++)
 #define kvm_arch_sync_dirty_log(k, s) ((void)0)
 #define kvm_arch_guest_memory_reclaimed(k) ((void)0)
-#define stage2_vma_shift(h, s, f) (*(s) = PAGE_SHIFT, 0)
+#define stage2_vma_shift(k, h, s, f, q) (*(s) = PAGE_SHIFT, *(q) = (k)->mmu_notifier_seq, 0)
 #define kvm_mmu_cache_min_pages(k) 2
+#define kvm_stage2_levels(k)	3
 #define kvm_vcpu_trap_get_fault_level(v) ((v)->fault_level)
 #define kvm_is_write_fault(v)	((v)->write)
 #define kvm_vcpu_trap_is_exec_fault(v) false
@@ -185,8 +186,6 @@ const char *s2_name(const void *p)
 
 	if (p == &kvm->mmu_notifier_seq) return "mmu_notifier_seq";
 	if (p == &kvm->mmu_notifier_count) return "mmu_notifier_count";
-	if (p == &kvm->tlbs_dirty) return "tlbs_dirty";
-	if (p == &kvm->tlbs_flushed) return "tlbs_flushed";
 	if (p == &kvm->arch.mmu.pgt) return "mmu.pgt";
 	if (p == &kvm->arch.mmu.pgd_phys) return "mmu.pgd_phys";
 	for (int i = 0; i < S2_PAGES; i++)

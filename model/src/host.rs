@@ -24,6 +24,9 @@ pub struct Host {
     pub calls_rcu: bool,
     pub synchronizes: bool,
     pub thp: bool,
+    /// The syndrome of a permission fault on a page says that a block denied the access: as where one huge page of the
+    /// host takes several entries, the fault maps, although the entry is there.
+    pub other_level: bool,
 
     /// Where the primary MMU's entries are.
     pub ptes: usize,
@@ -52,7 +55,7 @@ pub struct Host {
 
 impl Default for Host {
     fn default() -> Self {
-        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, ptes: 0, word: vec![], freed: vec![],
+        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, other_level: false, ptes: 0, word: vec![], freed: vec![],
             next_pfn: 0, written: [0; GFNS], copied: [0; GFNS], writes: 0, stable: [false; GFNS], handling: [[false; GFNS]; THREADS + 1],
             busy: [false; THREADS + 1], gave_up: 0, rests: 0,
             accesses: 0, accessed: [0; GFNS], aged: [0; GFNS] }
@@ -136,6 +139,7 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
             Ok(()) => { done(); return true }
             Err(f) => {
                 let (kind, level) = match f { Fault::Translation(l) => (4, l), Fault::Access(l) => (8, l), Fault::Permission(l) => (12, l) };
+                let level = if kind == 12 && st().host.other_level { 2 } else { level };
                 st().host.handling[me][gfn as usize] = true;
                 let ret = (code().fault)(me as i32, gfn << 12, kind, write as i32, level as i32);
                 memory::flush();

@@ -87,6 +87,7 @@ fn relaxable() {
     page_read_only();
     host::setup_writable(0);
 }
+fn relaxable_by_map() { relaxable(); st().host.other_level = true }
 fn block() { vm(false); st().host.thp = true; on(0, || read(0)); assert_eq!(entry(0).1, 2) }
 /// A block, when logging begins: write-protected, faults split it.
 fn block_logged() {
@@ -281,6 +282,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "map-later", setup: empty_cold, threads: &[write_0, write_1], check: check_mapped, must: &["races_lost"], ..SHORT },
     Scenario { name: "device-read", setup: empty_cold, threads: &[ioremap, glance_twice], check: nothing_more, must: &[], bound: None, ..SHORT },
     Scenario { name: "relax-relax", setup: relaxable, threads: &[write_0, write_0], check: check_mapped, must: &["faults_parallel"], bound: Some(3), ..SHORT },
+    Scenario { name: "map-same-map", setup: relaxable_by_map, threads: &[write_0, write_0], check: check_mapped, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "relax-age", setup: relaxable, threads: &[write_0, age], check: check_mapped, must: &["faults_parallel", "age_done"], bound: None, ..SHORT },
     Scenario { name: "split-split", thp: true, setup: block_logged, threads: &[write_0, write_1], check: check_split, must: &["blocks_split", "races_lost"], ..SHORT },
     Scenario { name: "split-read", thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },

@@ -65,6 +65,15 @@ def test_every_mutant_is_found(tree, model):
     assert [outcome.line for outcome in outcomes if not outcome.good] == []
 
 
+def test_a_cpu_on_which_a_local_tlbi_does_nothing(tree, model):
+    """Forward progress does not rest on it; where the second attempt is local, too, a mutant shows that the vCPU is stuck."""
+    cpu = mutants.load(ROOM / "cpus/no-local-tlbi.patch")
+    library = build.library(mutants.plant(tree, cpu.path, paths.out("model", "planted", cpu.name)))
+    assert runs.run(model[0], library, cpu.scenario, *cpu.engine).verdict == "holds"
+    stuck = mutants.judge(mutants.load(mutants.FOLDER / "relax-no-second-attempt.patch"), tree, model[0])
+    assert stuck.result.invariant == "livelock", stuck.line
+
+
 def test_the_same_seed_gives_the_same_trace(tree, model):
     mutant = next(mutant for mutant in mutants.every() if mutant.name == "log-no-bit")
     library = build.library(mutants.plant(tree, mutant.path, paths.out("model", "planted", "replay")))

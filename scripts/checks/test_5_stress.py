@@ -146,6 +146,20 @@ def test_negative_control_what_stays_in_the_tlb_is_seen():
 
 @pytest.mark.boot
 @pytest.mark.slow
+@pytest.mark.parametrize("bug, helpers, words", [
+    ("bit-before-leaf", "log", "is not in the dirty log"),
+    ("fault-without-seq", "punch,remap", ": (stale|lost|wrong): "),
+])
+def test_negative_control_a_race_that_is_decided_wrongly_is_found(bug, helpers, words):
+    # It ends when it has seen one.
+    outcome, _ = guests.stress(guests.with_bugs(), f"stress-{bug}", (*LINE, "-s", "anonymous", "-o", helpers, "-t", "120"), 120,
+                               params=(guests.bug(bug),))
+    assert outcome.status not in (0, 4, 124)
+    assert re.search(words, outcome.output), outcome.output
+
+
+@pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_a_table_freed_at_once_is_noticed():
     """On a CPU that has no hardware access flag: who sets it walks into a table that others replace
     by a block meanwhile."""

@@ -33,6 +33,9 @@ LINE = ("/tests/stage2_fault_stress_test", "-m", "get", "-n", "1000000", "-r", "
         "-o", "log,punch,age", "-s", "anonymous_thp", "-b", "16M")
 DELAY_US = 5000
 FREED_US = 20000
+# How long the TDP MMU waits before it zaps what is below a page table, of which there are a few; how often all page
+# tables are zapped; and how often it is tried to be in between with what looks for pages that are idle.
+ZAP_US, ZAPS_US, TRIES = 10000, 50000, 4
 # In virtual time
 VCPUS = 8
 
@@ -73,6 +76,32 @@ def test_negative_control_an_spte_that_was_zapped_comes_back():
 def test_negative_control_freed_under_aging(bug, mmu):
     found = _wreck(bug, mmu, FREED_US, 20000)
     assert re.search("WARNING: .* at kvm_mmu_delay_age|Bad page state", found), found
+
+
+def _while_zapped(name, *params):
+    """(guest.Outcome, splats) of access_tracking_stress_test with the TDP MMU, whose page tables are zapped
+    slowly all the while."""
+    command = guests.script("zaps.sh", ZAPS_US, f"/tests/{aging.ACCESS}", "-v", "2", "-b", "1M", "-i", "4")
+    slowly = f'echo {ZAP_US} > /sys/kernel/debug/kvm/mmu_delay_zap_us && "$@"'
+    return guests.stress(guests.with_bugs("x86_64"), f"aging-x86-{name}", ("sh", "-c", slowly, "sh", *command), 100,
+                         params=(*MMUS["tdp_mmu"], *params))
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_what_is_being_zapped_does_not_look_idle():
+    outcome, splats = _while_zapped("zapped")
+    assert not outcome.status and not splats, outcome.output
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_negative_control_what_is_zapped_behind_its_table_looks_idle():
+    for _ in range(TRIES):
+        outcome, _ = _while_zapped("zap-top-first", guests.bug("x86-tdp-zap-top-first"))
+        if re.search(r"\d+ pages were found idle, although vCPUs accessed them after a flush", outcome.output):
+            return
+    raise AssertionError(outcome.output)
 
 
 def _figures(label, mmu):

@@ -39,7 +39,7 @@ TESTS, SUITE = "tests", "suite"
 # Folders below arch/ whose files an arch's kernel is built from.
 _ARCH = {"arm64": ("arm64",), "x86_64": ("x86",)}
 # Programs of bench.yaml; other test programs of the selftests are no part of a benchmark.
-BENCHMARKS = ("dirty_log_perf_test", "access_tracking_stress_test", "change_pte_test")
+BENCHMARKS = ("dirty_log_perf_test", "access_tracking_stress_test", "change_pte_test", "memslot_unmap_perf_test")
 _KVM = "tools/testing/selftests/kvm/"
 _TESTS_NEED = ("tools/testing/selftests/lib.mk", "tools/testing/selftests/kselftest", "tools/include/",
                "tools/arch/", "include/uapi/", "arch/arm64/include/uapi/", "arch/x86/include/uapi/",

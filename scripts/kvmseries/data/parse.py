@@ -54,6 +54,8 @@ _ITERATION_PHASES = {"dirty memory": "dirty", "get dirty log": "get", "clear dir
                      # access_tracking_stress_test
                      "age idle memory": "age", "access memory": "access", "fault memory in": "fault",
                      "discard fresh memory": "discard", "check idle memory": "check"}
+# Results of the test itself, which its exit status has, too.
+_TAP = re.compile(r"(TAP version \d+|1\.\.\d+|(not )?ok \d+( .*)?|# .*)$")
 _LOCK = re.compile(r'@@ lock phase="([^"]*)" class="([^"]*)" mode=(write|read) (.*)$')
 
 
@@ -78,7 +80,7 @@ def _read(test, output, figures, plain):
             counts.append(lock.groups())
         elif line.startswith("@@ lock-error"):
             raise Fail(f"{test}: the lock counts are not complete: {line[14:]}")
-        elif not plain.match(line):
+        elif not plain.match(line) and not _TAP.match(line):
             raise Fail(f"{test} printed a line that is not known: '{line}'")
     return measures + _lock_counts(counts), iterations
 
@@ -266,9 +268,50 @@ def _change_pte_line(line):
     return None
 
 
+# memslot_unmap_perf_test: the large memslot, what is done to the mapped one, and writes meanwhile.
+_SPARSE = re.compile(r"Iteration (\d+) sparse (create|caches off|caches on|log on|get dirty log|log off|discard|munmap|"
+                     rf"delete): {_TIME}$")
+_WHILE = {"host only": "host", "vCPUs idle": "idle", "vCPUs writing": "writing"}
+_UNMAP = re.compile(rf"Iteration (\d+) (discard|delete|log on), ({'|'.join(_WHILE)}): {_TIME}$")
+_WRITES = re.compile(r"Iteration (\d+) (nothing|discard|delete|log on) write latency: "
+                     r"p50 (\d+) ns, p99 (\d+) ns, max (\d+) ns, (\d+) writes$")
+_OUT = re.compile(r"Iteration (\d+) (nothing|discard|delete|log on): (\d+) of \d+ vCPUs ran out of memory to write to$")
+_UNMAP_PLAIN = re.compile(r"(Test iterations: \d+|\d+ vCPUs, \d+ MiB of \S+ mapped, memslot of .*|)$")
+
+
+def _memslot_unmap_perf_test(output):
+    measures, iterations = _read("memslot_unmap_perf_test", output, _unmap_line, _UNMAP_PLAIN)
+    timed = {measure.iteration for measure in measures if measure.unit == "s"}
+    if not timed:
+        raise Fail("memslot_unmap_perf_test printed no figures")
+    if len(timed) != iterations:
+        raise Fail(f"memslot_unmap_perf_test ran {iterations} iterations but timed {len(timed)}")
+    return measures
+
+
+def _unmap_line(line):
+    """Measures of a line, None if it has none."""
+    match = _SPARSE.match(line)
+    if match:
+        return [Measure(f"sparse_{match[2].replace(' ', '_')}_time", int(match[1]), _seconds(match[3], match[4]), "s")]
+    match = _UNMAP.match(line)
+    if match:
+        return [Measure(f"{match[2].replace(' ', '_')}_time.{_WHILE[match[3]]}", int(match[1]),
+                        _seconds(match[4], match[5]), "s")]
+    match = _WRITES.match(line)
+    if match:
+        iteration, during = int(match[1]), match[2].replace(" ", "_")
+        return [Measure(f"write_{part}.{during}", iteration, int(value) / 1e9, "s")
+                for part, value in zip(("p50", "p99", "max"), match.groups()[2:5])] + \
+            [Measure(f"writes.{during}", iteration, int(match[6]), "1")]
+    match = _OUT.match(line)
+    return [Measure(f"vcpus_out.{match[2].replace(' ', '_')}", int(match[1]), int(match[3]), "1")] if match else None
+
+
 PARSERS = {"dirty_log_perf_test": _dirty_log_perf_test,
            "access_tracking_stress_test": _access_tracking_stress_test,
-           "change_pte_test": _change_pte_test}
+           "change_pte_test": _change_pte_test,
+           "memslot_unmap_perf_test": _memslot_unmap_perf_test}
 
 
 def parse(test, output):

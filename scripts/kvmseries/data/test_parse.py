@@ -106,6 +106,33 @@ Host: ksm 470 write 205 collapse 10
 KVM: change_pte_replaced 3663 mmu_seq_retries 1459
 """
 
+# memslot_unmap_perf_test of the series, cortex-a72: -i 1.
+UNMAP = """\
+Test iterations: 1
+4 vCPUs, 64 MiB of anonymous mapped, memslot of 256 GiB with 16 pages mapped
+Iteration 1 sparse create: 0.000532816s
+Iteration 1 sparse caches off: 0.011296768s
+Iteration 1 sparse caches on: 0.019663424s
+Iteration 1 sparse log on: 0.029754080s
+Iteration 1 sparse get dirty log: 0.013271904s
+Iteration 1 sparse log off: 0.003952704s
+Iteration 1 sparse discard: 0.003556144s
+Iteration 1 sparse munmap: 0.010260096s
+Iteration 1 sparse delete: 0.010828704s
+Iteration 1 discard, host only: 0.029904960s
+Iteration 1 nothing write latency: p50 45040 ns, p99 8126448 ns, max 96410608 ns, 925 writes
+Iteration 1 discard, vCPUs idle: 1.453600048s
+Iteration 1 discard, vCPUs writing: 2.256784416s
+Iteration 1 discard write latency: p50 42992 ns, p99 2281701360 ns, max 2282451088 ns, 281 writes
+Iteration 1 delete, vCPUs idle: 1.349454528s
+Iteration 1 delete, vCPUs writing: 2.415077408s
+Iteration 1 delete write latency: p50 42992 ns, p99 71303152 ns, max 338194544 ns, 4096 writes
+Iteration 1 delete: 4 of 4 vCPUs ran out of memory to write to
+Iteration 1 log on, vCPUs idle: 0.000961936s
+Iteration 1 log on, vCPUs writing: 0.037640256s
+Iteration 1 log on write latency: p50 42992 ns, p99 29360112 ns, max 104879632 ns, 435 writes
+"""
+
 # access_tracking_stress_test of base: -v 1 -p -b 64K -B 512K -i 3 -n 16.
 AGING = """\
 Test iterations: 3
@@ -412,6 +439,36 @@ def test_what_is_not_known_of_merging_fails(output, message):
         parse("change_pte_test", output)
 
 
+def test_unmapping_is_read():
+    found = figures(parse("memslot_unmap_perf_test", UNMAP))
+    assert len(found) == 9 + 7 + 4 * 4 + 1
+    assert found["sparse_create_time", 1] == pytest.approx(0.000532816)
+    assert found["sparse_get_dirty_log_time", 1] == pytest.approx(0.013271904)
+    assert [found[f"discard_time.{which}", 1] for which in ("host", "idle", "writing")] == pytest.approx(
+        [0.029904960, 1.453600048, 2.256784416])
+    assert found["log_on_time.writing", 1] == pytest.approx(0.037640256)
+    assert [found[f"write_{part}.delete", 1] for part in ("p50", "p99", "max")] == pytest.approx(
+        [42992e-9, 71303152e-9, 338194544e-9])
+    assert (found["writes.nothing", 1], found["vcpus_out.delete", 1]) == (925, 4)
+
+
+@pytest.mark.parametrize("output, message", [
+    (UNMAP + "Iteration 1 sparse sale: 0.000000001s\n", "a line that is not known"),
+    (UNMAP.replace("iterations: 1", "iterations: 2"), "ran 2 iterations but timed 1"),
+    ("Test iterations: 1\n", "no figures")])
+def test_what_is_not_known_of_unmapping_fails(output, message):
+    with pytest.raises(Fail, match=message):
+        parse("memslot_unmap_perf_test", output)
+
+
+def test_every_metric_of_unmapping_is_documented():
+    text = (paths.ROOT / "Documentation" / "results.md").read_text(encoding="utf-8")
+    for measure in parse("memslot_unmap_perf_test", UNMAP):
+        name, dot, of = measure.metric.partition(".")
+        assert f"`{name}{dot and '.X'}`" in text, name
+        assert not dot or f"`{of}`" in text, of
+
+
 def aged(output=AGING):
     return figures(parse("access_tracking_stress_test", output))
 
@@ -545,3 +602,21 @@ def test_every_metric_of_aging_is_documented():
             name, dot, of = measure.metric.partition(".")
             assert f"`{name}{dot and '.X' * (not name.startswith('mmu_lock'))}`" in text, name
             assert not dot or f"`{of}`" in text, of
+
+
+TAP = """\
+ok 1 memory
+ok 2 # SKIP dirty log: it is off (see -l)
+not ok 3 aging
+# Totals: pass:1 fail:1 xfail:0 xpass:0 skip:1 error:0
+"""
+
+
+def test_results_in_tap_are_passed_over():
+    assert aged("TAP version 13\n1..3\n" + AGING + TAP) == aged(AGING)
+
+
+@pytest.mark.parametrize("line", ["okay", "ok memory", "1..", "TAP version", "TAP version 13 of it"])
+def test_what_is_not_quite_tap_fails(line):
+    with pytest.raises(Fail, match="a line that is not known"):
+        aged(AGING + line + "\n")

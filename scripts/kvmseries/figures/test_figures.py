@@ -222,6 +222,7 @@ def run_of(metric, base, series, **others):
 
 @pytest.mark.parametrize("more, found", [
     (run_of("guest_stall", 1.0, 1.09), set()), (run_of("guest_stall", 1.0, 1.2), {"guest_stall"}),
+    (run_of("sparse_delete_time", 1.0, 1.2), {"sparse_delete_time"}), (run_of("write_p99.discard", 1.0, 1.09), set()),
     (run_of("completed", 1, 0, unit="1"), set()), (run_of("passes.running", 100, 80, unit="1"), {"passes.running"}),
     (run_of("tlbi_broadcast.dirty", 10, 11, unit="1"), set()),
     (run_of("tlbi_broadcast.dirty", 10, 30, unit="1"), {"tlbi_broadcast.dirty"}),

@@ -43,6 +43,8 @@ _REPORTS = (
     r"detect reserved bits on spte", r"Unexpected L2 read permission error", r"Unsupported FSC: ",
 )
 _SPLAT = re.compile("|".join(_REPORTS))
+# Lines of a test's results in TAP, which tell which one failed and not why.
+_TAP = re.compile(r"(not )?ok \d+ |# Totals: |# Planned tests ")
 # Functions that are called with (machine.Machine, folder) of each guest that is started.
 watchers: list = []
 _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
@@ -64,7 +66,8 @@ class Outcome:
             return "its time was up"
         lines = [line for line in self.output.splitlines()
                  if re.search(r"unexpected exit|: page \d+|exit_reason|Failed|failed|No page", line)]
-        text = lines[0] if lines else (self.output.strip().splitlines() or ["nothing printed"])[-1]
+        others = [line for line in self.output.strip().splitlines() if not _TAP.match(line)]
+        text = (lines or others[-1:] or ["nothing printed"])[0]
         return f"status {self.status}: {text.strip()[:160]}"
 
 

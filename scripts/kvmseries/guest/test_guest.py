@@ -270,3 +270,10 @@ def test_a_missing_qemu_is_named(run, qemu, only_tools):
     with pytest.raises(Fail, match="qemu-system-aarch64 is missing: install the package "
                                    "qemu-system-arm"):
         run()
+
+
+def test_why_is_not_a_line_of_tap():
+    output = "vCPU 1 does not get on\n# Totals: pass:0 fail:0\n"
+    assert guest.Outcome("x", 254, 1.0, f"TAP version 13\n1..1\n{output}not ok 1 storm\n").why() == \
+        "status 254: vCPU 1 does not get on"
+    assert guest.Outcome("x", 254, 1.0, "ok 1 merged pages\n").why() == "status 254: nothing printed"

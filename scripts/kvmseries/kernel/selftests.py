@@ -17,6 +17,9 @@ SUBDIR = "tools/testing/selftests/kvm"
 # Programs of ours beside the tests: lockphase counts locks phase by phase, spread has the scheduler
 # spread a benchmark's threads.
 HELPERS = ("lockphase", "spread")
+# And those that are tests of KVM and take its selftests' library, by series and architecture: invlpg_test has a
+# guest execute INVLPG while the host takes its pages away.
+TESTS = {("v5.10", "x86_64"): ("invlpg_test",)}
 GUEST = paths.TESTS / "guest"
 
 
@@ -33,7 +36,7 @@ def build(series, arch, kernel_tree=None, count=None):
     folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}{part_of}")
     wanted = hashlib.sha256(json.dumps(
         [trees.head(tree.path), toolchain.version(arch),
-         *((GUEST / f"{name}.c").read_text(encoding="utf-8") for name in HELPERS)]).encode()).hexdigest()
+         *((GUEST / f"{name}.c").read_text(encoding="utf-8") for name in own(series, arch))]).encode()).hexdigest()
     with paths.locked(f"selftests-{folder.name}", say):
         if _stamp(folder) == wanted:
             return folder
@@ -55,6 +58,7 @@ def build(series, arch, kernel_tree=None, count=None):
                       "LDFLAGS=-static -pthread"],
                      f"building the selftests for {arch}", log=log, env=env)
             _helpers(arch, part)
+            _tests(series, arch, part, tree.path, headers)
             (part / ".stamp").write_text(wanted, encoding="utf-8")
     return folder
 
@@ -63,6 +67,21 @@ def _helpers(arch, folder):
     for name in HELPERS:
         proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
                   str(folder / name), str(GUEST / f"{name}.c")], f"building {name}")
+
+
+def own(series, arch):
+    """Names of our programs that build() makes for `series` and `arch`."""
+    return (*HELPERS, *TESTS.get((series.name, arch), ()))
+
+
+def _tests(series, arch, folder, tree, headers):
+    """Compile TESTS, all of which are for x86, as the Makefile of the tree does its own."""
+    include = [tree / "tools/include", tree / "tools/arch/x86/include", headers / "include",
+               tree / SUBDIR / "include", tree / SUBDIR / "include" / arch, tree / "tools/testing/selftests"]
+    for name in TESTS.get((series.name, arch), ()):
+        proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-std=gnu99", "-static", "-pthread", "-Wall", "-fno-stack-protector",
+                  "-fno-PIE", "-no-pie", *(f"-I{path}" for path in include), "-o", str(folder / name),
+                  str(GUEST / f"{name}.c"), str(folder / "libkvm.a")], f"building {name}")
 
 
 def _stamp(folder):

@@ -70,3 +70,21 @@ def test_a_build_that_fails_leaves_no_programs(make, program):
         make()
     program("make", MAKE)
     assert selftests.programs(make()) == ["lockphase", "some_test", "spread"]
+
+
+def test_a_test_of_ours_is_built_for_its_series_and_architecture_alone(make, mini, monkeypatch, tmp_path):
+    for name in (*selftests.HELPERS, "own_test"):
+        (tmp_path / f"{name}.c").write_text(f"{name}\n", encoding="utf-8")
+    monkeypatch.setattr(selftests, "GUEST", tmp_path)
+    monkeypatch.setattr(selftests, "TESTS", {(mini.name, "arm64"): ("own_test",)})
+    assert "own_test" in selftests.programs(make())
+    (tmp_path / "own_test.c").write_text("another\n", encoding="utf-8")
+    make()
+    assert make.count.read_text(encoding="utf-8") == "x\nx\n"
+    assert "own_test" not in selftests.own(mini, "x86_64")
+
+
+def test_each_test_of_ours_has_its_source():
+    assert selftests.TESTS
+    for names in selftests.TESTS.values():
+        assert all((selftests.GUEST / f"{name}.c").is_file() for name in names)

@@ -268,6 +268,16 @@ def by_heading(sheet):
     return parts
 
 
+def most_vcpus(summary, kernels, value):
+    """(vCPUs, {kernel: value(kernel, vcpus)}) at the largest count where there is one, or None."""
+    for vcpus in reversed(summary.vcpus):
+        found = {kernel: value(kernel, vcpus) for kernel in kernels}
+        found = {kernel: one for kernel, one in found.items() if one is not None}
+        if found:
+            return vcpus, found
+    return None
+
+
 def phase_sheets(summary):
     """[(vCPUs, Sheet)]: which phase takes mmu_lock how; a block for each phase, a row for each kernel, and the ratio."""
     phases = summary.phases()

@@ -100,16 +100,6 @@ def measures(summary):
             Measure("ksmd", of(KSMD), time_text), Measure("ksmd while vCPUs read", of(KSMD_WHILE_READ), time_text), *exits]
 
 
-def _most(summary, kernels, value):
-    """(vCPUs, {kernel: value(kernel, vcpus)}) at the largest count where there is one, or None."""
-    for vcpus in reversed(summary.vcpus):
-        found = {kernel: value(kernel, vcpus) for kernel in kernels}
-        found = {kernel: one for kernel, one in found.items() if one is not None}
-        if found:
-            return vcpus, found
-    return None
-
-
 def highlights(summary):
     """Lines for the largest vCPU count that has them."""
     def by_base(kernel, vcpus):
@@ -123,7 +113,7 @@ def highlights(summary):
             (f"{TOGETHER}, relative to base",
              [kernel for kernel in summary.kernels if kernel != s.BASE], by_base, layout.ratio_text),
             ("exits per merged page read", summary.kernels, exits, exits_text)):
-        found = _most(summary, kernels, value)
+        found = layout.most_vcpus(summary, kernels, value)
         if found:
             vcpus, values = found
             parts = [f"{text(one.median)} on {kernel}" for kernel, one in values.items()]

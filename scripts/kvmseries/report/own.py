@@ -1,9 +1,9 @@
-"""Tests that have a table and a plot of their own, instead of the dirty log's: their modules, each with
+"""Tests that have a table of their own, instead of the dirty log's: their modules, each with
 METRICS, sheet(summary), measures(summary) and highlights(summary), by the test's name."""
 
-from . import aging, merging, migrating, state
+from . import aging, merging, migrating, state, unmapping
 
-OWN = {aging.TEST: aging, merging.TEST: merging, migrating.TEST: migrating}
+OWN = {module.TEST: module for module in (aging, merging, migrating, unmapping)}
 
 
 def of(summary):

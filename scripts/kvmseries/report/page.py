@@ -14,7 +14,7 @@ from markupsafe import Markup
 from ..base import files
 from ..data import summary as s
 from ..data.results import KEYS, ROUNDS
-from . import aging, layout, merging, migrating, own, plots, scaling, state, style, verdict
+from . import aging, layout, merging, migrating, own, plots, scaling, state, style, unmapping, verdict
 
 INDEX, MIGRATIONS = "index.html", "migrations.html"
 RAW = (*KEYS, *ROUNDS)
@@ -171,7 +171,15 @@ def _migrating(family, name, title):
     return totals + parts + tables
 
 
-_OWN = {aging: _aging, merging: _merging, migrating: _migrating}
+def _unmapping(summary, _name, title):
+    """memslot_unmap_perf_test: the table by its headings, for its width, the counters."""
+    sheet = unmapping.sheet(summary)
+    tables = [item for part in layout.by_heading(sheet) for item in _sheet(summary, part, f"Unmapping of {title}")] if sheet \
+        else [("empty", "No time of unmapping was measured.")]
+    return tables + _counters(summary, ())
+
+
+_OWN = {aging: _aging, merging: _merging, migrating: _migrating, unmapping: _unmapping}
 
 
 def _locks(summary, name, title, module):
