@@ -9,6 +9,7 @@ import shutil
 from typing import NamedTuple
 
 from ..base.errors import Fail
+from ..source import ccode
 from . import ROOM
 
 LIST = ROOM / "functions"
@@ -100,29 +101,17 @@ def name_of(wanted):
 def cut(source, wanted, path):
     """The definition in the text `source`, of the file `path`, that the declaration `wanted` is of,
     with a #line before it; Fail if there is none, or if it is declared otherwise."""
-    name = name_of(wanted)
-    if wanted.startswith("#define"):
-        match = re.search(rf"^#define {name}\b(?:.*\\\n)*.*\n", source, re.M)
-    elif wanted.startswith("enum"):
-        match = re.search(rf"^enum {name} \{{\n(?:.*\n)*?\}};\n", source, re.M)
-    else:
-        return _function(source, name, wanted, path)
+    name, word = name_of(wanted), wanted.split()[0]
+    kind = {"#define": "define", "enum": "enum"}.get(word, "function")
+    match = ccode.find(source, kind, name)
     if not match:
-        raise Fail(f"{path}: {name} is not there, which the model compiles")
+        raise Fail(f"{path}: {name}{'()' * (kind == 'function')} is not there, which the model compiles")
+    if kind == "function":
+        declared = " ".join(match[0].partition("{")[0].split())
+        if declared.replace("( ", "(") != wanted:
+            raise Fail(f"{path}: {name}() is declared otherwise than the model's shims expect: '{declared}', "
+                       f"not '{wanted}'")
     return _line(source, match.start(), path) + match[0]
-
-
-def _function(source, name, wanted, path):
-    pattern = rf"^(?:[a-z][^;{{}}()#]*[\s*])?{name}\((?:[^;{{}}])*\)\n\{{\n(?:.*\n)*?\}}\n"
-    matches = [m for m in re.finditer(pattern, source, re.M)]
-    if not matches:
-        raise Fail(f"{path}: {name}() is not there, which the model compiles")
-    found = matches[0]
-    declared = " ".join(found[0].partition("{")[0].split())
-    if declared.replace("( ", "(") != wanted:
-        raise Fail(f"{path}: {name}() is declared otherwise than the model's shims expect: '{declared}', "
-                   f"not '{wanted}'")
-    return _line(source, found.start(), path) + found[0]
 
 
 def _line(source, start, path):

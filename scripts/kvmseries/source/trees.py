@@ -288,8 +288,8 @@ def on_base(series, patches, what, kernel=None):
 
 def alone(series, number, kernel=None):
     """The commit of the base with fix `number` alone, and what it needs (Series.alone())."""
-    below = len(series.alone(number)) - 1
-    return on_base(series, series.alone(number), f"with {below} patches before it" if below else "alone", kernel)
+    patches = series.alone(number)
+    return on_base(series, patches, f"with {len(patches) - 1} patches before it" if len(patches) > 1 else "alone", kernel)
 
 
 def walk_alone(series, numbers, kernel=None):

@@ -1,10 +1,9 @@
 """How much arm64's stage 2 does with mmu_lock held: arch-arm64-kvm/chunks, a program around the code of an applied
 tree."""
 
-import re
-
 from ..base import paths, proc
 from ..base.errors import Fail
+from ..source import ccode
 
 ROOM = paths.ROOT / "arch-arm64-kvm/chunks"
 SOURCE, HEADER = "arch/arm64/kvm/hyp/pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h"
@@ -15,7 +14,7 @@ _TYPES = ("struct kvm_pgtable", "enum kvm_pgtable_walk_flags", "struct kvm_pgtab
           "struct kvm_pgtable_walker", "enum kvm_pgtable_chunk_flags")
 _CODE = ("struct kvm_pgtable_walk_data", "kvm_granule_shift", "kvm_granule_size", "kvm_pgtable_idx", "__kvm_pgd_page_idx",
          "kvm_pgd_page_idx", "kvm_pte_valid", "kvm_pte_table", "kvm_pte_to_phys", "kvm_pte_follow", "kvm_pgtable_visitor_cb",
-         "declare __kvm_pgtable_walk", "__kvm_pgtable_visit", "__kvm_pgtable_walk", "_kvm_pgtable_walk", "kvm_pgtable_walk",
+         "head __kvm_pgtable_walk", "__kvm_pgtable_visit", "__kvm_pgtable_walk", "_kvm_pgtable_walk", "kvm_pgtable_walk",
          "struct stage2_chunk_data", "stage2_chunk_entry", "stage2_chunk_next", "stage2_chunk_table",
          "stage2_chunk_walker", "kvm_pgtable_stage2_chunk_end")
 
@@ -34,13 +33,10 @@ def collect(tree):
 
 def _cut(text, wanted, file):
     kind, _, name = wanted.rpartition(" ")
-    function = rf"^(?:[a-z][\w ]*[ *])?{name}\([^;{{}}]*\)\n"
-    pattern = {"": rf"{function}\{{\n(?:.*\n)*?\}}\n", "declare": rf"{function}(?=\{{)",
-               "typedef": rf"^typedef [^;]*\b{name}\b[^;]*;\n"}.get(kind, rf"^{wanted} \{{\n(?:.*\n)*?\}};\n")
-    match = re.search(pattern, text, re.M)
+    match = ccode.find(text, kind or "function", name)
     if not match:
         raise Fail(f"{file}: {wanted} is not there, which arch-arm64-kvm/chunks compiles")
-    return match[0].rstrip("\n") + (";\n" if kind == "declare" else "\n")
+    return match[0].rstrip("\n") + (";\n" if kind == "head" else "\n")
 
 
 def run(text, shift, folder):

@@ -1,0 +1,15 @@
+"""Definitions in C, as the kernel's files have them: by name, in a text."""
+
+import re
+
+
+def find(text, kind, name):
+    """The match of the first definition of `name` in `text`, whole lines; None if there is none.
+
+    kind: "define", "enum", "struct", "typedef", "function", or "head" for a function's lines before its body.
+    """
+    function = rf"^(?:[a-z][^;{{}}()#]*[\s*])?{name}\((?:[^;{{}}])*\)\n"
+    pattern = {"define": rf"^#define {name}\b(?:.*\\\n)*.*\n", "typedef": rf"^typedef [^;]*\b{name}\b[^;]*;\n",
+               "function": rf"{function}\{{\n(?:.*\n)*?\}}\n", "head": rf"{function}(?=\{{\n)"}.get(
+                   kind, rf"^{kind} {name} \{{\n(?:.*\n)*?\}};\n")
+    return re.search(pattern, text, re.M)
