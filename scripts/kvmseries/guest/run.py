@@ -16,6 +16,7 @@ from ..base import paths, proc
 from ..base.errors import Fail
 from ..base.progress import say
 from . import image, machine as machines
+from .quiet import Quiet
 
 # Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
 BOOT_SILENCE = 120
@@ -156,16 +157,17 @@ def _watch(line, folder, limits, total, note, silence):
             line, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
             start_new_session=True)
         try:
-            size, heard = -1, time.monotonic()
+            size, quiet = -1, Quiet(process.pid)
             while process.poll() is None:
                 time.sleep(0.05)
                 now = _size(folder / "console.log") + _size(folder / "job.log")
                 if now != size:
-                    size, heard = now, time.monotonic()
+                    size = now
+                    quiet.heard()
                     if note:
                         _tell(note, folder, total)
-                if time.monotonic() - heard > _patience(folder, limits, silence):
-                    raise Fail(f"the guest hangs: nothing for {int(time.monotonic() - heard)} s; "
+                if quiet.seconds() > _patience(folder, limits, silence):
+                    raise Fail(f"the guest hangs: nothing for {int(quiet.seconds())} s; "
                                f"it last printed: {_last(folder)} (see {folder})")
             return process.returncode
         finally:
