@@ -44,6 +44,10 @@ def test_types(tmp_path):
     assert mypy(tmp_path) == []
 
 
-def test_negative_control_code_that_mypy_refuses(tmp_path):
-    write(tmp_path / "x.py", "def f(number: int) -> str:\n    return number\n")
-    assert ["Incompatible return value type" in line for line in mypy(tmp_path, tmp_path / "x.py")] == [True]
+@pytest.mark.parametrize("text, wrong", [
+    ("def f(number: int) -> str:\n    return number\n", "Incompatible return value type"),
+    # Python 3.9 evaluates the annotations of a class.
+    ("class A:\n    path: str | None = None\n", "requires Python 3.10")])
+def test_negative_control_code_that_mypy_refuses(tmp_path, text, wrong):
+    write(tmp_path / "x.py", text)
+    assert [wrong in line for line in mypy(tmp_path, tmp_path / "x.py")] == [True]

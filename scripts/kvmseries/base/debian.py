@@ -4,16 +4,23 @@ Fetching uses an apt state of its own in the cache directory, with the mirror th
 configured for, so that other suites and architectures can be had without touching the system.
 """
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import os
 import re
 import shutil
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from . import distro, paths, proc
 from .errors import Fail
 from .progress import say
+
+if TYPE_CHECKING:
+    from ..source.catalog import Version
 
 # What each kind of work needs: Debian packages on top of git and make.
 GROUPS = {
@@ -40,7 +47,7 @@ GROUPS = {
 _SITE = re.compile(r"^https?://\S+$|^file:\S+$")
 
 
-def install(*groups):
+def install(*groups: str) -> None:
     """Install the packages of `groups` that are lacking; says which.  Asks nothing.
 
     Where there is no dpkg this does nothing: a missing program is named when it is needed.
@@ -72,13 +79,13 @@ def install(*groups):
                    f"run `apt-get install {' '.join(lacking)}` and repeat")
 
 
-def _installed(name):
+def _installed(name: str) -> bool:
     status, text = proc.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], "dpkg-query",
                             check=False)
     return status == 0 and text.strip() == "installed"
 
 
-def _sites():
+def _sites() -> tuple[str | None, str | None]:
     """The machine's Debian mirrors: (archive, security), either may be None."""
     if not shutil.which("apt-get"):
         raise Fail(distro.no_sources("has no apt to fetch sources with"))
@@ -99,12 +106,12 @@ def _sites():
     return archive, security
 
 
-def has_mirror():
+def has_mirror() -> bool:
     """Whether packages of Debian can be fetched here: apt's sources name a Debian mirror."""
     return bool(shutil.which("apt-get")) and any(_sites())
 
 
-def _state(name, lines, arch):
+def _state(name: str, lines: list[str], arch: str) -> dict[str, str]:
     """Make the private apt state `name` with sources `lines`; returns its environment."""
     state = paths.cache("apt", name)
     config = f"""\
@@ -132,7 +139,7 @@ Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
     return {"APT_CONFIG": str(state / "apt.conf")}
 
 
-def _suite_lines(suite, options):
+def _suite_lines(suite: str, options: str) -> list[str]:
     """sources.list lines for `suite` on the machine's mirrors."""
     archive, security = _sites()
     if suite.endswith("-security"):
@@ -147,7 +154,7 @@ def _suite_lines(suite, options):
     return [f"deb {options} {site} {suite} main"]
 
 
-def fetch_pinned(package, version, suite, sha256):
+def fetch_pinned(package: str, version: str, suite: str, sha256: str) -> Path:
     """The path of a .deb of any suite, or of the first that has it, fetched if it is not in the cache.
 
     Its sha256 is the pin; it says more than the signature of the suite, whose key the machine
@@ -157,7 +164,7 @@ def fetch_pinned(package, version, suite, sha256):
                           ["download", f"{package}={version}"])
 
 
-def fetch_source(source):
+def fetch_source(source: Version) -> Path:
     """The path of the tarball `source.file` of a source package (a catalog.Version), fetched if it is
     not in the cache.
 
@@ -168,7 +175,8 @@ def fetch_source(source):
                           ["source", "--download-only", "--tar-only", f"{source.package}={source.version}"])
 
 
-def _fetch_checked(package, version, file, sha256, kind, suites, command):
+def _fetch_checked(package: str, version: str, file: str, sha256: str, kind: Literal["deb", "deb-src"], suites: list[str],
+                   command: list[str]) -> Path:
     """The path of `file` in the cache, with that sha256, got by apt-get's `command` if it is not there.
 
     kind: "deb" or "deb-src", of the sources that it is got from.
@@ -181,7 +189,8 @@ def _fetch_checked(package, version, file, sha256, kind, suites, command):
     return kept
 
 
-def _fetch_to(kept, package, version, sha256, kind, suites, command):
+def _fetch_to(kept: Path, package: str, version: str, sha256: str, kind: Literal["deb", "deb-src"], suites: list[str],
+              command: list[str]) -> None:
     """Fetch what _fetch_checked() wants to the file `kept`."""
     name = f"{package} {version}"
     instead = "give your own tree with --tree (or TREE=/path)"
@@ -214,32 +223,32 @@ def _fetch_to(kept, package, version, sha256, kind, suites, command):
     paths.remove(kept.with_name(f"{kept.name}.d"))
 
 
-def _check_space(text):
+def _check_space(text: str) -> None:
     """Raise Fail if apt-get's output `text` says that the disk of the cache directory is full."""
     if "No space left on device" in text:
         raise paths.os_fail(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(paths.cache_root())))
 
 
-def fetch_native(package, arch):
+def fetch_native(package: str, arch: str) -> Path:
     """The path of the .deb of `package` for Debian architecture `arch`, from the suites that the
     machine itself uses, fetched if it is not in the cache."""
     return _fetch_latest(package, arch, own_suite(), f"{package}_{arch}")
 
 
-def fetch_backport(package):
+def fetch_backport(package: str) -> Path:
     """The path of the .deb of `package` from the backports to the machine's own suite, fetched if it
     is not in the cache."""
     return fetch_of(package, f"{own_suite()}-backports")
 
 
-def fetch_of(package, suite):
+def fetch_of(package: str, suite: str) -> Path:
     """The path of the .deb of `package` for this machine from any suite, in the version that the
     suite has today, fetched if it is not in the cache."""
     arch = proc.run(["dpkg", "--print-architecture"], "dpkg").strip()
     return _fetch_latest(package, arch, suite, f"{package}_{suite}_{arch}")
 
 
-def _fetch_latest(package, arch, suite, kept):
+def _fetch_latest(package: str, arch: str, suite: str, kept: str) -> Path:
     folder = paths.cache("deb", kept)
     with paths.locked("apt", say, shared=True):
         if not folder.is_dir():
@@ -247,7 +256,7 @@ def _fetch_latest(package, arch, suite, kept):
     return next(folder.glob("*.deb"))
 
 
-def _fetch_into(folder, package, arch, suite):
+def _fetch_into(folder: Path, package: str, arch: str, suite: str) -> None:
     """Fetch what _fetch_latest() wants into the directory `folder`."""
     keys = [key for key in ("/usr/share/keyrings/debian-archive-keyring.gpg",
                             "/usr/share/keyrings/debian-archive-keyring.pgp")
@@ -265,14 +274,14 @@ def _fetch_into(folder, package, arch, suite):
         raise
 
 
-def own_suite():
+def own_suite() -> str:
     """The code name of the machine's Debian release, "stable" if it does not say."""
     with open("/etc/os-release", encoding="utf-8") as file:
         match = re.search(r"^VERSION_CODENAME=(\w+)", file.read(), re.M)
     return match[1] if match else "stable"
 
 
-def _sha256(path):
+def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):

@@ -4,6 +4,8 @@ Debian and Ubuntu: debian.install() installs what is lacking.  Elsewhere the use
 gives; what can be had on Debian alone runs in a container (scripts/container).
 """
 
+from __future__ import annotations
+
 import shlex
 from pathlib import Path
 
@@ -26,7 +28,7 @@ _PACKAGES = {
 }
 
 
-def release():
+def release() -> dict[str, str]:
     """os-release as a dict; {} if there is none."""
     for name in FILES:
         try:
@@ -38,20 +40,20 @@ def release():
     return {}
 
 
-def _unquoted(value):
+def _unquoted(value: str) -> str:
     try:
         return " ".join(shlex.split(value))
     except ValueError:
         return value.strip()
 
 
-def title():
+def title() -> str:
     """What the distribution calls itself: "Ubuntu 24.04.1 LTS"."""
     found = release()
     return found.get("PRETTY_NAME") or found.get("NAME") or "this system"
 
 
-def family():
+def family() -> str:
     """A key of _INSTALL, by ID and ID_LIKE of os-release; "" for another one."""
     found = release()
     for word in [found.get("ID", ""), *found.get("ID_LIKE", "").split()]:
@@ -62,13 +64,13 @@ def family():
     return ""
 
 
-def package(program):
+def package(program: str) -> str:
     """The package of `program` here."""
     names = _PACKAGES.get(program, {"": program})
     return names.get(family()) or names.get("", program)
 
 
-def how(program):
+def how(program: str) -> str:
     """What to do to have `program`, as the end of a message."""
     name, installs = package(program), _INSTALL.get(family())
     if family() in ("debian", "ubuntu"):
@@ -76,6 +78,6 @@ def how(program):
     return f"`{installs} {name}`" if installs else f"install the package that has it, such as {name}"
 
 
-def no_sources(why):
+def no_sources(why: str) -> str:
     """The line for what Debian's mirrors alone have, where there are none; why: what this system lacks."""
     return f"{title()} {why}: give your own kernel tree with --tree (or TREE=/path), or {CONTAINER}"

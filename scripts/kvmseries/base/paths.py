@@ -8,11 +8,14 @@ Downloads and the compiler cache are in the user's cache directory, kvm-series/ 
 another): all clones of a user share them, and there is nothing that cannot be fetched again.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import fcntl
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .errors import Fail
@@ -22,17 +25,17 @@ PATCHES = ROOT / "patches"
 TESTS = ROOT / "tools-testing-selftests-kvm"
 
 
-def out(*parts):
+def out(*parts: str) -> Path:
     """The path of `parts` under out/; the directory that holds it is made."""
     return _below(Path(os.environ.get("SERIES_OUT") or ROOT / "out").absolute(), parts)
 
 
-def cache(*parts):
+def cache(*parts: str) -> Path:
     """The path of `parts` under the user's cache directory; the directory that holds it is made."""
     return _below(cache_root(), parts)
 
 
-def cache_root():
+def cache_root() -> Path:
     """The cache directory: SERIES_CACHE, or kvm-series in XDG_CACHE_HOME or ~/.cache.  Raises Fail if the
     environment names none."""
     if os.environ.get("SERIES_CACHE"):
@@ -46,12 +49,12 @@ def cache_root():
         raise Fail("this user has no home directory for the cache: set SERIES_CACHE to a directory") from None
 
 
-def own_tree():
+def own_tree() -> str | None:
     """The user's own tree that the environment names: $TREE, or $KERNEL, its old name; None if there is none."""
     return os.environ.get("TREE") or os.environ.get("KERNEL") or None
 
 
-def check_writable(folder):
+def check_writable(folder: str | Path) -> None:
     """Make the directory `folder` if it is not there; raise Fail unless files can be made in it.  For
     programs that do not say so in one line."""
     folder = Path(folder)
@@ -66,7 +69,7 @@ def check_writable(folder):
             probe.unlink()
 
 
-def _below(root, parts):
+def _below(root: Path, parts: tuple[str, ...]) -> Path:
     path = root.joinpath(*parts)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +78,7 @@ def _below(root, parts):
     return path
 
 
-def _in_cache(path):
+def _in_cache(path: str | Path) -> bool:
     """Whether `path` is in the cache directory."""
     try:
         return Path(path).is_relative_to(cache_root())
@@ -83,7 +86,7 @@ def _in_cache(path):
         return False
 
 
-def os_fail(error, path=None):
+def os_fail(error: OSError, path: str | Path | None = None) -> Fail:
     """The Fail for an OSError: a full disk, no permission, a file in the way."""
     where = error.filename or path or "the disk"
     cached = _in_cache(where)
@@ -99,7 +102,7 @@ def os_fail(error, path=None):
     return Fail(f"{where}: {error.strerror}{hint}")
 
 
-def remove(path):
+def remove(path: str | Path) -> None:
     """Remove a file or a tree, whichever it is, if it is there."""
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
@@ -109,7 +112,7 @@ def remove(path):
 
 
 @contextlib.contextmanager
-def whole(path):
+def whole(path: str | Path) -> Iterator[Path]:
     """Make the directory `path` whole or not at all.
 
     Yields an empty directory beside it, which becomes `path` when the block ends and is removed
@@ -140,7 +143,7 @@ def whole(path):
 
 
 @contextlib.contextmanager
-def locked(name, say=None, shared=False):
+def locked(name: str, say: Callable[[str], object] | None = None, shared: bool = False) -> Iterator[None]:
     """Hold the lock `name` (one for each thing that two runs must not make at once).
 
     shared: of a thing in the cache directory, which the runs of other clones must not make either."""
@@ -159,7 +162,7 @@ def locked(name, say=None, shared=False):
         yield
 
 
-def check_destination(path):
+def check_destination(path: str | Path) -> None:
     """Raise Fail unless `path` can be made: it is not there or is an empty directory."""
     path = Path(path)
     if path.is_symlink() or (path.exists() and not path.is_dir()):

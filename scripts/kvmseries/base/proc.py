@@ -1,11 +1,16 @@
 """Running other programs: output to a log file, failures as one line that says where to look."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, overload
 
 from . import distro, paths
 from .errors import Fail
@@ -13,13 +18,13 @@ from .errors import Fail
 _ERROR = re.compile(r"(does not look like|error:|fatal:|undefined reference|No such file|cannot|\*\*\* )", re.I)
 
 
-def need(program):
+def need(program: str) -> None:
     """Raise Fail unless `program` can be run."""
     if not shutil.which(program):
         raise Fail(f"{program} is missing: {distro.how(program)}")
 
 
-def reason(text):
+def reason(text: str) -> str:
     """The line of a program's output that tells best why it failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
@@ -31,7 +36,21 @@ def reason(text):
     return lines[-1][:200] if lines else "it said nothing"
 
 
-def run(command, what, cwd=None, env=None, log=None, stdin=None, check=True, whole=False):
+@overload
+def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
+        log: str | Path | None = None, stdin: bytes | None = None, check: Literal[True] = True,
+        whole: bool = False) -> str: ...
+
+
+@overload
+def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
+        log: str | Path | None = None, stdin: bytes | None = None, *, check: Literal[False],
+        whole: bool = False) -> tuple[int, str]: ...
+
+
+def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
+        log: str | Path | None = None, stdin: bytes | None = None, check: bool = True,
+        whole: bool = False) -> str | tuple[int, str]:
     """Run `command` (a list) to its end; returns its standard output and error as text.
 
     what: names the work in a failure, as in "git am".  log: a path that gets the output instead
@@ -68,11 +87,11 @@ def run(command, what, cwd=None, env=None, log=None, stdin=None, check=True, who
     return text if check else (process.returncode, text)
 
 
-def _ignore_interrupts():
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def end(process):
+def end(process: subprocess.Popen[bytes]) -> None:
     """Kill a process started by run() or the guest, and all that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

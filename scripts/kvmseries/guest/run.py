@@ -4,6 +4,8 @@ The kernel's console and the job's output are two files, so that neither lands i
 the other; job.sh (in tools-testing-selftests-kvm/guest) writes the lines that begin with @@.
 """
 
+from __future__ import annotations
+
 import re
 import shlex
 import signal
@@ -79,7 +81,7 @@ class Result:
     outcomes: list = field(default_factory=list)
     splats: list = field(default_factory=list)     # lines of the console
     version: str = ""                               # the kernel's own banner
-    folder: Path | None = None                             # console.log, job.log, qemu.sh
+    folder: Path | None = None                     # console.log, job.log, qemu.sh
 
 
 def parse_job(text):
