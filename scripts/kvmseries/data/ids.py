@@ -20,10 +20,13 @@ and to say what patches/ are today: ids.today("series", series, what), where wha
 documentation, tools/ (objtool, too), samples, other architectures, .gitignore.
 """
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..base import paths
@@ -53,7 +56,7 @@ _IDLE = {
 _QEMU_TARGET = {"arm64": "target/arm/", "x86_64": "target/i386/"}
 
 
-def wanted(name, what, project="linux"):
+def wanted(name: str, what: str, project: str = "linux") -> bool:
     """Whether the file `name` (its path in the tree) is part of `what`: an arch, TESTS or SUITE."""
     if name.endswith((".gitignore", ".gitattributes", ".mailmap", ".clang-format")):
         return False
@@ -71,16 +74,16 @@ def wanted(name, what, project="linux"):
     return not name.startswith(_IDLE[project])
 
 
-def _part(name, blob):
+def _part(name: str, blob: str) -> int:
     """What the file `name` with the content `blob` (40 hex digits) adds to an id."""
     return int(hashlib.sha256(f"{name}\0{blob}".encode()).hexdigest()[:_DIGITS], 16)
 
 
-def _text(number):
+def _text(number: int) -> str:
     return f"{number % _MODULUS:0{_DIGITS}x}"
 
 
-def source(tree, what, project="linux", commit="HEAD"):
+def source(tree: Path, what: str, project: str = "linux", commit: str = "HEAD") -> str:
     """The id of `what` in the git tree at `tree` (a path) as of `commit`; nothing is built."""
     total = 0
     for line in git(tree, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
@@ -91,17 +94,17 @@ def source(tree, what, project="linux", commit="HEAD"):
     return _text(total)
 
 
-def tests(tree):
+def tests(tree: Path) -> str:
     """The id of the benchmarks and the selftests' library in a git tree."""
     return source(tree, TESTS)
 
 
-def suite(tree):
+def suite(tree: Path) -> str:
     """The id of all KVM selftests in a git tree."""
     return source(tree, SUITE)
 
 
-def changes(patch):
+def changes(patch: str) -> list[tuple[str, str | None, str | None]]:
     """[(file, old blob, new blob)] of the text of a patch with full `index` lines; the blob of a file that
     is not there is None.  Raises Fail for an index line that is cut short."""
     found = []
@@ -112,11 +115,12 @@ def changes(patch):
         if not name or (index and len(index[1]) != 40):
             raise Fail(f"'{head.splitlines()[0]}' has no whole index line: export the series")
         if index:   # a change of the mode alone has none
-            found.append((name[1], *(None if set(blob) == {"0"} else blob for blob in index.groups())))
+            old, new = (None if set(blob) == {"0"} else blob for blob in index.groups())
+            found.append((name[1], old, new))
     return found
 
 
-def of_patches(base, patches, what, project="linux"):
+def of_patches(base: str, patches: Iterable[str], what: str, project: str = "linux") -> str:
     """The id of `what` after `patches` (texts) on a base whose id is `base`."""
     total = int(base, 16)
     for text in patches:
@@ -126,7 +130,7 @@ def of_patches(base, patches, what, project="linux"):
     return _text(total)
 
 
-def _applied(series, count, what):
+def _applied(series: catalog.Series, count: int, what: str) -> str | None:
     base = series.versions[0].ids.get(what) if series.versions else None
     if not base:
         return None
@@ -137,7 +141,7 @@ def _applied(series, count, what):
 _cached = functools.lru_cache(maxsize=64)(of_patches)
 
 
-def today(label, series, what):
+def today(label: str, series: str, what: str) -> str | None:
     """The id of `what` (an arch, TESTS or SUITE) of a kernel's label, "series" or "v7.3:base", as patches/
     are now; None if it cannot be known.  series: the name of the one that the label belongs to."""
     other, _, point = label.rpartition(":")
@@ -153,7 +157,7 @@ def today(label, series, what):
         return None
 
 
-def _digest(*parts):
+def _digest(*parts: str | bytes) -> str:
     """A hash of texts and bytes."""
     found = hashlib.sha256()
     for part in parts:
@@ -162,34 +166,34 @@ def _digest(*parts):
     return found.hexdigest()[:_DIGITS]
 
 
-def files(folder, pattern="*"):
+def files(folder: Path, pattern: str = "*") -> str:
     """A hash of the names and contents of the files in `folder` that match."""
     return _digest(*(part for path in sorted(Path(folder).glob(pattern)) if path.is_file()
                      for part in (path.name, path.read_bytes())))
 
 
-def guest():
+def guest() -> str:
     """The id of what runs in the guest beside the tests."""
     return files(paths.TESTS / "guest")
 
 
-def instrument():
+def instrument() -> str:
     """The id of the virtual clock's source."""
     return files(vtime.SOURCE, "*.[ch]")
 
 
-def model(arch, variant=vtime.NOMINAL):
+def model(arch: str, variant: str = vtime.NOMINAL) -> str:
     """The id of the virtual machine's parameters: their values, with the factor of a variant."""
     return _digest(vtime.options(arch, variant))
 
 
-def config(arch, overlays, version):
+def config(arch: str, overlays: Iterable[str], version: str) -> str:
     """The id of a kernel configuration: of what its fragments ask for in linux `version`."""
     found = kconfig.load(arch, overlays, version)
     return _digest(*(f"{name}={value}" for name, value in sorted(found.wanted.items())), *found.cmdline)
 
 
-def program(path):
+def program(path: str | Path) -> str | None:
     """The id of a program (a path, or a name on PATH): of its bytes; None if there is none."""
     found = shutil.which(str(path))
     return _digest(Path(found).read_bytes()) if found else None

@@ -4,8 +4,12 @@ silently dropped or misread is worse than none.
 parse(test, output) returns a list of Measure.
 """
 
+from __future__ import annotations
+
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Callable, List, Optional
 
 from ..base.errors import Fail
 
@@ -15,11 +19,13 @@ class Measure:
     """One figure of one run of a test."""
 
     metric: str
-    iteration: object    # int, or None where there is none
+    iteration: int | None  # int, or None where there is none
     value: float
     unit: str            # "s" or "1"
 
 
+# Reads a line: its Measures, None if it has none.
+Figures = Callable[[str], Optional[List[Measure]]]
 _TIME = r"(-?\d+)\.(\d+)s"
 # dirty_log_perf_test: pattern -> metric.  The times are seconds with nine digits of fraction.
 _ITERATION = {"dirty memory": "dirty_memory_time", "get dirty log": "get_dirty_log_time",
@@ -59,11 +65,11 @@ _TAP = re.compile(r"(TAP version \d+|1\.\.\d+|(not )?ok \d+( .*)?|# .*)$")
 _LOCK = re.compile(r'@@ lock phase="([^"]*)" class="([^"]*)" mode=(write|read) (.*)$')
 
 
-def _seconds(whole, fraction):
+def _seconds(whole: str, fraction: str) -> float:
     return float(f"{whole}.{fraction}")
 
 
-def _read(test, output, figures, plain):
+def _read(test: str, output: str, figures: Figures, plain: re.Pattern[str]) -> tuple[list[Measure], int | None]:
     """(measures, number of iterations that it said or None) of what `test` printed.
 
     figures(line): Measures of a line, None if it has none; plain: matches what may be passed over.
@@ -85,7 +91,7 @@ def _read(test, output, figures, plain):
     return measures + _lock_counts(counts), iterations
 
 
-def _dirty_log_perf_test(output):
+def _dirty_log_perf_test(output: str) -> list[Measure]:
     measures, iterations = _read("dirty_log_perf_test", output, _dirty_log_figures, _PLAIN)
     if "populate_memory_time" not in {measure.metric for measure in measures}:
         raise Fail("dirty_log_perf_test printed no figures")
@@ -96,7 +102,7 @@ def _dirty_log_perf_test(output):
     return measures
 
 
-def _dirty_log_figures(line):
+def _dirty_log_figures(line: str) -> list[Measure] | None:
     """Measures of a line, None if it has none."""
     match = re.match(rf"Iteration (\d+) ({'|'.join(_ITERATION)}) time: {_TIME}$", line)
     if match:
@@ -107,11 +113,11 @@ def _dirty_log_figures(line):
     return _distribution(line)
 
 
-def _distribution(line):
+def _distribution(line: str) -> list[Measure] | None:
     """Measures of a line of -l or -H; None for another line."""
     match = _HIST.match(line)
     if match:
-        iteration, metric = match[1] and int(match[1]), _LATENCY[match[2]]
+        iteration, metric = int(match[1]) if match[1] else None, _LATENCY[match[2]]
         found = [Measure(f"{metric}_{match[7]}", iteration, int(match[6]), "1")]
         # Of nothing, as where writes were over before the first harvest, 0 ns is no figure.
         if int(match[6]):
@@ -124,12 +130,13 @@ def _distribution(line):
         if match else None
 
 
-def _lock_counts(rows):
+def _lock_counts(rows: Iterable[Sequence[str]]) -> list[Measure]:
     """Measures of the KVM mmu_lock: per phase, and in total from populating to the exit."""
     rows = [row for row in rows if "mmu_lock" in row[1]]
     if not rows:
         return []
-    measures, totals = [], {}
+    measures: list[Measure] = []
+    totals: dict[str, int] = {}
     for name, _, mode, figures in rows:
         suffix, iteration = phase(name)
         fields = dict(field.split("=") for field in figures.split())
@@ -144,7 +151,7 @@ def _lock_counts(rows):
     return measures + [Measure(name, None, value, "1") for name, value in totals.items()]
 
 
-def phase(text):
+def phase(text: str) -> tuple[str, int | None]:
     """(name, iteration or None) of the phase that ends with the line of output `text`, which is cut
     off where its figures begin."""
     match = re.match(rf"Iteration (\d+) ({'|'.join(_ITERATION_PHASES)}) time$", text)
@@ -167,7 +174,7 @@ _AGING_PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
                           r"Iteration \d+ aging was over after \d+ s, vCPUs went on without|)$")
 
 
-def _access_tracking_stress_test(output):
+def _access_tracking_stress_test(output: str) -> list[Measure]:
     measures, iterations = _read("access_tracking_stress_test", output, _aging_line, _AGING_PLAIN)
     timed = sum(measure.metric in ("access_memory_time", "fault_memory_time") for measure in measures)
     if not timed:
@@ -177,11 +184,11 @@ def _access_tracking_stress_test(output):
     return measures
 
 
-def _aging_line(line):
+def _aging_line(line: str) -> list[Measure] | None:
     """Measures of a line, None if it has none."""
     match = re.match(r"(?:Iteration (\d+)|All) (.*)$", line)
     if match:
-        return _aging_figures(match[2], match[1] and int(match[1]))
+        return _aging_figures(match[2], int(match[1]) if match[1] else None)
     match = re.match(rf"Populate memory time: {_TIME}$", line)
     if match:
         return [Measure("populate_memory_time", None, _seconds(match[1], match[2]), "s")]
@@ -190,7 +197,7 @@ def _aging_line(line):
             Measure("swapped_in", None, int(match[2]), "1")] if match else None
 
 
-def _aging_figures(text, iteration):
+def _aging_figures(text: str, iteration: int | None) -> list[Measure] | None:
     """Measures of what stands behind "Iteration 1" or "All", None if it is not known."""
     match = re.match(rf"({'|'.join(_AGING)}) time: {_TIME}$", text)
     if match:
@@ -236,14 +243,14 @@ _CHANGE_PTE_PLAIN = re.compile(r"(\d+ vCPUs, \d+ pages of \S+, in groups of \d+,
                                r"Helper \S+ is off: .*|Storm: .*|All: .* faults a merged page .*|)$")
 
 
-def _change_pte_test(output):
+def _change_pte_test(output: str) -> list[Measure]:
     measures, _ = _read("change_pte_test", output, _change_pte_line, _CHANGE_PTE_PLAIN)
     if not measures:
         raise Fail("change_pte_test printed no figures")
     return measures
 
 
-def _change_pte_line(line):
+def _change_pte_line(line: str) -> list[Measure] | None:
     """Measures of a line, None if it has none."""
     match = _MERGED.match(line)
     if match:
@@ -279,7 +286,7 @@ _OUT = re.compile(r"Iteration (\d+) (nothing|discard|delete|log on): (\d+) of \d
 _UNMAP_PLAIN = re.compile(r"(Test iterations: \d+|\d+ vCPUs, \d+ MiB of \S+ mapped, memslot of .*|)$")
 
 
-def _memslot_unmap_perf_test(output):
+def _memslot_unmap_perf_test(output: str) -> list[Measure]:
     measures, iterations = _read("memslot_unmap_perf_test", output, _unmap_line, _UNMAP_PLAIN)
     timed = {measure.iteration for measure in measures if measure.unit == "s"}
     if not timed:
@@ -289,7 +296,7 @@ def _memslot_unmap_perf_test(output):
     return measures
 
 
-def _unmap_line(line):
+def _unmap_line(line: str) -> list[Measure] | None:
     """Measures of a line, None if it has none."""
     match = _SPARSE.match(line)
     if match:
@@ -314,6 +321,6 @@ PARSERS = {"dirty_log_perf_test": _dirty_log_perf_test,
            "memslot_unmap_perf_test": _memslot_unmap_perf_test}
 
 
-def parse(test, output):
+def parse(test: str, output: str) -> list[Measure]:
     """Measures of one run of `test` (a key of PARSERS) from its output."""
     return PARSERS[test](output)

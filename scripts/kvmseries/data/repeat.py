@@ -4,14 +4,18 @@ chance, as tools-testing-selftests-kvm/bench.yaml says.
 A run is what results.py describes.  Its `repeats` is True, False, or None where it is not judged.
 """
 
+from __future__ import annotations
+
 import functools
 import shlex
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import yaml
 
 from ..base import paths
 from ..base.errors import Fail, Usage
+from .shape import Run
 
 # Times that are judged, with what rounds may differ by besides _SHARES, s: ticks of the guest's timer fall into them.
 JUDGED = {"dirty_memory_time": 2e-6, "populate_memory_time": 2e-5, "fault_memory_time": 2e-5}
@@ -27,15 +31,15 @@ class Chance:
     UNEXPLAINED."""
 
     args: str
-    metrics: tuple
+    metrics: tuple[str, ...]
     why: str
     shown: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.why} ({'not shown' if self.shown == UNEXPLAINED else f'shown: {self.shown}'})"
 
 
-def judge(run):
+def judge(run: Run) -> bool | None:
     """Whether the rounds of `run` agree; None unless it is a judged time of the nominal model with two samples or more."""
     if run["clock"] != "virtual" or run["model"] != "nominal" or run["metric"] not in JUDGED or len(run["samples"]) < 2:
         return None
@@ -43,7 +47,7 @@ def judge(run):
     return high - low <= low * _SHARES[run["vcpus"] > 1] + JUDGED[run["metric"]]
 
 
-def mark(runs):
+def mark(runs: list[Run]) -> list[Run]:
     """Set `repeats` of each of `runs`, and what bench has not set of `earlier`."""
     for run in runs:
         run["repeats"] = judge(run)
@@ -52,10 +56,10 @@ def mark(runs):
 
 
 @functools.lru_cache(maxsize=None)
-def _entries():
+def _entries() -> dict[str, list[Chance]]:
     """{test: [Chance]} of bench.yaml.  Raises Fail with one line."""
     known = yaml.safe_load((paths.TESTS / "bench.yaml").read_text(encoding="utf-8"))
-    found = {}
+    found: dict[str, list[Chance]] = {}
     for test, entry in known.items():
         for one in entry.get("chance", ()):
             if not isinstance(one, dict) or set(one) != set(Chance.__dataclass_fields__) or not all(one.values()):
@@ -67,14 +71,14 @@ def _entries():
     return found
 
 
-def chance(run):
+def chance(run: Run) -> Chance | None:
     """The Chance that bench.yaml has for a run's metric, or None: then it should repeat."""
     words = shlex.split(run["args"])
     return next((one for one in _entries().get(run["test"], ())
                  if one.args in words and run["metric"] in one.metrics), None)
 
 
-def metrics(text):
+def metrics(text: str) -> tuple[str, ...] | None:
     """The metrics that must repeat, from "populate_memory_time,dirty_memory_time"; () for "none"; None for "": all
     that do not differ by chance.  Raises Usage for a metric that is not judged."""
     if not text:
@@ -86,22 +90,22 @@ def metrics(text):
     return names
 
 
-def wanted(run, must=None):
+def wanted(run: Run, must: Collection[str] | None = None) -> bool:
     """Whether it is a failure if `run` does not repeat.  must: what metrics() returns."""
     return run["metric"] in must if must is not None else not chance(run)
 
 
-def failed(runs, must=None):
+def failed(runs: Iterable[Run], must: Collection[str] | None = None) -> list[Run]:
     """Those of `runs` that should repeat and do not."""
     return [run for run in runs if judge(run) is False and wanted(run, must)]
 
 
-def where(run):
+def where(run: Run) -> str:
     """What a run is of: "dirty_memory_time of base with 4 vCPUs"."""
     return f"{run['metric']} of {run['kernel']} with {run['vcpus']} vCPU{'s' * (run['vcpus'] > 1)}"
 
 
-def complaint(runs):
+def complaint(runs: Sequence[Run]) -> str:
     """One line about runs that failed() has found."""
     one, more = runs[0], len(runs) - 1
     others = f"; {more} more time{'s do' if more > 1 else ' does'} not" if more else ""
@@ -110,10 +114,10 @@ def complaint(runs):
             "repeat")
 
 
-def replace(runs, again):
+def replace(runs: Iterable[Run], again: Iterable[Run]) -> None:
     """Put the samples of `again`, which were taken in the place of those of `runs`, into `runs`: the samples that were
     there go to `earlier`.  Both are lists of runs; what `again` does not have stays as it is."""
-    def key(run):
+    def key(run: Run) -> tuple[str, ...]:
         return tuple(str(value) for name, value in run.items() if name not in ("samples", "repeats", "earlier"))
     found = {key(run): run for run in again}
     for run in runs:

@@ -4,22 +4,27 @@ A run is one metric of one test on one kernel with its samples; Documentation/re
 every key and metric.  load() checks all of it, so that whoever reads results afterwards need not.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import platform
 import shlex
 import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
-from ..base import files, paths
+from ..base import distro, files, paths
 from ..base.errors import Fail
 from . import repeat
+from .shape import Host, Kind, Made, Making, Results, Run, Trace
 
 SCHEMA = 4
 
 # Key of a run -> types that it may have.
-KEYS = {
+KEYS: dict[str, Kind] = {
     "series": str,        # "v5.10"
     "kernel": str,        # "base", "series" or "upto:NAME"
     "arch": str,          # "arm64" or "x86_64"
@@ -38,7 +43,7 @@ KEYS = {
     "samples": list,      # numbers, in the order they were taken
 }
 # What a run says of its rounds, from schema 4 on.
-ROUNDS = {
+ROUNDS: dict[str, Kind] = {
     "repeats": (bool, type(None)),   # whether the samples agree; None: not judged (repeat.py)
     "earlier": list,      # of lists: samples that were there before --retry measured all rounds again
 }
@@ -66,7 +71,7 @@ ID_KINDS = {"kernels": dict, "tests": dict, "configs": dict, "models": dict, "gu
             "qemu": str}
 
 
-def check_run(run, where):
+def check_run(run: object, where: str) -> None:
     """Raise Fail unless `run` (a dict) has exactly the keys of KEYS, and maybe ROUNDS, of the right type."""
     if not isinstance(run, dict):
         raise Fail(f"{where} is not an object")
@@ -90,7 +95,7 @@ def check_run(run, where):
         _check_samples(samples, where)
 
 
-def _check_samples(samples, where):
+def _check_samples(samples: object, where: str) -> None:
     if not samples or not isinstance(samples, list):
         raise Fail(f"{where} has no samples")
     for sample in samples:
@@ -99,7 +104,7 @@ def _check_samples(samples, where):
             raise Fail(f"{where}: sample {sample!r} is not a number")
 
 
-def load(path):
+def load(path: str | Path) -> Results:
     """Read and check the results file `path`; returns its dict.  Raises Fail with one line."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -127,30 +132,30 @@ def load(path):
         _from_schema_3(data)
     check_made(data.get("made"), path)
     check_traces(data.get("traces", []), path)
-    return data
+    return cast(Results, data)
 
 
-def _from_schema_1(data):
+def _from_schema_1(data: dict[str, Any]) -> None:
     """Schema 1 knew no virtual clock."""
     for run in data["runs"]:
         if isinstance(run, dict):
             run.setdefault("model", "")
 
 
-def _from_schema_2(data):
+def _from_schema_2(data: dict[str, Any]) -> None:
     """Schema 2 said nothing of what it was made of."""
     line = data["host"].get("command")
     data["made"] = {"ids": {}, "rounds": rounds(data["runs"]), "seconds": 0,
                     "command": line if isinstance(line, str) else ""}
 
 
-def _from_schema_3(data):
+def _from_schema_3(data: dict[str, Any]) -> None:
     """Schema 3 did not say whether rounds agree: its samples do."""
     data["schema"] = SCHEMA
     repeat.mark(data["runs"])
 
 
-def check_traces(traces, where):
+def check_traces(traces: object, where: str | Path) -> None:
     """Raise Fail unless `traces` is a list of what TRACE says."""
     if not isinstance(traces, list):
         raise Fail(f"{where}: 'traces' is no list")
@@ -164,7 +169,7 @@ def check_traces(traces, where):
                 raise Fail(f"{where}: a row of a trace has five numbers, not {row!r}")
 
 
-def check_made(made, where):
+def check_made(made: object, where: str | Path) -> None:
     """Raise Fail unless `made` (a dict) has exactly the keys of MADE, and ids of the kinds of ID_KINDS."""
     if not isinstance(made, dict) or set(made) - {"unfinished"} != set(MADE):
         raise Fail(f"{where} is not a results file of schema {SCHEMA}: 'made' needs {', '.join(MADE)}")
@@ -183,7 +188,7 @@ def check_made(made, where):
                 raise Fail(f"{where}: 'ids' has {one!r} in {key!r}")
 
 
-def rounds(runs):
+def rounds(runs: Iterable[Run]) -> int:
     """The number of rounds that `runs` have: the least number of samples of a time of the nominal model (of a
     count where there are no times)."""
     counts = {unit: [len(run["samples"]) for run in runs if run["unit"] == unit
@@ -198,10 +203,10 @@ _HOST = {"--remote": "HOST", "--ssh": "SSH", "--host-config": "FILE"}
 _PATHS = ("--json", "--picture", *_TREES, *_HOST)
 
 
-def command(words):
+def command(words: Iterable[str]) -> str:
     """The command line of the tool that `words` are the arguments of, without anybody's paths: a file of this
     repository by its path from the top, another one by its name, a user's own tree as TREE."""
-    line, option = ["scripts/series"], None
+    line, option = ["scripts/series"], ""
     for word in words:
         name, equals, value = word.partition("=")
         if option in _PATHS:
@@ -214,14 +219,14 @@ def command(words):
     return shlex.join(line)
 
 
-def _place(option, path):
+def _place(option: str, path: str) -> str:
     if option in _TREES or option in _HOST:
         return _HOST.get(option, "TREE")
     found = Path(path).absolute()
     return str(found.relative_to(paths.ROOT)) if found.is_relative_to(paths.ROOT) else found.name
 
 
-def save(path, host, runs, made, traces=()):
+def save(path: str | Path, host: Host, runs: Iterable[Run], made: Making, traces: Sequence[Trace] = ()) -> None:
     """Write a results file atomically: a reader sees the old file or the new one.
 
     made: a dict with the keys of MADE, but for `rounds`, which follow from the runs.  traces: of migrations.
@@ -229,14 +234,14 @@ def save(path, host, runs, made, traces=()):
     runs = [{**run, "repeats": run.get("repeats"), "earlier": run.get("earlier", [])} for run in runs]
     for number, run in enumerate(runs):
         check_run(run, f"run {number}")
-    made = {**made, "rounds": rounds(runs)}
-    check_made(made, path)
+    whole: Made = {**made, "rounds": rounds(runs)}
+    check_made(whole, path)
     check_traces(list(traces), path)
-    data = {"schema": SCHEMA, "host": host, "made": made, "runs": runs, **({"traces": list(traces)} if traces else {})}
+    data = {"schema": SCHEMA, "host": host, "made": whole, "runs": runs, **({"traces": list(traces)} if traces else {})}
     files.write(path, files.lines(data, "traces", "runs"))
 
 
-def _first_line(command):
+def _first_line(command: list[str]) -> str | None:
     try:
         out = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     except OSError:
@@ -244,7 +249,7 @@ def _first_line(command):
     return out.splitlines()[0].strip() if out.strip() else None
 
 
-def _cpu_model():
+def _cpu_model() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -254,22 +259,18 @@ def _cpu_model():
     return platform.machine()
 
 
-def host_info(tools=(), kernels=None):
+def host_info(tools: Iterable[str] = (), kernels: Mapping[str, str] | None = None) -> Host:
     """Describe the machine: CPU model and count, memory (bytes), OS, versions of `tools`.
 
     tools: commands that print their version for --version, such as qemu-system-aarch64.
     kernels: dict of "<kernel> <arch> <config>" to the version that the guest reported.
     """
-    try:
-        os_release = platform.freedesktop_os_release()
-    except (OSError, AttributeError):   # no such file; Python 3.9
-        os_release = {}
     return {
         "machine": platform.machine(),
         "cpu": _cpu_model(),
         "cpus": len(os.sched_getaffinity(0)),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "os": os_release.get("PRETTY_NAME") or _first_line(["uname", "-sr"]) or "unknown",
+        "os": distro.release().get("PRETTY_NAME") or _first_line(["uname", "-sr"]) or "unknown",
         "kernel": platform.release(),
         "tools": {tool: _first_line([tool, "--version"]) for tool in tools},
         "kernels": dict(kernels or {}),

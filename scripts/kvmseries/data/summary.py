@@ -12,9 +12,15 @@ Samples are interleaved pairwise: sample i of base and sample i of series of one
 one after the other.  So a sample is always known by (file, i), also when files are joined.
 """
 
+from __future__ import annotations
+
 import re
 import statistics
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Tuple
+
+from .shape import Host, Results, Run
 
 EMULATED = "emulated wall-clock, not evidence"
 VIRTUAL = "virtual time (modelled)"
@@ -46,6 +52,9 @@ PER_FAULT = "instructions_per_fault"
 COUNTERS = (PER_FAULT, "faults_permission", "faults_translation", "faults_access", "faults_other",
             "tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics")
 
+# Which sample: the number of its file, and of the sample in it.
+Sample = Tuple[int, int]
+
 
 @dataclass(frozen=True)
 class Group:
@@ -63,22 +72,22 @@ class Group:
     args: str         # without -v N
 
     @property
-    def emulated(self):
+    def emulated(self) -> bool:
         """True if times of this group are the wall clock of an emulator: no evidence."""
         return self.clock_name == EMULATED
 
     @property
-    def title(self):
+    def title(self) -> str:
         """One line: "dirty_log_perf_test, v5.10, arm64, cortex-a72"."""
         return ", ".join(part for part in (self.test, self.series, self.arch, self.cpu) if part)
 
     @property
-    def clock_name(self):
+    def clock_name(self) -> str:
         """The clock, with the words that its times must carry."""
         name = clock_name(self.accel, self.clock)
         return IN_TURN if name == EMULATED and self.test == MIGRATION else name
 
-    def facts(self):
+    def facts(self) -> list[tuple[str, str]]:
         """(name, text) of everything that distinguishes this group, for people."""
         rows = [("Test", self.test), ("Arguments", self.args or "none"), ("Series", self.series),
                 ("Architecture", self.arch), ("CPU", self.cpu), ("Accelerator", self.accel),
@@ -98,20 +107,20 @@ class Value:
     virtual clock do not agree: then the median says little, and low to high is what there is.
     """
 
-    samples: dict
-    iterations: tuple = ()
+    samples: dict[Sample, float]
+    iterations: tuple[int, ...] = ()
     repeats: bool = True
 
     @property
-    def median(self):
+    def median(self) -> float:
         return statistics.median(self.samples.values())
 
     @property
-    def low(self):
+    def low(self) -> float:
         return min(self.samples.values())
 
     @property
-    def high(self):
+    def high(self) -> float:
         return max(self.samples.values())
 
 
@@ -121,32 +130,36 @@ class Ratio:
     both."""
 
     median: float
-    low: object
-    high: object
+    low: float | None
+    high: float | None
     repeats: bool = True
 
 
-def clock_name(accel, clock):
+def clock_name(accel: str, clock: str) -> str:
     """What every output calls the clock of runs with these keys."""
     if clock == "virtual":
         return VIRTUAL
     return EMULATED if accel == "tcg" else WALL
 
 
-def add(values):
+def add(values: Iterable[Value | None]) -> Value | None:
     """The sum of Values, sample by sample; None if one is None or no sample is in all."""
-    values = list(values)
-    if not values or any(value is None for value in values):
+    found = []
+    for value in values:
+        if value is None:
+            return None
+        found.append(value)
+    if not found:
         return None
-    common = [key for key in values[0].samples
-              if all(key in value.samples for value in values)]
+    common = [key for key in found[0].samples
+              if all(key in value.samples for value in found)]
     if not common:
         return None
-    return Value({key: sum(value.samples[key] for value in values) for key in common},
-                 values[0].iterations, all(value.repeats for value in values))
+    return Value({key: sum(value.samples[key] for value in found) for key in common},
+                 found[0].iterations, all(value.repeats for value in found))
 
 
-def ratio(value, base):
+def ratio(value: Value | None, base: Value | None) -> Ratio | None:
     """value / base (Values or None) as a Ratio, or None where it would mean nothing."""
     if value is None or base is None or value.iterations != base.iterations or base.median <= 0:
         return None
@@ -163,21 +176,23 @@ class Summary:
     rounds do not repeat; retries: (kernel, vCPUs) -> how often its rounds were measured again; old: kernels that are not of
     today's source (state.py)."""
 
-    def __init__(self, group, host):
+    def __init__(self, group: Group, host: Host) -> None:
         self.group = group
         self.host = host
         self.unused = 0
-        self.variants = []
-        self.alone = None
-        self.old = set()
-        self.unsteady = []
-        self.retries = {}
-        self._kernels = {}
-        self._vcpus = set()
-        self._differing = set()     # (kernel, vcpus, metric, iteration) that do not repeat
-        self._cells = {}      # (kernel, vcpus, metric, model) -> {iteration: {(file, i): number}}
+        self.variants: list[str] = []
+        self.alone: Summary | None = None
+        self.old: set[str] = set()
+        self.unsteady: list[Run] = []
+        self.retries: dict[tuple[str, int], int] = {}
+        self._kernels: dict[str, bool] = {}
+        self._vcpus: set[int] = set()
+        # (kernel, vcpus, metric, iteration) that do not repeat
+        self._differing: set[tuple[str, int, str, int | None]] = set()
+        # (kernel, vcpus, metric, model) -> {iteration: {(file, i): number}}
+        self._cells: dict[tuple[str, int, str, str], dict[int | None, dict[Sample, float]]] = {}
 
-    def add_run(self, run, file):
+    def add_run(self, run: Run, file: int) -> None:
         """Take in one run of results file number `file`."""
         lockstat = "lockstat" in _config_parts(run["config"])
         if run["metric"].startswith(LOCK) != lockstat:
@@ -203,7 +218,7 @@ class Summary:
                 samples[file, number] = sample
 
     @property
-    def kernels(self):
+    def kernels(self) -> list[str]:
         """The kernels: base, then upto:NAME in the order of the files, then series, then those of
         other series, such as v7.3:base."""
         order = {BASE: 0, SERIES: 2}
@@ -211,22 +226,22 @@ class Summary:
             kernel, 3 if foreign(kernel) else 1))
 
     @property
-    def vcpus(self):
+    def vcpus(self) -> list[int]:
         """The vCPU counts, ascending."""
         return sorted(self._vcpus)
 
     @property
-    def places(self):
+    def places(self) -> list[int]:
         """Where kernels are compared: the vCPU counts."""
         return self.vcpus
 
     @property
-    def compared(self):
+    def compared(self) -> str | None:
         """The kernel that the ratio is about: series, else the last upto:NAME; None if neither."""
         others = [kernel for kernel in self.kernels if kernel != BASE and not foreign(kernel)]
         return others[-1] if others and BASE in self._kernels else None
 
-    def at(self, kernel, vcpus, metric, iteration, model=NOMINAL):
+    def at(self, kernel: str, vcpus: int, metric: str, iteration: int | None, model: str = NOMINAL) -> Value | None:
         """The metric in one iteration, else for the whole test; None if missing."""
         iterations = self._cells.get((kernel, vcpus, metric, model), {})
         for number in (iteration, None):
@@ -234,24 +249,24 @@ class Summary:
                 return self._value((kernel, vcpus, metric), iterations[number], number)
         return None
 
-    def _value(self, place, samples, number):
+    def _value(self, place: tuple[str, int, str], samples: dict[Sample, float], number: int | None) -> Value:
         return Value(samples, () if number is None else (number,), (*place, number) not in self._differing)
 
-    def iterations(self, metric):
+    def iterations(self, metric: str) -> list[int]:
         """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
         return sorted({number for cell, iterations in self._cells.items() if cell[2] == metric
                        for number in iterations if number is not None})
 
-    def last_iteration(self, metrics):
+    def last_iteration(self, metrics: Iterable[str]) -> int | None:
         """The number of the last iteration that one of `metrics` has, or None."""
         return max((number for metric in metrics for number in self.iterations(metric)), default=None)
 
-    def last(self, kernel, vcpus, metric, metrics):
+    def last(self, kernel: str, vcpus: int, metric: str, metrics: Iterable[str]) -> Value | None:
         """The metric in the last iteration of all of `metrics`; None if it is missing there."""
         value = self.at(kernel, vcpus, metric, self.last_iteration(metrics))
         return value if value and value.iterations else None
 
-    def value(self, kernel, vcpus, metric):
+    def value(self, kernel: str, vcpus: int, metric: str) -> Value | None:
         """The metric for the whole test, else the sum over its iterations; None if missing."""
         iterations = self._cells.get((kernel, vcpus, metric, NOMINAL), {})
         place = kernel, vcpus, metric
@@ -261,31 +276,31 @@ class Summary:
         total = add(self._value(place, iterations[number], number) for number in numbers)
         return total and Value(total.samples, numbers, total.repeats)
 
-    def contended(self, kernel, vcpus, phase=None):
+    def contended(self, kernel: str, vcpus: int, phase: str | None = None) -> Value | None:
         """All contentions of the lock: the metric, else the sum of write and read ones."""
         return self.value(kernel, vcpus, in_phase(CONTENDED, phase)) or add(
             self.value(kernel, vcpus, in_phase(metric, phase))
             for metric in (CONTENDED_WRITES, CONTENDED_READS))
 
-    def has(self, metric):
+    def has(self, metric: str) -> bool:
         """True if any kernel has `metric` at any vCPU count."""
         return any(self.values(metric))
 
-    def values(self, metric):
+    def values(self, metric: str) -> list[Value]:
         """All Values of `metric`, over kernels and vCPU counts."""
         found = (self.value(kernel, vcpus, metric)
                  for kernel in self.kernels for vcpus in self.vcpus)
         return [value for value in found if value is not None]
 
-    def phases(self):
+    def phases(self) -> list[str]:
         """The phases that have any lock count, in the order of the test; last, unknown ones."""
         return self._phases(LOCK_METRICS)
 
-    def counted_phases(self):
+    def counted_phases(self) -> list[str]:
         """The same of the virtual-time instrument's counters."""
         return self._phases(COUNTERS)
 
-    def _phases(self, metrics):
+    def _phases(self, metrics: Collection[str]) -> list[str]:
         found = dict.fromkeys(metric.split(".", 1)[1] for _, _, metric, model in self._cells
                               if model == NOMINAL and metric.split(".", 1)[0] in metrics
                               and "." in metric)
@@ -293,7 +308,7 @@ class Summary:
         return sorted(found, key=lambda phase: order.index(phase) if phase in order
                       else len(order))
 
-    def sample_note(self, metrics):
+    def sample_note(self, metrics: Iterable[str]) -> str:
         """How many samples stand behind `metrics`: "5 samples", "3 to 5 samples", ""."""
         counts = {len(value.samples) for metric in metrics for value in self.values(metric)}
         if not counts:
@@ -304,54 +319,54 @@ class Summary:
         return f"{many} sample" + ("s" if many > 1 else "")
 
 
-def short(kernel):
+def short(kernel: str) -> str:
     """A kernel's label without "upto:"."""
     return kernel[len(UPTO):] if kernel.startswith(UPTO) else kernel
 
 
-def foreign(kernel):
+def foreign(kernel: str) -> bool:
     """True for the label of another series' kernel, such as v7.3:base."""
     return kernel not in (BASE, SERIES) and not kernel.startswith(UPTO)
 
 
-def in_phase(metric, phase):
+def in_phase(metric: str, phase: str | None) -> str:
     """The metric's name in a phase (None: for the whole test)."""
     return f"{metric}.{phase}" if phase else metric
 
 
-def _config_parts(config):
+def _config_parts(config: str) -> list[str]:
     return [part for part in re.split(r"[\s,+]+", config) if part]
 
 
-def without_vcpus(args):
+def without_vcpus(args: str) -> str:
     """The test's arguments without `-v N`, which is what a table varies."""
     return " ".join(re.sub(r"(^|\s)-v\s*\d+(?=\s|$)", " ", args).split())
 
 
-def _without_mode(args):
+def _without_mode(args: str) -> list[str]:
     """The test's arguments without -v and the guest mode: versions of a test number it otherwise
     (-m 2 of 5.10's is -m 3 of 7.3's)."""
     return re.sub(r"(^|\s)-m\s*\d+(?=\s|$)", " ", without_vcpus(args)).split()
 
 
-def _home_args(results):
+def _home_args(results: Iterable[Results]) -> Callable[[Run], str]:
     """args(run): the arguments without -v; for another series' kernel those of the series' own runs
     that differ in nothing but the guest mode, if there are any, so that both share a table."""
-    homes = {}
+    homes: dict[tuple[str, ...], str] = {}
     for result in results:
         for run in result["runs"]:
             if not foreign(run["kernel"]):
                 homes.setdefault((run["series"], run["test"], *_without_mode(run["args"])),
                                  without_vcpus(run["args"]))
 
-    def args(run):
+    def args(run: Run) -> str:
         own = without_vcpus(run["args"])
         key = (run["series"], run["test"], *_without_mode(run["args"]))
         return homes.get(key, own) if foreign(run["kernel"]) else own
     return args
 
 
-def _description(result):
+def _description(result: Results) -> Host:
     """A file's host; without its kernel where that is what was measured (bench --here)."""
     host = dict(result["host"])
     if result["runs"] and all(run["accel"] == "here" for run in result["runs"]):
@@ -359,7 +374,7 @@ def _description(result):
     return host
 
 
-def _compatible(one, two):
+def _compatible(one: Host, two: Host) -> bool:
     """True if two host descriptions can be of one machine, software and model of virtual time."""
     for key in ("machine", "cpu", "cpus", "os", "kernel"):
         if one.get(key) != two.get(key):
@@ -373,7 +388,7 @@ def _compatible(one, two):
     return not left or not right or left == right
 
 
-def model(host):
+def model(host: Host) -> dict[str, Any]:
     """What of a host decides virtual time: {"insn": 0.4, ..., "slice_ns": 500}; {} without."""
     vtime = host.get("vtime")
     if not isinstance(vtime, dict):
@@ -384,10 +399,11 @@ def model(host):
     return {**found, "slice_ns": vtime["slice_ns"]} if "slice_ns" in vtime else found
 
 
-def cohorts(results):
+def cohorts(results: Iterable[Results]) -> list[int]:
     """The number of its host for each file: files share one if they are of one machine,
     QEMU and set of kernels, so that their samples may be joined."""
-    members, numbers = [], []
+    members: list[list[Host]] = []
+    numbers = []
     for result in results:
         for number, hosts in enumerate(members):
             if all(_compatible(_description(result), host) for host in hosts):
@@ -400,7 +416,7 @@ def cohorts(results):
     return numbers
 
 
-def summarise(results):
+def summarise(results: Sequence[Results]) -> list[Summary]:
     """A Summary for each Group in `results`, in the order in which they first appear."""
     summaries, args = {}, _home_args(results)
     for file, (result, cohort) in enumerate(zip(results, cohorts(results))):

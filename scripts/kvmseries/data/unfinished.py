@@ -3,9 +3,12 @@
 NAME.unfinished.json is next to NAME.json and goes when that is written.  Its `made` has one more key, `unfinished`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,25 +16,26 @@ from ..base import paths
 from ..base.errors import Fail
 from ..base.progress import say
 from . import results
+from .shape import Host, Ids, Part, Run, Trace
 
 
 @dataclass
 class Taken:
     """What has been measured so far."""
 
-    parts: list = field(default_factory=list)       # names (lists of text and numbers) of the boots that are done
-    table: dict = field(default_factory=dict)       # runs, by key()
-    versions: dict = field(default_factory=dict)    # of kernels, for results.host_info()
-    traces: list = field(default_factory=list)      # of migrations
-    complaints: list = field(default_factory=list)  # lines
+    parts: list[Part] = field(default_factory=list)  # names (lists of text and numbers) of the boots that are done
+    table: dict[tuple[str, ...], Run] = field(default_factory=dict)  # runs, by key()
+    versions: dict[str, str] = field(default_factory=dict)  # of kernels, for results.host_info()
+    traces: list[Trace] = field(default_factory=list)  # of migrations
+    complaints: list[str] = field(default_factory=list)  # lines
 
     @property
-    def runs(self):
+    def runs(self) -> list[Run]:
         """The runs for results.save()."""
         return list(self.table.values())
 
 
-def key(run):
+def key(run: Mapping[str, object]) -> tuple[str, ...]:
     """What tells a run from the others of one benchmark: all but what was measured."""
     return tuple(str(run[name]) for name in results.KEYS if name != "samples")
 
@@ -44,7 +48,8 @@ class Keeper:
     returns (host, ids) for results.save().  command: the command line.
     """
 
-    def __init__(self, target, what, about, command):
+    def __init__(self, target: str | Path, what: object, about: Callable[[dict[str, str]], tuple[Host, Ids]],
+                 command: str) -> None:
         target = Path(target)
         self.path = target.with_name(f"{target.stem}.unfinished.json")
         self.about, self.command = about, command
@@ -54,7 +59,7 @@ class Keeper:
         if self.path.exists():
             self._load()
 
-    def _load(self):
+    def _load(self) -> None:
         data = results.load(self.path)
         found = data["made"].get("unfinished", {})
         if found.get("key") != self.key:
@@ -65,11 +70,11 @@ class Keeper:
         self.seconds, self.left = data["made"]["seconds"], found["left"]
         say(f"going on with the {len(self.taken.parts)} boots of {self.path}; remove it to begin anew")
 
-    def took(self):
+    def took(self) -> int:
         """Seconds that it all took, rounded."""
         return self.seconds + round(time.monotonic() - self.begin)
 
-    def keep(self, left):
+    def keep(self, left: int) -> None:
         """Write what is in `taken`; left: how many boots are still to be done."""
         self.left = left
         host, ids = self.about(self.taken.versions)
@@ -78,13 +83,13 @@ class Keeper:
                 "key": self.key, "parts": self.taken.parts, "left": left, "complaints": self.taken.complaints}},
             self.taken.traces)
 
-    def failed(self, error):
+    def failed(self, error: Fail) -> Fail:
         """The Fail for `error`, with where what was measured is."""
         if not self.path.exists() or not self.taken.parts:
             return error
         return Fail(f"{error}; {len(self.taken.parts)} boots of {len(self.taken.parts) + self.left} are kept in {self.path}: "
                     "the same command goes on with them", error.status)
 
-    def done(self):
+    def done(self) -> None:
         """The results file is written."""
         paths.remove(self.path)

@@ -1,0 +1,104 @@
+"""What is in results files, as types: results.py checks it, Documentation/results.md says what it means."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple, TypedDict, Union
+
+# What is known of a machine.  Files may say more than this tool writes, and nothing of it is checked.
+Host = Dict[str, Any]
+# [s, bytes left to send, throttle in percent, bytes sent, sync passes]
+TraceRow = List[float]
+# The name of a boot that is done: text and numbers.
+Part = List[Union[str, int]]
+
+# What isinstance() takes.
+Kind = Union[type, Tuple[type, ...]]
+
+
+class _Measured(TypedDict):
+    series: str
+    kernel: str
+    arch: str
+    accel: str
+    clock: str
+    model: str
+    cpu: str
+    config: str
+    params: list[str]
+    test: str
+    args: str
+    vcpus: int
+    iteration: int | None
+    metric: str
+    unit: str
+    samples: list[float]
+
+
+class Run(_Measured, total=False):
+    """One metric of one test on one kernel.  What is of its rounds is in each run that was loaded or saved."""
+
+    repeats: bool | None
+    earlier: list[list[float]]
+
+
+class Trace(TypedDict):
+    """A migration over time."""
+
+    series: str
+    kernel: str
+    config: str
+    args: str
+    vcpus: int
+    rows: list[TraceRow]
+
+
+class Ids(TypedDict, total=False):
+    """Ids of what was measured; None: it could not be known."""
+
+    kernels: dict[str, str | None]
+    tests: dict[str, str | None]
+    configs: dict[str, str | None]
+    models: dict[str, str | None]
+    guest: str | None
+    instrument: str | None
+    qemu: str | None
+
+
+class Unfinished(TypedDict):
+    """What `made` has besides in the file of a benchmark that broke off."""
+
+    key: str
+    parts: list[Part]
+    left: int
+    complaints: list[str]
+
+
+class _Making(TypedDict):
+    ids: Ids
+    command: str
+    seconds: int
+
+
+class Making(_Making, total=False):
+    """`made` without what follows from the runs."""
+
+    unfinished: Unfinished
+
+
+class Made(Making):
+    """What the file was made of, and how to make it again."""
+
+    rounds: int
+
+
+class _Results(TypedDict):
+    schema: int
+    host: Host
+    made: Made
+    runs: list[Run]
+
+
+class Results(_Results, total=False):
+    """A whole file."""
+
+    traces: list[Trace]
