@@ -48,6 +48,12 @@ def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: M
         whole: bool = False) -> tuple[int, str]: ...
 
 
+@overload
+def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
+        log: str | Path | None = None, stdin: bytes | None = None, *, check: bool,
+        whole: bool = False) -> str | tuple[int, str]: ...
+
+
 def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
         log: str | Path | None = None, stdin: bytes | None = None, check: bool = True,
         whole: bool = False) -> str | tuple[int, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Callable, List, Optional
+from typing import Callable, Optional
 
 from ..base.errors import Fail
 
@@ -25,7 +25,7 @@ class Measure:
 
 
 # Reads a line: its Measures, None if it has none.
-Figures = Callable[[str], Optional[List[Measure]]]
+Figures = Callable[[str], Optional[list[Measure]]]
 _TIME = r"(-?\d+)\.(\d+)s"
 # dirty_log_perf_test: pattern -> metric.  The times are seconds with nine digits of fraction.
 _ITERATION = {"dirty memory": "dirty_memory_time", "get dirty log": "get_dirty_log_time",

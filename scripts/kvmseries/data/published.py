@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import yaml
 
@@ -21,7 +21,7 @@ from .shape import Kind
 FILE = paths.TESTS / "published.yaml"
 AGING_FILE = paths.TESTS / "published-aging.yaml"
 # vCPUs -> s, or a quotient of such.
-Times = Dict[int, float]
+Times = dict[int, float]
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple, TypedDict, Union
+from typing import Any, TypedDict, Union
 
 # What is known of a machine.  Files may say more than this tool writes, and nothing of it is checked.
-Host = Dict[str, Any]
+Host = dict[str, Any]
 # [s, bytes left to send, throttle in percent, bytes sent, sync passes]
-TraceRow = List[float]
+TraceRow = list[float]
 # The name of a boot that is done: text and numbers.
-Part = List[Union[str, int]]
+Part = list[Union[str, int]]
 
 # What isinstance() takes.
-Kind = Union[type, Tuple[type, ...]]
+Kind = Union[type, tuple[type, ...]]
 
 
 class _Measured(TypedDict):

@@ -18,7 +18,7 @@ import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Tuple
+from typing import Any
 
 from .shape import Host, Results, Run
 
@@ -53,7 +53,7 @@ COUNTERS = (PER_FAULT, "faults_permission", "faults_translation", "faults_access
             "tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics")
 
 # Which sample: the number of its file, and of the sample in it.
-Sample = Tuple[int, int]
+Sample = tuple[int, int]
 
 
 @dataclass(frozen=True)

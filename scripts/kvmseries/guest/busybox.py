@@ -4,6 +4,8 @@ From Debian where the machine has a Debian mirror, otherwise the machine's own i
 architecture.  A copy is kept in the cache directory, where the user may put one, too.
 """
 
+from __future__ import annotations
+
 import platform
 import shutil
 import struct
@@ -19,7 +21,7 @@ _ELF = {"arm64": 183, "x86_64": 62}
 _PT_INTERP = 3
 
 
-def path(arch):
+def path(arch: str) -> Path:
     """Path of a static busybox for `arch`."""
     name = f"busybox-{arch}"
     target = paths.cache(name)
@@ -32,7 +34,7 @@ def path(arch):
     return target
 
 
-def static_for(program, arch):
+def static_for(program: str | Path, arch: str) -> bool:
     """Whether the file `program` is a static program for `arch`."""
     try:
         data = Path(program).read_bytes()
@@ -47,7 +49,7 @@ def static_for(program, arch):
     return machine == _ELF[arch] and _PT_INTERP not in kinds
 
 
-def _from_debian(arch, target):
+def _from_debian(arch: str, target: Path) -> None:
     deb = debian.fetch_native("busybox-static", toolchain.debian_arch(arch))
     folder = target.with_name(f"{target.name}.d")
     with paths.whole(folder) as part:
@@ -61,7 +63,7 @@ def _from_debian(arch, target):
     paths.remove(folder)
 
 
-def _own(arch, target):
+def _own(arch: str, target: Path) -> None:
     """Copy the machine's own busybox to `target`."""
     native = platform.machine() == toolchain.machine(arch)
     found = shutil.which("busybox")

@@ -1,7 +1,10 @@
 """The guest's initramfs: busybox, init, the test programs, and a job to run."""
 
+from __future__ import annotations
+
 import shlex
 import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..base import files, paths, proc
@@ -10,9 +13,11 @@ from ..kernel import selftests
 from . import busybox
 
 GUEST = paths.TESTS / "guest"
+# Name, seconds that it may take, program with its arguments.
+Command = tuple[str, float, Sequence[str]]
 
 
-def base(arch, tests):
+def base(arch: str, tests: Path) -> Path:
     """Path of the archive with busybox, init and the programs of `tests` (a directory made by
     selftests.build()), made if it is not there or they have changed."""
     target = paths.out("selftests", f"{tests.name}.cpio")
@@ -37,7 +42,7 @@ def base(arch, tests):
     return target
 
 
-def with_job(base_image, job, target):
+def with_job(base_image: Path, job: str, target: str | Path) -> Path:
     """Write to `target` an archive of `base_image` and /job, a shell script."""
     target = Path(target)
     with paths.whole(target.with_suffix(".job")) as root:
@@ -55,7 +60,7 @@ def with_job(base_image, job, target):
     return target
 
 
-def job(commands):
+def job(commands: Iterable[Command]) -> str:
     """The text of /job for `commands`: a list of (name, seconds, [program, argument...])."""
     lines = [". /job.sh"]
     for name, seconds, command in commands:
@@ -63,7 +68,7 @@ def job(commands):
     return "\n".join([*lines, "finish", ""])
 
 
-def cpio(root, target):
+def cpio(root: Path, target: Path) -> None:
     """Archive the tree `root`, owned by root, in the order of names."""
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
     with files.whole(target) as part:

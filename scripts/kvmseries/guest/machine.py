@@ -1,13 +1,17 @@
 """QEMU command lines: an emulated (or nested) machine whose kernel is the one under test."""
 
+from __future__ import annotations
+
 import os
 import platform
 import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..base import debian, distro, proc
 from ..base.errors import Usage
 from ..kernel import toolchain
+from ..kernel.build import Kernel
 from . import vtime
 
 # The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and IDC;
@@ -29,18 +33,18 @@ class Machine:
     accel: str = "tcg"
     cpus: int = 4
     memory: int = 3072             # MiB
-    params: tuple = field(default=())
+    params: tuple[str, ...] = field(default=())
     clock: str = "wall"            # or "virtual": every CPU has a clock of its own (scripts/vtime)
     model: str = vtime.NOMINAL     # of the virtual clock
     slice_ns: int = 500            # of the virtual clock
 
 
-def binary(arch):
+def binary(arch: str) -> str:
     """QEMU's program for `arch`."""
     return f"qemu-system-{toolchain.machine(arch)}"
 
 
-def check(machine):
+def check(machine: Machine) -> None:
     """Install QEMU, and raise Usage if the machine cannot be had on this host."""
     if machine.clock == "virtual":
         if machine.accel != "tcg":
@@ -63,7 +67,7 @@ def check(machine):
                     f"newer one, or {distro.CONTAINER}")
 
 
-def command(machine, kernel, initrd, folder=None):
+def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path | None = None) -> list[str]:
     """The QEMU command line, as a list.
 
     kernel: a build.Kernel.  folder: gets job.log, which is what the job prints (the guest's

@@ -6,14 +6,17 @@ second number of /proc/PID/task/TID/schedstat, in ns (Documentation/scheduler/sc
 does not have that file, all time counts.
 """
 
+from __future__ import annotations
+
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 # Seconds between two looks at the threads: QEMU has dozens.
 _INTERVAL = 1.0
 
 
-def waited(process, proc=Path("/proc")):
+def waited(process: int, proc: Path = Path("/proc")) -> dict[str, int]:
     """For each thread of the process with this id: ns for which it has waited for a CPU, as {thread id: ns}."""
     found = {}
     for file in (proc / str(process) / "task").glob("*/schedstat"):
@@ -27,17 +30,17 @@ def waited(process, proc=Path("/proc")):
 class Quiet:
     """A clock that stands still while QEMU waits for a CPU; heard() sets it to zero."""
 
-    def __init__(self, process, proc=Path("/proc"), clock=time.monotonic):
+    def __init__(self, process: int, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic) -> None:
         self._process, self._proc, self._clock = process, proc, clock
         self.heard()
 
-    def heard(self):
+    def heard(self) -> None:
         """The guest has said something."""
         self._since = self._looked = self._clock()
         self._starved = 0.0
         self._waited = waited(self._process, self._proc)
 
-    def seconds(self):
+    def seconds(self) -> float:
         """Seconds since the guest was last heard, without those in which the longest-waiting thread had no CPU."""
         now = self._clock()
         if now - self._looked >= _INTERVAL:

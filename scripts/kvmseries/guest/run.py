@@ -11,12 +11,14 @@ import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..base import paths, proc
 from ..base.errors import Fail
-from ..base.progress import say
+from ..base.progress import Note, say
+from ..kernel.build import Kernel
 from . import image, machine as machines
 from .quiet import Quiet
 
@@ -49,7 +51,7 @@ _SPLAT = re.compile("|".join(_REPORTS))
 # Lines of a test's results in TAP, which tell which one failed and not why.
 _TAP = re.compile(r"(not )?ok \d+ |# Totals: |# Planned tests ")
 # Functions that are called with (machine.Machine, folder) of each guest that is started.
-watchers: list = []
+watchers: list[Callable[[machines.Machine, Path], object]] = []
 _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
 _END = re.compile(r"^@@ end (\S+) rc=(\d+) seconds=([\d.]+)$", re.M)
 
@@ -63,7 +65,7 @@ class Outcome:
     seconds: float       # by the guest's clock
     output: str          # standard output and error
 
-    def why(self):
+    def why(self) -> str:
         """One line of its output that says why it failed."""
         if self.status in (124, 137):
             return "its time was up"
@@ -78,13 +80,13 @@ class Outcome:
 class Result:
     """What became of a job."""
 
-    outcomes: list = field(default_factory=list)
-    splats: list = field(default_factory=list)     # lines of the console
+    outcomes: list[Outcome] = field(default_factory=list)
+    splats: list[str] = field(default_factory=list)  # lines of the console
     version: str = ""                               # the kernel's own banner
     folder: Path | None = None                     # console.log, job.log, qemu.sh
 
 
-def parse_job(text):
+def parse_job(text: str) -> tuple[list[Outcome], bool]:
     """Outcomes from the output of a job: (list, whether it ran to its end)."""
     outcomes = []
     for match in _END.finditer(text):
@@ -97,20 +99,21 @@ def parse_job(text):
     return outcomes, bool(re.search(r"^@@ done$", text, re.M))
 
 
-def _lines(text):
+def _lines(text: str) -> str:
     """`text` without what job.sh puts before its own line."""
     text = text.rstrip("\n")
     return f"{text}\n" if text else ""
 
 
-def splats(console):
+def splats(console: str) -> list[str]:
     """Lines of a console's text with which the kernel reports a mistake, without time stamps."""
     found = [re.sub(r"^\[ *[\d.]+\] ?(\[ *[TC]\d+\] ?)?", "", line).strip()
              for line in console.splitlines() if _SPLAT.search(line)]
     return list(dict.fromkeys(found))
 
 
-def run(kernel, initrd, machine, commands, name, note=None, silence=SILENCE):
+def run(kernel: Kernel, initrd: Path, machine: machines.Machine, commands: Sequence[image.Command], name: str,
+        note: Note | None = None, silence: float = SILENCE) -> Result:
     """Boot `kernel` on `machine` and run `commands` (as for image.job()); returns the Result.
 
     name: of the directory under out/runs that keeps the logs; the last run of a name is kept.
@@ -121,7 +124,8 @@ def run(kernel, initrd, machine, commands, name, note=None, silence=SILENCE):
         return _run(kernel, initrd, machine, commands, paths.out("runs", name), note, silence)
 
 
-def _run(kernel, initrd, machine, commands, folder, note, silence):
+def _run(kernel: Kernel, initrd: Path, machine: machines.Machine, commands: Sequence[image.Command], folder: Path,
+         note: Note | None, silence: float) -> Result:
     paths.remove(folder)
     try:
         folder.mkdir(parents=True)
@@ -152,7 +156,8 @@ def _run(kernel, initrd, machine, commands, folder, note, silence):
     return Result(outcomes, found, banner[1] if banner else "unknown", folder)
 
 
-def _watch(line, folder, limits, total, note, silence):
+def _watch(line: Sequence[str], folder: Path, limits: Mapping[str, float], total: int, note: Note | None,
+           silence: float) -> int:
     """Run QEMU to its end and return its exit status; kill it when it says nothing for too long."""
     with open(folder / "console.log", "wb") as console:
         process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -176,20 +181,20 @@ def _watch(line, folder, limits, total, note, silence):
             proc.end(process)
 
 
-def _tell(note, folder, total):
+def _tell(note: Note, folder: Path, total: int) -> None:
     begun = _BEGIN.findall(_text(folder / "job.log"))
     if begun:
         note(f"{begun[-1]} ({len(begun)} of {total})")
 
 
-def _patience(folder, limits, silence):
+def _patience(folder: Path, limits: Mapping[str, float], silence: float) -> float:
     begun = _BEGIN.findall(_text(folder / "job.log"))
     if not begun:
         return BOOT_SILENCE if silence == SILENCE else silence
     return limits.get(begun[-1], 0) + silence
 
 
-def _death(folder, console, text, status):
+def _death(folder: Path, console: str, text: str, status: int) -> str:
     panic = [line for line in splats(console) if "Kernel panic" in line]
     running = _BEGIN.findall(text)
     during = f" during {running[-1]}" if running and len(_END.findall(text)) < len(running) else ""
@@ -205,7 +210,7 @@ def _death(folder, console, text, status):
     return f"the guest ended before its job{during}{how}; it last printed: {_last(folder)} (see {folder})"
 
 
-def _last(folder):
+def _last(folder: Path) -> str:
     """The last line that the guest printed, of the job's or the console's, whichever is newer."""
     files = [path for path in (folder / "console.log", folder / "job.log")
              if path.exists() and path.stat().st_size]
@@ -216,14 +221,14 @@ def _last(folder):
     return "nothing"
 
 
-def _size(path):
+def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def _text(path):
+def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace").replace("\r", "")
     except FileNotFoundError:

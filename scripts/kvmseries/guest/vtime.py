@@ -3,10 +3,15 @@
 A variant of the model is "nominal", or one parameter times a factor: "line*2", "dvm_busy*0.5".
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -14,6 +19,7 @@ from ..base import debian, distro, files, paths, proc
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..kernel import toolchain
+from ..kernel.build import Kernel
 
 SOURCE = paths.ROOT / "scripts/vtime"
 NOMINAL = "nominal"
@@ -29,7 +35,7 @@ _TABLES = {"arm64": r"_{0,2}kvm_pgtable_|stage2_|kvm_(set|clear|publish)_\w*pte"
 _FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
 
 
-def parameters(arch, variant=NOMINAL):
+def parameters(arch: str, variant: str = NOMINAL) -> dict[str, dict[str, Any]]:
     """The model of `arch`: dict of name to {"ns": ..., "what": ..., "source": ...}, `variant` applied.
 
     Raises Usage for a variant that names no parameter.
@@ -47,19 +53,19 @@ def parameters(arch, variant=NOMINAL):
     return model
 
 
-def variants(arch):
+def variants(arch: str) -> list[str]:
     """Names of the sensitivity runs: each parameter of the machine halved and doubled."""
     return [f"{name}*{factor}" for name, entry in parameters(arch).items()
             if entry.get("sensitivity", True) for factor in ("0.5", "2")]
 
 
-def options(arch, variant=NOMINAL):
+def options(arch: str, variant: str = NOMINAL) -> str:
     """The plugin's options for the parameters: "insn=215,line=47000,..." in ps."""
     return ",".join(f"{name}={round(entry['ns'] * 1000)}"
                     for name, entry in parameters(arch, variant).items())
 
 
-def library():
+def library() -> Path:
     """Path of vtime.so, compiled if its source has changed."""
     sources = sorted(SOURCE.glob("*.[ch]"))
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
@@ -75,7 +81,7 @@ def library():
     return target
 
 
-def compile_library(compiler, target):
+def compile_library(compiler: str, target: Path) -> None:
     """Compile the instrument with `compiler` to the file `target`."""
     proc.run([compiler, *_FLAGS, "-o", str(target),
               *(str(source) for source in sorted(SOURCE.glob("*.c"))), "-ldl", "-lpthread"],
@@ -85,11 +91,11 @@ def compile_library(compiler, target):
 class Qemu:
     """A QEMU program that the instrument works with."""
 
-    def __init__(self, program, folder=None):
+    def __init__(self, program: str | Path, folder: Path | None = None) -> None:
         self.program = str(program)
         self.folder = folder          # where it was unpacked; None if it is installed
 
-    def version(self):
+    def version(self) -> tuple[tuple[int, int], str]:
         """(major, minor) and the whole first line; (0, 0) if it does not run."""
         try:
             text = subprocess.run([self.program, "--version"], capture_output=True, text=True,
@@ -99,21 +105,21 @@ class Qemu:
         match = re.search(r"version (\d+)\.(\d+)", text)
         return (int(match[1]), int(match[2])) if match else (0, 0), text.split("\n", maxsplit=1)[0]
 
-    def environment(self):
+    def environment(self) -> list[str]:
         """Words "NAME=value" that it needs."""
         if not self.folder:
             return []
         modules = next(iter(self.folder.glob("usr/lib/*/qemu")), None)
         return [f"QEMU_MODULE_DIR={modules}"] if modules else []
 
-    def arguments(self):
+    def arguments(self) -> list[str]:
         """Arguments that it needs to find its own firmware."""
         if not self.folder:
             return []
         return ["-L", str(self.folder / "usr/share/qemu"), "-L", "/usr/share/seabios"]
 
 
-def qemu(arch):
+def qemu(arch: str) -> Qemu:
     """The Qemu for `arch`: the machine's own if it is new enough, else that of the distribution's
     backports, unpacked in the cache directory and not installed.  Raises Fail if neither can be had."""
     name = f"qemu-system-{toolchain.machine(arch)}"
@@ -145,7 +151,7 @@ def qemu(arch):
     return found
 
 
-def _unpack(package, folder):
+def _unpack(package: str, folder: Path) -> None:
     try:
         with paths.whole(folder) as part:
             for wanted in (package, "qemu-system-common", "qemu-system-data"):
@@ -156,7 +162,7 @@ def _unpack(package, folder):
                    f"{error}; install one, or use --clock wall") from None
 
 
-def marks(kernel, target):
+def marks(kernel: Kernel, target: Path) -> None:
     """Write the addresses that the counters need of `kernel` (a build.Kernel) to `target`."""
     table = next((folder / "System.map" for folder in kernel.image.parents
                   if (folder / "System.map").exists()), None)
@@ -179,10 +185,10 @@ def marks(kernel, target):
     target.write_text("".join(f"{name} {address}\n" for name, address in lines), encoding="utf-8")
 
 
-def _functions(symbols, names):
+def _functions(symbols: Iterable[Sequence[str]], names: str) -> list[tuple[int, int]]:
     """Ranges of addresses, first and behind the last, of functions whose names begin with `names`, a
     pattern; a function ends where the next symbol is.  symbols: words of System.map."""
-    found = []
+    found: list[tuple[int, int]] = []
     table = sorted((int(address, 16), kind, name) for address, kind, name in symbols)
     ends = {low[0]: high[0] for low, high in zip(table, table[1:]) if high[0] > low[0]}
     for low, kind, name in table:
@@ -194,14 +200,14 @@ def _functions(symbols, names):
     return found
 
 
-def prefix(arch):
+def prefix(arch: str) -> list[str]:
     """Words to put before QEMU's command line instead of its name."""
     found = qemu(arch)
     return ["env", f"LD_PRELOAD={library()}", *found.environment(), found.program,
             *found.arguments()]
 
 
-def plugin(arch, variant, slice_ns, folder):
+def plugin(arch: str, variant: str, slice_ns: int, folder: Path | None) -> list[str]:
     """QEMU's arguments for the plugin; counters.json and marks are in `folder` (None: no counters)."""
     text = f"{library()},{options(arch, variant)},slice={slice_ns * 1000}"
     if folder:
@@ -209,7 +215,7 @@ def plugin(arch, variant, slice_ns, folder):
     return ["-plugin", text]
 
 
-def description(arch):
+def description(arch: str) -> dict[str, Any]:
     """The instrument, for a results file's host."""
     return {"qemu": qemu(arch).version()[1], "parameters": {
         name: {key: entry[key] for key in ("ns", "what", "source")}

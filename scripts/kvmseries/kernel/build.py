@@ -5,16 +5,19 @@ same command for the same file in every tree.  Of a series' kernel only what its
 compiled once its base is built.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail
-from ..base.progress import say, single
-from ..source import trees
+from ..base.progress import Note, say, single
+from ..source import catalog, trees
 from . import kconfig, toolchain
 
 # What no other architecture compiles.
@@ -35,13 +38,14 @@ class Kernel:
     release: str     # what uname -r says in the guest
 
 
-def seconds(arch, config, count):
+def seconds(arch: str, config: str, count: int) -> float:
     """Estimate for a build of `count` patches."""
     cold, warm = _SECONDS.get(config.split("+")[0], (200, 60))
     return (warm if count else cold) * (1.3 if arch == "x86_64" else 1)
 
 
-def kernel(series, count, arch, configs=(), kernel_tree=None, note=None):
+def kernel(series: catalog.Series, count: int, arch: str, configs: Iterable[str] = (),
+           kernel_tree: str | Path | None = None, note: Note | None = None) -> Kernel:
     """Build (or find built) the Kernel of the first `count` patches of `series`.
 
     configs: names of overlays.  note: called with a line of progress.  Raises Fail with the
@@ -50,7 +54,7 @@ def kernel(series, count, arch, configs=(), kernel_tree=None, note=None):
     return in_tree(trees.worktree(series, count, kernel_tree), arch, configs, note)
 
 
-def in_tree(tree, arch, configs=(), note=None):
+def in_tree(tree: trees.Tree, arch: str, configs: Iterable[str] = (), note: Note | None = None) -> Kernel:
     """Build the Kernel of a tree that is at hand."""
     config = kconfig.load(arch, configs, tree.version)
     toolchain.install(arch)
@@ -64,7 +68,7 @@ def in_tree(tree, arch, configs=(), note=None):
     return Kernel(tree, arch, config, folder / _IMAGE[arch], release)
 
 
-def _build(tree, arch, config, folder, note):
+def _build(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, note: Note | None) -> str:
     made = folder / "series.json"
     wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch),
               "config": hashlib.sha256(config.text.encode()).hexdigest()}
@@ -92,7 +96,7 @@ def _build(tree, arch, config, folder, note):
     return release
 
 
-def _remove_torn(folder):
+def _remove_torn(folder: Path) -> None:
     """Remove the files in `folder` that make reads and a build that was killed has left without their end: make
     would stop at one."""
     for path in folder.rglob(".*.cmd"):
@@ -100,7 +104,7 @@ def _remove_torn(folder):
             paths.remove(path)
 
 
-def configure(tree, arch, configs):
+def configure(tree: trees.Tree, arch: str, configs: Iterable[str]) -> None:
     """Make the configuration that in_tree() would build, and build nothing; raises Fail if the kernel does not take
     it."""
     config = kconfig.load(arch, configs, tree.version)
@@ -116,7 +120,7 @@ def configure(tree, arch, configs):
         paths.remove(folder)
 
 
-def _configure(tree, arch, config, folder, log):
+def _configure(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, log: Path) -> list[str]:
     """Have .config of `config` in `folder`; returns make's command line without a target."""
     make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch),
             f"LOCALVERSION=-{tree.point}"]
@@ -133,25 +137,25 @@ def _configure(tree, arch, config, folder, log):
     return make
 
 
-def _read(path):
+def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return ""
 
 
-def warnings(log):
+def warnings(log: str | Path) -> list[str]:
     """Compiler warnings in a build log: a list of lines."""
     return [line for line in _read(Path(log)).splitlines() if re.search(r"\bwarning:", line)]
 
 
-def about(text, names):
+def about(text: str, names: Collection[str]) -> Counter[str]:
     """A Counter of the compiler's and sparse's lines in `text` that warn of the files `names`, without line numbers."""
     lines = re.findall(r"^(?:\.\./)?(\S+?):\d+(?::\d+)?: ((?:\w+: )?(?:warning|error): .*)$", text, re.M)
     return Counter(f"{name}: {words}" for name, words in lines if name in names)
 
 
-def examine(kernel, names):
+def examine(kernel: Kernel, names: Collection[str]) -> Counter[str]:
     """What gcc with W=1 and sparse say of those of `names` that `kernel` is made of, as from about().
 
     names: files of the tree.  Compiles them anew in the kernel's directory."""
@@ -172,7 +176,8 @@ def examine(kernel, names):
     return about(text, names)
 
 
-def each_patch(series, arch, counts, note, kernel_tree=None):
+def each_patch(series: catalog.Series, arch: str, counts: Iterable[int], note: Note | None,
+               kernel_tree: str | Path | None = None) -> None:
     """Build the kernel after each number of patches in `counts`, ascending, in one tree.
 
     Raises Fail that names the patch with which it stops building.
@@ -180,12 +185,13 @@ def each_patch(series, arch, counts, note, kernel_tree=None):
     _each(series, arch, trees.walk(series, counts, kernel_tree), "with", note)
 
 
-def each_alone(series, arch, numbers, note, kernel_tree=None):
+def each_alone(series: catalog.Series, arch: str, numbers: Iterable[int], note: Note | None,
+               kernel_tree: str | Path | None = None) -> None:
     """Build the kernel with each of the fixes `numbers` alone, in one tree.  Raises Fail that names the patch."""
     _each(series, arch, trees.walk_alone(series, numbers, kernel_tree), "on the base with only", note)
 
 
-def _each(series, arch, made, how, note):
+def _each(series: catalog.Series, arch: str, made: Iterable[trees.Tree], how: str, note: Note | None) -> None:
     for tree in made:
         try:
             in_tree(tree, arch, (), note)

@@ -4,15 +4,19 @@ The release ends in the kernel's label (5.10.262-base, 5.10.262-series), so that
 kernel it runs.  The configuration is taken as it is but for CHANGES.
 """
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail
-from ..base.progress import say
+from ..base.progress import Note, say
 from ..source import trees
 from . import kconfig, toolchain
 
@@ -45,11 +49,11 @@ class HostKernel:
 
     label: str           # "base", "series", "upto:3"
     release: str         # uname -r, once it is booted
-    packages: tuple      # of Path: one .deb, or one .tar
+    packages: tuple[Path, ...]  # of Path: one .deb, or one .tar
     source: Path         # the tree that it was built from
 
 
-def read_config(path, arch):
+def read_config(path: str | Path, arch: str) -> str:
     """The text of the kernel configuration at `path` (also gzipped, as /proc/config.gz).
 
     Raises Fail unless it is one for `arch` that builds KVM.
@@ -63,7 +67,7 @@ def read_config(path, arch):
     return text
 
 
-def check_config(text, where, arch):
+def check_config(text: str, where: str | Path, arch: str) -> None:
     """Raise Fail unless `text`, which messages call `where`, is a kernel configuration for `arch` with KVM."""
     found = _symbols(text)
     if not found:
@@ -78,11 +82,11 @@ def check_config(text, where, arch):
         raise Fail(f"{where} builds KVM for no CPU: set CONFIG_KVM_INTEL or CONFIG_KVM_AMD in it")
 
 
-def _symbols(text):
+def _symbols(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
 
 
-def changed(text, changes):
+def changed(text: str, changes: Mapping[str, str]) -> str:
     """The configuration `text` with the symbols of `changes` (symbol to value, "n": off) in it once each."""
     kept = [line for line in text.splitlines()
             if not (match := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line)) or match[1] not in changes]
@@ -90,7 +94,8 @@ def changed(text, changes):
                              for symbol, value in changes.items()]) + "\n"
 
 
-def build(tree, arch, text, form="deb", overlays=(), note=None):
+def build(tree: trees.Tree, arch: str, text: str, form: str = "deb", overlays: Sequence[str] = (),
+          note: Note | None = None) -> HostKernel:
     """Build (or find built) the packages of the trees.Tree `tree` with the configuration `text`.
 
     form: a key of FORMATS.  overlays: names of overlays of kconfig, such as "lockstat", which the release
@@ -118,14 +123,15 @@ def build(tree, arch, text, form="deb", overlays=(), note=None):
     return HostKernel(label, made["release"], tuple(target / name for name in made["packages"]), tree.path)
 
 
-def overlay_symbols(arch, overlay, version):
+def overlay_symbols(arch: str, overlay: str, version: str) -> dict[str, str]:
     """{symbol: value} of the overlay's own fragment."""
     base = kconfig.load(arch, (), version).wanted
     return {symbol: value for symbol, value in kconfig.load(arch, (overlay,), version).wanted.items()
             if base.get(symbol) != value}
 
 
-def _package(tree, arch, wish, form, suffix, target, wanted, note):
+def _package(tree: trees.Tree, arch: str, wish: str, form: str, suffix: str, target: Path, wanted: dict[str, str],
+             note: Note | None) -> dict[str, Any]:
     """Build the packages into the directory `target`; returns what made.json there says."""
     folder = tree.path / f"build-{arch}-host-{wanted['config']}"
     title = f"build {tree.point} for {arch}, {form} package"
@@ -152,7 +158,7 @@ def _package(tree, arch, wish, form, suffix, target, wanted, note):
     return made
 
 
-def _configure(make, folder, wish, log, env):
+def _configure(make: Sequence[str], folder: Path, wish: str, log: Path, env: Mapping[str, str]) -> None:
     """Have .config in `folder`, made from `wish`."""
     asked = folder / "host.config"
     if asked.exists() and asked.read_text(encoding="utf-8") == wish and (folder / ".config").exists():
@@ -170,7 +176,7 @@ def _configure(make, folder, wish, log, env):
     asked.write_text(wish, encoding="utf-8")
 
 
-def _take(place, release, form, part):
+def _take(place: Path, release: str, form: str, part: Path) -> list[str]:
     """Move the package of `release` from `place` to the directory `part`; returns the names."""
     pattern = f"linux-image-{release}_*.deb" if form == "deb" else f"linux-{release}-*.tar*"
     found = sorted(place.glob(pattern))
@@ -180,7 +186,7 @@ def _take(place, release, form, part):
     return [found[0].name]
 
 
-def _sweep(tree):
+def _sweep(tree: Path) -> None:
     """Remove what bindeb-pkg has left in `tree`: git must find the tree as it was."""
     for pattern in _LEFT:
         for path in tree.glob(pattern):

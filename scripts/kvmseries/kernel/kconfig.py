@@ -5,7 +5,10 @@ order; of two lines about a symbol the last one counts.  normal.config says what
 `# since V`, `# before V`, `# only V`, `# arch: NAME` and `# cmdline: WORD` mean.
 """
 
+from __future__ import annotations
+
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..base import paths
@@ -17,7 +20,7 @@ _SET = re.compile(r"^(CONFIG_\w+)=(\S+|\"[^\"]*\")(?:\s+#\s*(since|before|only)\
 _UNSET = re.compile(r"^# (CONFIG_\w+) is not set$")
 
 
-def name(names):
+def name(names: Iterable[str]) -> str:
     """The name of the configuration with the overlays `names`."""
     return "+".join(names) or "normal"
 
@@ -26,23 +29,23 @@ def name(names):
 class Config:
     """The fragments of one configuration, read."""
 
-    names: tuple      # overlays, () for the normal kernel
+    names: tuple[str, ...]  # overlays, () for the normal kernel
     text: str         # for KCONFIG_ALLCONFIG
-    wanted: dict      # symbol -> value, "n" for one that must be off, for the kernel version
-    cmdline: tuple    # words for the kernel command line
+    wanted: dict[str, str]  # symbol -> value, "n" for one that must be off, for the kernel version
+    cmdline: tuple[str, ...]  # words for the kernel command line
 
     @property
-    def name(self):
+    def name(self) -> str:
         """"normal", "lockstat", "debug+64k": names directories, and is a run's "config"."""
         return name(self.names)
 
 
-def overlays():
+def overlays() -> list[str]:
     """Names that --config takes."""
     return sorted({path.stem for path in CONFIGS.glob("*.config")} - set(catalog.ARCHES))
 
 
-def load(arch, names, version):
+def load(arch: str, names: Iterable[str], version: str) -> Config:
     """The Config for `arch`, overlays `names` (a list; "normal" adds nothing) and kernel `version`
     ("5.10.262")."""
     known = overlays()
@@ -66,13 +69,13 @@ def load(arch, names, version):
     return Config(names, "\n".join(text) + "\n", wanted, tuple(dict.fromkeys(cmdline)))
 
 
-def _parse(line, version, stem):
-    """(symbol, value, whether it is for kernel `version`) of a fragment's line."""
+def _parse(line: str, version: tuple[int, int], stem: str) -> tuple[str, str, bool]:
+    """(symbol, value, whether it is for kernel `version`) of a fragment's line; no symbol: ""."""
     match = _UNSET.match(line)
     if match:
         return match[1], "n", True
     if not line.startswith("CONFIG_"):
-        return None, None, False
+        return "", "", False
     match = _SET.match(line)
     if not match:
         raise Fail(f"{stem}.config: '{line}' is not a line of a fragment")
@@ -82,7 +85,7 @@ def _parse(line, version, stem):
     return match[1], match[2], bool(applies)
 
 
-def check(config, dotconfig):
+def check(config: Config, dotconfig: str) -> None:
     """Raise Fail unless every wanted symbol is in `dotconfig` (the text of .config) as wanted: a
     missing dependency turns a symbol off without a word."""
     found = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", dotconfig, re.M))

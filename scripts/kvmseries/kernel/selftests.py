@@ -3,14 +3,16 @@
 Base and series run the same binaries: what differs in a comparison is the kernel.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
-import shutil
+import os
 from pathlib import Path
 
 from ..base import paths, proc
 from ..base.progress import say
-from ..source import trees
+from ..source import catalog, trees
 from . import toolchain
 
 SUBDIR = "tools/testing/selftests/kvm"
@@ -23,7 +25,7 @@ TESTS = {("v5.10", "x86_64"): ("invlpg_test",)}
 GUEST = paths.TESTS / "guest"
 
 
-def build(series, arch, kernel_tree=None, count=None):
+def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = None, count: int | None = None) -> Path:
     """Build the selftests of `series`, or of its first `count` patches, for `arch` (or find them built);
     returns their directory.
 
@@ -63,18 +65,18 @@ def build(series, arch, kernel_tree=None, count=None):
     return folder
 
 
-def _helpers(arch, folder):
+def _helpers(arch: str, folder: Path) -> None:
     for name in HELPERS:
         proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
                   str(folder / name), str(GUEST / f"{name}.c")], f"building {name}")
 
 
-def own(series, arch):
+def own(series: catalog.Series, arch: str) -> tuple[str, ...]:
     """Names of our programs that build() makes for `series` and `arch`."""
     return (*HELPERS, *TESTS.get((series.name, arch), ()))
 
 
-def _tests(series, arch, folder, tree, headers):
+def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers: Path) -> None:
     """Compile TESTS, all of which are for x86, as the Makefile of the tree does its own."""
     include = [tree / "tools/include", tree / "tools/arch/x86/include", headers / "include",
                tree / SUBDIR / "include", tree / SUBDIR / "include" / arch, tree / "tools/testing/selftests"]
@@ -84,16 +86,16 @@ def _tests(series, arch, folder, tree, headers):
                   str(GUEST / f"{name}.c"), str(folder / "libkvm.a")], f"building {name}")
 
 
-def _stamp(folder):
+def _stamp(folder: Path) -> str | None:
     try:
         return (folder / ".stamp").read_text(encoding="utf-8")
     except OSError:
         return None
 
 
-def programs(folder):
+def programs(folder: str | Path) -> list[str]:
     """Names of the test programs in a directory made by build(), sorted."""
     folder = Path(folder)
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
                   if path.is_file() and path.suffix not in (".o", ".a", ".d")
-                  and path.name != ".stamp" and shutil.os.access(path, shutil.os.X_OK))
+                  and path.name != ".stamp" and os.access(path, os.X_OK))

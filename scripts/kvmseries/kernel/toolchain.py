@@ -1,5 +1,7 @@
 """Compilers: which one builds for an architecture on this host, and make's arguments for it."""
 
+from __future__ import annotations
+
 import os
 import platform
 import re
@@ -18,22 +20,22 @@ _ARCH = {
 _OLDEST_GCC = (((6, 16), (8, 1)), ((5, 15), (5, 1)), ((0, 0), (4, 9)))
 
 
-def machine(arch):
+def machine(arch: str) -> str:
     """uname -m of `arch`, which is QEMU's name for it, too."""
     return _ARCH[arch][1]
 
 
-def debian_arch(arch):
+def debian_arch(arch: str) -> str:
     """Debian's name for `arch`."""
     return _ARCH[arch][3]
 
 
-def prefix(arch):
+def prefix(arch: str) -> str:
     """CROSS_COMPILE: empty where the host can run what it builds."""
     return "" if platform.machine() == machine(arch) else f"{machine(arch)}-linux-gnu-"
 
 
-def install(arch):
+def install(arch: str) -> None:
     """Install and check what builds for `arch`."""
     cross = [f"build-{arch}"] if prefix(arch) else []
     debian.install("build", *cross)
@@ -42,7 +44,7 @@ def install(arch):
         proc.need(program)
 
 
-def check(arch, kernel):
+def check(arch: str, kernel: str) -> None:
     """Raise Fail if the compiler is too old for a `kernel` of that version, "5.10.262"."""
     program = f"{prefix(arch)}gcc"
     wanted = tuple(int(part) for part in kernel.split(".")[:2])
@@ -53,19 +55,19 @@ def check(arch, kernel):
                    f"one, or {distro.CONTAINER}")
 
 
-def version(arch):
+def version(arch: str) -> str:
     """The compiler's own line about its version."""
     return proc.run([f"{prefix(arch)}gcc", "--version"], "gcc").splitlines()[0]
 
 
-def make_arguments(arch):
+def make_arguments(arch: str) -> list[str]:
     """Arguments that every make of a kernel or of its selftests gets."""
     return [f"ARCH={_ARCH[arch][0]}", f"CROSS_COMPILE={prefix(arch)}",
             f"CC=ccache {prefix(arch)}gcc", "HOSTCC=ccache gcc",
             f"-j{len(os.sched_getaffinity(0))}"]
 
 
-def environment():
+def environment() -> dict[str, str]:
     """For ccache, which keeps the objects that base and series share, and for builds that are the
     same wherever and whenever they are made."""
     folder = paths.cache("ccache")

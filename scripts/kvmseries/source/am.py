@@ -1,19 +1,23 @@
 """git am, and what to say when a patch does not apply."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 from ..base.errors import Fail
 from .git import git, has_identity
 
 
-def check_identity(tree):
+def check_identity(tree: Path) -> None:
     """Raise Fail unless git knows whose sign-off it would add."""
     if not has_identity(tree):
         raise Fail("--signoff certifies the DCO in your name: set git's user.name and user.email")
 
 
-def apply(tree, patches, own=False, signoff=False, where="the tree", version=None, wants=None,
-          title="linux"):
+def apply(tree: Path, patches: Sequence[Path], own: bool = False, signoff: bool = False, where: str = "the tree",
+          version: str | None = None, wants: str | None = None, title: str = "linux") -> None:
     """Apply `patches` (paths) to the git tree at `tree`, one commit each, or none of them.
 
     own: commit as the tool.  where, version, wants, title: what the tree is, its version, the one
@@ -37,7 +41,7 @@ def apply(tree, patches, own=False, signoff=False, where="the tree", version=Non
     raise Fail(_explain(tree, patches, number, where, version, wants, title))
 
 
-def _failed_number(tree):
+def _failed_number(tree: Path) -> int | None:
     path = git(tree, "rev-parse", "--git-path", "rebase-apply/next").strip()
     try:
         with open(path if path.startswith("/") else tree / path, encoding="ascii") as file:
@@ -46,7 +50,8 @@ def _failed_number(tree):
         return None
 
 
-def _explain(tree, patches, number, where, version, wants, title):
+def _explain(tree: Path, patches: Sequence[Path], number: int, where: str, version: str | None, wants: str | None,
+             title: str) -> str:
     patch = patches[number - 1]
     # The last first: a patch can be taken back only while none after it changes the same lines.
     for there in reversed(patches[number - 1:]):
@@ -71,7 +76,7 @@ def _explain(tree, patches, number, where, version, wants, title):
             f"{'; '.join(hunks) or text.strip().splitlines()[-1]}{differ}")
 
 
-def _hunk(patch, name, line):
+def _hunk(patch: Path, name: str, line: str) -> str:
     """Name the hunk of `patch` that changes file `name` at old line `line`."""
     current = None
     for text in patch.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,10 +1,13 @@
 """A tree as a b4 prep branch: b4 itself makes it, its own commit with the letter below the patches."""
 
+from __future__ import annotations
+
 import contextlib
 import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..base import proc
@@ -12,7 +15,7 @@ from ..base.errors import Fail
 from .git import environment, git, has_identity
 
 
-def program():
+def program() -> str:
     """Path of b4: that of the tool's own Python, or else the user's.  Raises Fail if there is none."""
     found = shutil.which("b4", path=str(Path(sys.executable).parent)) or shutil.which("b4")
     if not found:
@@ -20,13 +23,13 @@ def program():
     return found
 
 
-def check_identity(tree):
+def check_identity(tree: Path) -> None:
     """Raise Fail unless git knows who the user is: b4 takes a branch for the user's by that."""
     if not has_identity(tree):
         raise Fail("--b4 makes a branch that is yours: set git's user.name and user.email")
 
 
-def prepare(tree, letter):
+def prepare(tree: Path, letter: str) -> None:
     """Have b4 track the commits needed..HEAD of `tree`, with the text `letter`.  What its tags say is needed below
     them becomes the branch's prerequisites, so that the letter names the commit `base`."""
     _b4(tree, "--enroll", "needed")
@@ -40,7 +43,7 @@ def prepare(tree, letter):
             _b4(tree, "--edit-deps", editor=editor)
 
 
-def patch_ids(tree, since, until):
+def patch_ids(tree: Path, since: str, until: str) -> list[str]:
     """Stable patch-ids of the commits since..until, in order."""
     commits = git(tree, "rev-list", "--reverse", f"{since}..{until}").split()
     shown = (git(tree, "diff-tree", "-p", commit, plain=True) for commit in commits)
@@ -48,7 +51,7 @@ def patch_ids(tree, since, until):
 
 
 @contextlib.contextmanager
-def _editor(text):
+def _editor(text: str) -> Iterator[str]:
     """The command of an editor that makes `text` of whatever it edits."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="series-letter-") as file:
         file.write(text)
@@ -56,7 +59,7 @@ def _editor(text):
         yield f"cp {shlex.quote(file.name)}"
 
 
-def _b4(tree, *words, editor="false"):
+def _b4(tree: Path, *words: str, editor: str = "false") -> None:
     """b4 prep in `tree`, which keeps the letter in a commit whatever the user's configuration says."""
     env = {**environment(more={"b4.prep-cover-strategy": "commit"}), "GIT_EDITOR": editor}
     proc.run([program(), "--no-interactive", "prep", *words], f"b4 prep {words[0]}", cwd=tree, env=env)

@@ -1,9 +1,13 @@
 """patches/<series>/: the base that a series applies to, its patches and its milestones."""
 
+from __future__ import annotations
+
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 
@@ -14,6 +18,7 @@ from .projects import PROJECTS
 ARCHES = ("arm64", "x86_64")
 # The milestone whose patches are each on their own on the base.
 FIXES = "fixes"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -27,10 +32,10 @@ class Version:
     sha256: str     # of the .deb, or of `file`
     file: str = ""  # the tarball, of a source package
     # What is built of it (arch, "tests", "suite") to the id of that, see ids.py; may be empty.
-    ids: dict = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
 
     @property
-    def key(self):
+    def key(self) -> str:
         """The package's version as part of a file's name: without its epoch, whose colon make and
         search paths take for something else."""
         return self.version.rpartition(":")[2]
@@ -41,8 +46,8 @@ class Part:
     """A milestone: its patches, and those that it needs below them.  Paths, in order."""
 
     name: str
-    needed: tuple
-    patches: tuple
+    needed: tuple[Path, ...]
+    patches: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
@@ -53,47 +58,49 @@ class Series:
     path: Path
     kernel: str          # version of the base, "5.10.262" (linux) or "10.0.13" (QEMU)
     tag: str             # upstream's git tag of the base
-    versions: tuple      # of Version; the first is the one that is fetched
-    arches: tuple        # arches that it is built and tested for
-    milestones: dict     # name -> number of patches
-    patches: tuple       # paths of 0001-*.patch ... in order
+    versions: tuple[Version, ...]  # of Version; the first is the one that is fetched
+    arches: tuple[str, ...]  # arches that it is built and tested for
+    milestones: dict[str, int]  # name -> number of patches
+    patches: tuple[Path, ...]  # paths of 0001-*.patch ... in order
     project: str = "linux"   # or "qemu"
-    needs: dict = field(default_factory=dict)   # of `milestones`, "X on Y": milestone to the one that it is on, or to
-    #                                             "base"; number of a fix to the numbers of the patches that it needs
+    # Of the lines "X on Y" of `milestones`: a milestone to the one that it is on, or to "base".
+    on: dict[str, str] = field(default_factory=dict)
+    # And the number of a fix to the numbers of the patches that it needs.
+    needs: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
-    def cover(self):
+    def cover(self) -> Path:
         """Path of the cover letter."""
         return self.path / "0000-cover-letter.patch"
 
-    def letter(self, milestone):
+    def letter(self, milestone: str) -> Path:
         """Path of the letter of a milestone, which may not be there."""
         return self.path / "letters" / f"{milestone}.txt"
 
-    def milestone(self, name):
+    def milestone(self, name: str) -> Part:
         """The Part of the series that the milestone `name` is.  Raises Usage if there is none."""
         if name not in self.milestones:
             raise Usage(f"{self.name} has no milestone '{name}' (milestones: {', '.join(self.milestones) or 'none'})")
         return Part(name, self._whole(self._below(name)), self._own(name))
 
-    def _before(self, milestone):
+    def _before(self, milestone: str) -> str:
         """The milestone that ends before `milestone` does, or "base"."""
         ends = [(count, name) for name, count in self.milestones.items() if count < self.milestones[milestone]]
         return max(ends)[1] if ends else "base"
 
-    def _below(self, milestone):
+    def _below(self, milestone: str) -> str:
         """The milestone, or "base", that `milestone` is on."""
-        return self.needs.get(milestone, self._before(milestone))
+        return self.on.get(milestone, self._before(milestone))
 
-    def _own(self, milestone):
+    def _own(self, milestone: str) -> tuple[Path, ...]:
         """The patches of one milestone."""
         return self.patches[self.milestones.get(self._before(milestone), 0):self.milestones[milestone]]
 
-    def _whole(self, milestone):
+    def _whole(self, milestone: str) -> tuple[Path, ...]:
         """The patches of a milestone, or of "base", and of all that it needs."""
         return () if milestone == "base" else (*self._whole(self._below(milestone)), *self._own(milestone))
 
-    def alone(self, number):
+    def alone(self, number: int) -> tuple[Path, ...]:
         """The patches that fix `number` is applied with to the base: those that it needs, in order, and itself."""
         found, left = set(), [number]
         while left:
@@ -103,13 +110,13 @@ class Series:
         return tuple(self.patches[one - 1] for one in sorted(found))
 
     @property
-    def fixes(self):
+    def fixes(self) -> tuple[int, ...]:
         """Numbers of the patches of the milestone FIXES; none if there is no such."""
         if FIXES not in self.milestones:
             return ()
         return tuple(self.patches.index(patch) + 1 for patch in self.milestone(FIXES).patches)
 
-    def upto(self, text):
+    def upto(self, text: str) -> int:
         """The number of patches meant by `text`: a number (0 is the base) or a milestone."""
         if text in self.milestones:
             text = str(self.milestones[text])
@@ -122,7 +129,7 @@ class Series:
                         f"{len(self.patches)} patches")
         return int(text)
 
-    def patches_id(self, count):
+    def patches_id(self, count: int) -> str:
         """A short hash of the first `count` patches: names a tree that has them."""
         digest = hashlib.sha256()
         for patch in self.patches[:count]:
@@ -139,12 +146,12 @@ class Point:
     series: Series
 
 
-def names():
+def names() -> list[str]:
     """Names of all series, sorted."""
     return sorted(path.parent.name for path in paths.PATCHES.glob("*/base"))
 
 
-def load(name):
+def load(name: str) -> Series:
     """The Series `name`.  Raises Usage if there is none, Fail if its files are not right."""
     if name not in names():
         raise Usage(f"unknown series '{name}': there is {', '.join(names()) or 'none'}")
@@ -160,9 +167,9 @@ def load(name):
                          for entry in base["versions"])
         patches = tuple(sorted(p for p in path.glob("[0-9]*.patch")
                                if not p.name.startswith("0000-")))
-        milestones, needs = _milestones(path)
+        milestones, on, needs = _milestones(path)
         series = Series(name, path, base[release], base["tag"], versions,
-                        tuple(base["arches"]), milestones, patches, project, needs)
+                        tuple(base["arches"]), milestones, patches, project, on, needs)
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise Fail(f"{path / 'base'} is not right: {error!r}") from None
     for number, patch in enumerate(patches, 1):
@@ -171,10 +178,12 @@ def load(name):
     return series
 
 
-def _milestones(path):
-    """The file `milestones`: ({name: number of its last patch}, {X: Y} of its lines "X on Y"), see Series.needs."""
+def _milestones(path: Path) -> tuple[dict[str, int], dict[str, str], dict[int, tuple[int, ...]]]:
+    """The file `milestones`: ({name: number of its last patch}, Series.on, Series.needs)."""
     file = path / "milestones"
-    result, needs = {}, {}
+    result: dict[str, int] = {}
+    on: dict[str, str] = {}
+    needs: dict[int, tuple[int, ...]] = {}
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
         line = line.split("#")[0].strip()
         if not line:
@@ -187,27 +196,31 @@ def _milestones(path):
         elif fix:
             needs[int(fix[1])] = tuple(map(int, fix[2].split()))
         elif whole:
-            needs[whole[1]] = whole[2]
+            on[whole[1]] = whole[2]
         else:
             raise Fail(f"{file}: '{line}' is not a name and a number, and not X on Y")
-    for one, below in needs.items():
-        _check_need(file, result, one, below)
-    return result, needs
+    for fixing, numbers in needs.items():
+        _check_fix(file, result, fixing, numbers)
+    for name, below in on.items():
+        _check_milestone(file, result, name, below)
+    return result, on, needs
 
 
-def _check_need(file, milestones, one, below):
-    """Raise Fail unless the line "one on below" names a milestone and an earlier one (or base), or a fix and earlier
-    ones."""
-    if isinstance(one, int):
-        first = max([count for count in milestones.values() if count < milestones.get(FIXES, 0)], default=0)
-        if not first < one <= milestones.get(FIXES, 0) or not all(0 < number < one for number in below):
-            raise Fail(f"{file}: '{one} on {' '.join(map(str, below))}': it takes a patch of the milestone {FIXES}, and "
-                       "patches before it")
-    elif one not in milestones or below != "base" and milestones.get(below, milestones[one]) >= milestones[one]:
-        raise Fail(f"{file}: '{one} on {below}': it takes a milestone, and an earlier one or base")
+def _check_fix(file: Path, milestones: Mapping[str, int], fix: int, below: Sequence[int]) -> None:
+    """Raise Fail unless the line "fix on below" names a patch of the milestone FIXES and earlier ones."""
+    first = max([count for count in milestones.values() if count < milestones.get(FIXES, 0)], default=0)
+    if not first < fix <= milestones.get(FIXES, 0) or not all(0 < number < fix for number in below):
+        raise Fail(f"{file}: '{fix} on {' '.join(map(str, below))}': it takes a patch of the milestone {FIXES}, and "
+                   "patches before it")
 
 
-def subject(patch):
+def _check_milestone(file: Path, milestones: Mapping[str, int], name: str, below: str) -> None:
+    """Raise Fail unless the line "name on below" names a milestone and an earlier one, or base."""
+    if name not in milestones or below != "base" and milestones.get(below, milestones[name]) >= milestones[name]:
+        raise Fail(f"{file}: '{name} on {below}': it takes a milestone, and an earlier one or base")
+
+
+def subject(patch: Path) -> str:
     """Subject of a patch file, without [PATCH n/m]."""
     lines = patch.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
@@ -221,14 +234,14 @@ def subject(patch):
     raise Fail(f"{patch} has no subject: it is not a patch made by scripts/series export")
 
 
-def check_arch(series, arch):
+def check_arch(series: Series, arch: str) -> None:
     """Raise Usage unless `series` is built for `arch`."""
     if arch not in series.arches:
         raise Usage(f"unknown arch '{arch}': {series.name} is built for "
                     f"{', '.join(series.arches)}")
 
 
-def points(series, text, option="--kernels"):
+def points(series: Series, text: str, option: str = "--kernels") -> tuple[Point, ...]:
     """Points from "base,series,upto:fast-path,v7.3:base", the value of `option`."""
     found = []
     for label in text.split(","):
@@ -252,7 +265,7 @@ def points(series, text, option="--kernels"):
     return tuple(found)
 
 
-def in_turn(points_, number):
+def in_turn(points_: Sequence[T], number: int) -> Sequence[T]:
     """The order of `points_` in round `number`: every other round the other way round, so that what drifts hits all
     alike."""
     return points_[::-1] if number % 2 else points_

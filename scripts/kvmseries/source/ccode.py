@@ -1,9 +1,12 @@
 """Definitions in C, as the kernel's files have them: by name, in a text."""
 
+from __future__ import annotations
+
 import re
+from typing import Literal
 
 
-def find(text, kind, name):
+def find(text: str, kind: Literal["define", "enum", "struct", "typedef", "function", "head"], name: str) -> re.Match[str] | None:
     """The match of the first definition of `name` in `text`, whole lines; None if there is none.
 
     kind: "define", "enum", "struct", "typedef", "function", or "head" for a function's lines before its body.

@@ -1,17 +1,20 @@
 """From a git tree back to patches/: the same bytes for the same commits, whoever exports."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 
 from ..base import paths
 from ..base.errors import Fail
 from . import catalog, letters, trees
+from .catalog import Series
 from .git import changes, git
 
 TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
 
 
-def export(series, tree=None):
+def export(series: Series, tree: str | Path | None = None) -> int:
     """Write patches/<series>/0001-*.patch from the commits base..HEAD of `tree`.
 
     tree: a tree made by the tool; None for out/trees/<base>/series.  The cover letter keeps its
@@ -33,8 +36,9 @@ def export(series, tree=None):
         raise Fail(f"{tree} has no commits after its tag 'base': nothing to export")
     for commit in commits:
         message = git(tree, "log", "-1", "--format=%B", commit)
-        if TRAILER.search(message):
-            raise Fail(f"'{message.splitlines()[0]}' carries '{TRAILER.search(message)[0]}': "
+        carried = TRAILER.search(message)
+        if carried:
+            raise Fail(f"'{message.splitlines()[0]}' carries '{carried[0]}': "
                        "whoever submits adds it (git am -s)")
     with paths.locked(f"export-{series.name}"), paths.whole(series.path.parent / ".export") as part:
         write_patches(tree, part, len(commits))
@@ -52,7 +56,7 @@ def export(series, tree=None):
     return len(commits)
 
 
-def write_patches(tree, folder, count):
+def write_patches(tree: Path, folder: Path, count: int) -> None:
     """Write the commits base..HEAD of `tree` as patch files into `folder`."""
     git(tree, "format-patch", "-q", "-o", str(folder), "--zero-commit", "--full-index",
         "--no-signature", "--suffix=.patch", "--no-base", "--no-thread", "--no-cover-letter",
@@ -61,7 +65,7 @@ def write_patches(tree, folder, count):
         plain=True, what="git format-patch")
 
 
-def cover(series, tree, count):
+def cover(series: Series, tree: Path, count: int) -> str | None:
     """The cover letter with its subject's count, list of patches and diffstat brought up to
     date; None if the series has none."""
     if not series.cover.exists():

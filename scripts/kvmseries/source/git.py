@@ -1,6 +1,11 @@
 """git, without what the user's configuration might change about the result."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, overload
 
 from ..base import proc
 
@@ -22,14 +27,14 @@ _OWN = {
 }
 
 
-def forget_environment():
+def forget_environment() -> None:
     """Drop what a git hook sets for the repository it runs in: the trees here are others."""
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX",
                  "GIT_OBJECT_DIRECTORY"):
         os.environ.pop(name, None)
 
 
-def environment(own=False, plain=False, more=None):
+def environment(own: bool = False, plain: bool = False, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Variables for git, and for programs that call it.  own, plain: see git().  more: {key: value} of git's
     configuration."""
     # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
@@ -45,7 +50,18 @@ def environment(own=False, plain=False, more=None):
     return env
 
 
-def git(tree, *arguments, check=True, own=False, plain=False, what=None, index=None, stdin=None):
+@overload
+def git(tree: str | Path, *arguments: str, check: Literal[True] = True, own: bool = False, plain: bool = False,
+        what: str | None = None, index: Path | None = None, stdin: str | None = None) -> str: ...
+
+
+@overload
+def git(tree: str | Path, *arguments: str, check: Literal[False], own: bool = False, plain: bool = False,
+        what: str | None = None, index: Path | None = None, stdin: str | None = None) -> tuple[int, str]: ...
+
+
+def git(tree: str | Path, *arguments: str, check: bool = True, own: bool = False, plain: bool = False,
+        what: str | None = None, index: Path | None = None, stdin: str | None = None) -> str | tuple[int, str]:
     """Run git in the directory `tree`; returns what it printed (or (status, text) if not check).
 
     own: commit as the tool, at a fixed date.  plain: without the user's configuration at all.  index: a file that is
@@ -56,17 +72,17 @@ def git(tree, *arguments, check=True, own=False, plain=False, what=None, index=N
                     stdin=None if stdin is None else stdin.encode())
 
 
-def head(tree):
+def head(tree: str | Path) -> str:
     """The commit that `tree` stands at."""
     return git(tree, "rev-parse", "HEAD").strip()
 
 
-def changes(tree):
+def changes(tree: str | Path) -> str:
     """Paths of tracked files that differ from HEAD, and of new files, one a line."""
     return git(tree, "status", "--porcelain").strip()
 
 
-def has_identity(tree):
+def has_identity(tree: str | Path) -> bool:
     """Whether git knows who the user is."""
     return all(git(tree, "config", key, check=False)[0] == 0
                for key in ("user.name", "user.email"))

@@ -4,11 +4,14 @@ A letter of a milestone is plain text: its first line is the subject, the second
 of patches and the diffstat.
 """
 
+from __future__ import annotations
+
 import email
 import email.policy
 import re
 
 from ..base.errors import Fail
+from .catalog import Series
 
 LINES, WIDTH = 60, 75
 # git shortlog's first author, with a first subject under it.
@@ -16,12 +19,12 @@ _LISTING = re.compile(r"^[^\n]+ \(\d+\):\n(?=  \S)", re.M)
 _TRAILER = re.compile(r"^[A-Z][\w-]*-by: .*$", re.M)
 
 
-def without_listing(text):
+def without_listing(text: str) -> str:
     """The text of a cover letter up to its list of patches."""
     return _LISTING.split(text, maxsplit=1)[0]
 
 
-def problems(text):
+def problems(text: str) -> list[str]:
     """What is wrong with the letter of a milestone: a list of lines."""
     lines = text.splitlines()
     wrong = []
@@ -40,7 +43,7 @@ def problems(text):
     return wrong
 
 
-def check(series):
+def check(series: Series) -> None:
     """Raise Fail with the first thing that is wrong with the letters of the milestones of `series`, of those that
     are there."""
     for path in sorted((series.path / "letters").glob("*")):
@@ -51,7 +54,7 @@ def check(series):
             raise Fail(f"{path}: {line}")
 
 
-def text(series, milestone=None):
+def text(series: Series, milestone: str | None = None) -> str:
     """The letter of a milestone, or of the whole series: subject, an empty line, text.  Raises Fail if there is
     none."""
     if milestone:
@@ -66,4 +69,4 @@ def text(series, milestone=None):
     message = email.message_from_string(without_listing(series.cover.read_text(encoding="utf-8")),
                                         policy=email.policy.default)
     subject = re.sub(r"^\[[^]]*\]\s*", "", " ".join(message["Subject"].split()))
-    return f"{subject}\n\n{message.get_payload().strip()}\n"
+    return f"{subject}\n\n{str(message.get_payload()).strip()}\n"

@@ -5,7 +5,10 @@ same repository, `series` (all patches) and `upto-N`.  <key> names the base: the
 package's version, or a hash of the user's own tree.
 """
 
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from ..base import debian, paths, proc
 from ..base.errors import Fail, Usage
 from ..base.progress import say, single
 from . import am, b4
+from .catalog import Part, Series, Version
 from .git import changes, git, head
 from .projects import PROJECTS
 
@@ -31,7 +35,7 @@ class Tree:
     version: str     # version of the base, from its Makefile or VERSION
 
 
-def _version_of(tree, what, series):
+def _version_of(tree: str | Path, what: str, series: Series) -> str:
     """The version of the sources in `tree`; Fail, which calls them `what`, if they are not what the
     series is for."""
     project = PROJECTS[series.project]
@@ -41,21 +45,21 @@ def _version_of(tree, what, series):
     return version
 
 
-def check(series, tree):
+def check(series: Series, tree: str | Path) -> None:
     """Raise Fail if the user's `tree` is a directory of sources that the series cannot be for: of another project, or of
     another version than its base but for the last number.  Reads one file."""
     if Path(tree).is_dir():
         _same_version(_version_of(tree, f"--tree {tree}", series), f"--tree {tree}", series)
 
 
-def _same_version(version, what, series):
+def _same_version(version: str, what: str, series: Series) -> None:
     """Raise Fail unless `version` is the base's of `series` but for the last number."""
     if version.split(".")[:2] != series.kernel.split(".")[:2]:
         title = PROJECTS[series.project].title
         raise Fail(f"{what} is {title} {version}, and {series.name} is for {title} {series.kernel}")
 
 
-def base(series, kernel=None, version=None):
+def base(series: Series, kernel: str | Path | None = None, version: str | None = None) -> Tree:
     """The base of `series` as a Tree, made if it is not there.
 
     kernel: the user's own git tree or tarball instead of Debian's source.  version: one of the
@@ -71,7 +75,7 @@ def base(series, kernel=None, version=None):
         key = f"{series.name}-{package.key}"
         what = f"{PROJECTS[series.project].title} {package.kernel}"
 
-        def fill(folder):
+        def fill(folder: Path) -> None:
             if package.file:
                 _unpack(debian.fetch_source(package), folder)
                 return
@@ -86,7 +90,7 @@ def base(series, kernel=None, version=None):
                 kept = None if kernel else paths.cache("git", f"{package.sha256[:16]}.git")
                 if not kept or not _from_kept(kept, part):
                     fill(part)
-                    found = _version_of(part, kernel or what, series)
+                    found = _version_of(part, what, series)
                     if kernel:
                         _same_version(found, f"--tree {kernel}", series)
                 _commit_base(part, what)
@@ -95,7 +99,7 @@ def base(series, kernel=None, version=None):
     return Tree(path, "base", 0, _version_of(path, what, series))
 
 
-def _version(series, wanted):
+def _version(series: Series, wanted: str | None) -> Version:
     if not series.versions:
         raise Fail(f"patches/{series.name}/base names no package of the base: give your own kernel "
                    "tree with --tree (or TREE=/path)")
@@ -106,12 +110,12 @@ def _version(series, wanted):
                 f"{', '.join(v.kernel for v in series.versions)}")
 
 
-def key(series, kernel):
+def key(series: Series, kernel: str | Path | None) -> str | None:
     """What names the user's tree or tarball `kernel` as it is now; None for none."""
     return _user_tree(series, Path(kernel).absolute())[0] if kernel else None
 
 
-def _user_tree(series, kernel):
+def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None], str]:
     """(key, function that fills a directory, name) for the user's tree or tarball."""
     if not kernel.exists():
         raise Fail(f"--tree {kernel}: no such tree or tarball")
@@ -119,7 +123,7 @@ def _user_tree(series, kernel):
     if kernel.is_file():
         state = f"{stat.st_size} {stat.st_mtime_ns}"
 
-        def fill(folder):
+        def fill(folder: Path) -> None:
             status, text = proc.run(["tar", "-xf", str(kernel), "-C", str(folder),
                                      "--strip-components=1"], "tar", check=False)
             if status:
@@ -135,7 +139,7 @@ def _user_tree(series, kernel):
                        "): commit or stash them")
         state = head(kernel)
 
-        def fill(folder):
+        def fill(folder: Path) -> None:
             # A shallow copy: the user's tree is read only, and may move or be collected later.
             git(folder, "init", "-q")
             # git's own configuration does not reach the other end, which may be another user's.
@@ -148,7 +152,7 @@ def _user_tree(series, kernel):
     return f"{series.name}-user-{digest}", fill, str(kernel)
 
 
-def _unpack_deb(deb, folder):
+def _unpack_deb(deb: Path, folder: Path) -> None:
     """Unpack the kernel tarball in a linux-source .deb into `folder`."""
     proc.need("dpkg-deb")
     with paths.whole(folder / ".deb") as part:
@@ -158,11 +162,11 @@ def _unpack_deb(deb, folder):
     paths.remove(folder / ".deb")
 
 
-def _unpack(tarball, folder):
+def _unpack(tarball: Path, folder: Path) -> None:
     proc.run(["tar", "-xf", str(tarball), "-C", str(folder), "--strip-components=1"], "tar")
 
 
-def _from_kept(kept, folder):
+def _from_kept(kept: Path, folder: Path) -> bool:
     """Whether the repository `kept` of the cache directory is there: `folder` is a clone of it then, and nothing
     is to be unpacked."""
     with paths.locked(kept.name, say, shared=True):
@@ -174,7 +178,7 @@ def _from_kept(kept, folder):
     return True
 
 
-def _keep(tree, kept):
+def _keep(tree: Path, kept: Path) -> None:
     """Have the repository `kept` in the cache directory, with the base that is in `tree`."""
     with paths.locked(kept.name, say, shared=True):
         if not kept.exists():
@@ -182,7 +186,7 @@ def _keep(tree, kept):
                 git(tree, "clone", "-q", "--bare", str(tree), str(part), what="git clone")
 
 
-def _commit_base(folder, what):
+def _commit_base(folder: Path, what: str) -> None:
     if not (folder / ".git").exists():
         git(folder, "init", "-q", "-b", "main")
         # The tree's own .gitignore would leave files out that its tarball has.
@@ -194,7 +198,7 @@ def _commit_base(folder, what):
     exclude.write_text("".join(f"{line}\n" for line in _OWN_FILES), encoding="utf-8")
 
 
-def worktree(series, count, kernel=None, version=None):
+def worktree(series: Series, count: int, kernel: str | Path | None = None, version: str | None = None) -> Tree:
     """A Tree with the first `count` patches applied, made or brought up to date.
 
     Raises Fail if somebody has changed it: work that is not in patches/ is not thrown away.
@@ -227,11 +231,11 @@ def worktree(series, count, kernel=None, version=None):
     return Tree(path, point, count, root.version)
 
 
-def _words(path):
+def _words(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split() if path.exists() else []
 
 
-def walk(series, counts, kernel=None):
+def walk(series: Series, counts: Iterable[int], kernel: str | Path | None = None) -> Iterator[Tree]:
     """Yield a Tree with the first n patches for each n in `counts`, all in one worktree, so that
     a build of it compiles only what the step from one to the next changes."""
     full = worktree(series, len(series.patches), kernel)
@@ -243,7 +247,7 @@ def walk(series, counts, kernel=None):
             yield Tree(path, f"patch-{count}", count, full.version)
 
 
-def _stand_at(path, commit):
+def _stand_at(path: Path, commit: str) -> None:
     """Have the worktree `path` of the tool's own at `commit`, whatever was left of it."""
     try:
         git(path, "checkout", "-q", "-f", "--detach", commit)
@@ -252,7 +256,7 @@ def _stand_at(path, commit):
         git(path, "checkout", "-q", "-f", "--detach", commit)
 
 
-def planted(series, names, kernel=None, count=None):
+def planted(series: Series, names: Iterable[str], kernel: str | Path | None = None, count: int | None = None) -> Tree:
     """A Tree of the whole series, or its first `count` patches, with patches/debug/<series>-NAME.patch
     for each of `names` on top, in that order: bugs, or something to measure with.  There is one such
     tree at a time."""
@@ -267,7 +271,7 @@ def planted(series, names, kernel=None, count=None):
     return Tree(path, "planted", full.count, full.version)
 
 
-def on_base(series, patches, what, kernel=None):
+def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Path | None = None) -> str:
     """The commit of the base with `patches` (paths), as git am would apply them; made without a checkout.  what: how
     they are on it, for the Fail that names the one that does not apply."""
     root = base(series, kernel)
@@ -286,13 +290,13 @@ def on_base(series, patches, what, kernel=None):
     return git(root.path, "commit-tree", "-p", "base", "-m", f"{series.name}: {what}", tree, own=True).strip()
 
 
-def alone(series, number, kernel=None):
+def alone(series: Series, number: int, kernel: str | Path | None = None) -> str:
     """The commit of the base with fix `number` alone, and what it needs (Series.alone())."""
     patches = series.alone(number)
     return on_base(series, patches, f"with {len(patches) - 1} patches before it" if len(patches) > 1 else "alone", kernel)
 
 
-def walk_alone(series, numbers, kernel=None):
+def walk_alone(series: Series, numbers: Iterable[int], kernel: str | Path | None = None) -> Iterator[Tree]:
     """Yield a Tree of the base with each of the fixes `numbers` alone, all in one worktree, as walk() does."""
     root = base(series, kernel)
     path = root.path.parent / "walk"
@@ -302,7 +306,7 @@ def walk_alone(series, numbers, kernel=None):
             yield Tree(path, f"alone-{number}", number, root.version)
 
 
-def _check_unchanged(series, path, commit):
+def _check_unchanged(series: Series, path: Path, commit: str) -> None:
     if head(path) != commit:
         raise Fail(f"{path} has commits that are not in patches/{series.name}: "
                    f"keep them with `scripts/series export {series.name}`, or remove {path}")
@@ -313,7 +317,7 @@ def _check_unchanged(series, path, commit):
                    f"`git -C {path} checkout -f`")
 
 
-def _apply(series, root, path, point, count):
+def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> None:
     """Make the worktree `path` the base plus `count` patches, whatever was left of it."""
     try:
         if (path / ".git").exists():
@@ -330,7 +334,7 @@ def _apply(series, root, path, point, count):
              version=root.version, wants=series.kernel, title=PROJECTS[series.project].title)
 
 
-def _add_worktree(repo, path, *how):
+def _add_worktree(repo: Path, path: Path, *how: str) -> None:
     paths.remove(path)
     # A worktree that was killed while it was made stays locked, and so may its branch.
     git(repo, "worktree", "unlock", str(path), check=False)
@@ -341,7 +345,7 @@ def _add_worktree(repo, path, *how):
     git(repo, "worktree", "add", "-q", "--force", *how, str(path), "base")
 
 
-def own_series_tree(series, kernel=None):
+def own_series_tree(series: Series, kernel: str | Path | None = None) -> Path:
     """Path of the tree of all patches for export, with its commits as they are."""
     path = base(series, kernel).path.parent / "series"
     if not path.exists():
@@ -350,7 +354,7 @@ def own_series_tree(series, kernel=None):
     return path
 
 
-def forget(series, path):
+def forget(series: Series, path: str | Path) -> None:
     """After an export: the tree `path` is what patches/ say now."""
     path = Path(path)
     stamp = path.parent / f"{path.name}.stamp"
@@ -359,7 +363,9 @@ def forget(series, path):
                          encoding="utf-8")
 
 
-def copy(series, destination, count, kernel=None, version=None, signoff=False, part=None, letter=None):
+def copy(series: Series, destination: str | Path, count: int, kernel: str | Path | None = None,
+         version: str | None = None, signoff: bool = False, part: Part | None = None,
+         letter: str | None = None) -> Path:
     """Make a git repository of the user's at `destination`: tag base, then `count` patches.
 
     It stands on its own (nothing is shared with out/), on branch `kvm-<series>`.  part: a catalog.Part instead of
@@ -375,18 +381,20 @@ def copy(series, destination, count, kernel=None, version=None, signoff=False, p
     if letter:
         b4.check_identity(root.path)
         b4.program()
-    known = {"where": kernel or f"{title} {root.version}", "version": root.version, "wants": series.kernel,
-             "title": title}
+
+    def put(made: Path, patches: tuple[Path, ...]) -> None:
+        am.apply(made, patches, signoff=signoff, where=str(kernel or f"{title} {root.version}"),
+                 version=root.version, wants=series.kernel, title=title)
     with paths.whole(destination) as made:
         # Without --local, which refuses to copy where it cannot link: another file system.
         git(made, "clone", "-q", str(root.path), ".", what="git clone")
         git(made, "remote", "remove", "origin")
         git(made, "checkout", "-q", "-b", f"kvm-{series.name}{f'-{part.name}' if part else ''}", "base")
         if part:
-            am.apply(made, part.needed, signoff=signoff, **known)
+            put(made, part.needed)
         if part or letter:
             git(made, "tag", "needed")
-        am.apply(made, part.patches if part else series.patches[:count], signoff=signoff, **known)
+        put(made, part.patches if part else series.patches[:count])
         if letter:
             b4.prepare(made, letter)
     return destination

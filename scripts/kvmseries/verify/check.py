@@ -109,10 +109,10 @@ def alone(series, kernel=None):
     it applies to what patches/<series>/milestones says that it is on.  Returns how many were tried."""
     for number in series.fixes:
         trees.alone(series, number, kernel)
-    names = [name for name in series.needs if name in series.milestones]
+    names = list(series.on)
     for name in names:
         part = series.milestone(name)
-        trees.on_base(series, (*part.needed, *part.patches), f"with the milestone {name} on {series.needs[name]}", kernel)
+        trees.on_base(series, (*part.needed, *part.patches), f"with the milestone {name} on {series.on[name]}", kernel)
     return len(series.fixes) + len(names)
 
 
