@@ -83,7 +83,7 @@ class Result:
     outcomes: list[Outcome] = field(default_factory=list)
     splats: list[str] = field(default_factory=list)  # lines of the console
     version: str = ""                               # the kernel's own banner
-    folder: Path | None = None                     # console.log, job.log, qemu.sh
+    folder: Path = Path()                          # console.log, job.log, qemu.sh
 
 
 def parse_job(text: str) -> tuple[list[Outcome], bool]:

@@ -1,49 +1,60 @@
 """Benchmarks: base and series take turns in one run, times from one kernel, lock counts from
 another (LOCK_STAT brings lockdep, which is no kernel to take a time from)."""
 
+from __future__ import annotations
+
 import re
 import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..data import ids, parse, repeat, results, unfinished
+from ..data.shape import Host, Ids, Part, Run
 from ..guest import image, machine as machines, run as guest, vtime
 from ..kernel import build, kconfig, selftests, toolchain
 from ..source import catalog, trees
 from . import benchargs, counters
+
+# Runs by unfinished.key().
+Table = dict[tuple[str, ...], Run]
+# Kernels by label and configuration; initrds by series.
+Built = tuple[dict[tuple[str, tuple[str, ...]], build.Kernel], dict[str, Path]]
 
 
 @dataclass(frozen=True)
 class Job:
     """What to run: everything about a benchmark but the kernel."""
 
-    series: object           # catalog.Series
+    series: catalog.Series   # catalog.Series
     arch: str
     test: str                # a key of bench.yaml
-    line: tuple              # the test's arguments but the number of vCPUs
-    vcpus: tuple
-    points: tuple            # of Point
+    line: tuple[str, ...]    # the test's arguments but the number of vCPUs
+    vcpus: tuple[int, ...]
+    points: tuple[catalog.Point, ...]  # of Point
     samples: int
-    configs: tuple           # overlays of the kernels: ("64k",)
+    configs: tuple[str, ...]  # overlays of the kernels: ("64k",)
     counts: bool             # also boot lockstat kernels
     times: bool
     cpu: str
     accel: str
-    params: tuple
-    kernel: object           # the user's tree, or None
+    params: tuple[str, ...]
+    kernel: str | None       # the user's tree, or None
     clock: str = "wall"
-    models: tuple = (vtime.NOMINAL,)    # of the virtual clock; see vtime.py
+    models: tuple[str, ...] = (vtime.NOMINAL,)  # of the virtual clock; see vtime.py
     slice_ns: int = 500      # of the virtual clock
-    extra: tuple = ()        # (test_args, whether they are all): for the other series' own defaults
-    must: object = None      # metrics that must repeat, as repeat.metrics() returns them
+    extra: tuple[str, bool] = ("", False)    # (test_args, whether they are all): for the other series' own defaults
+    must: tuple[str, ...] | None = None  # metrics that must repeat, as repeat.metrics() returns them
     retries: int = 0         # how often rounds that do not repeat are measured again
 
 
-def settings(test):
+def settings(test: str) -> dict[str, Any]:
     """The entry of bench.yaml for `test`."""
     known = yaml.safe_load((paths.TESTS / "bench.yaml").read_text(encoding="utf-8"))
     if test not in known or test not in parse.PARSERS:
@@ -56,7 +67,7 @@ def settings(test):
 RENAMED = {"seed1": "zhang2022", "seed1-vgic": "zhang2022-vgic", "seed5": "upton2022"}
 
 
-def case(test, name):
+def case(test: str, name: str) -> dict[str, str]:
     """The case `name` of bench.yaml, for "" an empty one: dict of args (--test-args) and, maybe, cpu."""
     known = settings(test).get("cases", {})
     if name not in known and RENAMED.get(name) in known:
@@ -68,7 +79,7 @@ def case(test, name):
     return known[name] if name else {"args": ""}
 
 
-def arguments(test, arch, extra, kernel, alone=False):
+def arguments(test: str, arch: str, extra: str, kernel: str, alone: bool = False) -> list[str]:
     """The test's arguments but the number of vCPUs: the defaults for selftests of `kernel`
     ("5.10.262") with `extra` (text) over them, or `extra` alone.  An option of `extra` with a minus sign
     behind it, "-g-", takes the default away."""
@@ -90,7 +101,7 @@ def arguments(test, arch, extra, kernel, alone=False):
     return line + words
 
 
-def kernel_params(test, line):
+def kernel_params(test: str, line: Sequence[str]) -> list[str]:
     """Kernel parameters that the arguments `line` need."""
     found = []
     for word, params in settings(test).get("params", {}).items():
@@ -104,29 +115,30 @@ _SLICES = (1, 0.8, 1.25)
 
 
 @dataclass(frozen=True)
-class _Round:
+class Round:
     """One boot of each kernel."""
 
-    config: tuple
+    config: tuple[str, ...]
     model: str
     number: int
 
     @property
-    def counts(self):
+    def counts(self) -> bool:
         """Whether it is for lock counts."""
         return "lockstat" in self.config
 
 
-def rounds(job):
-    """The _Rounds of `job`, in order."""
-    found = [_Round((*job.configs, "lockstat"), vtime.NOMINAL, 0)] if job.counts else []
+def rounds(job: Job) -> list[Round]:
+    """The Rounds of `job`, in order."""
+    found = [Round((*job.configs, "lockstat"), vtime.NOMINAL, 0)] if job.counts else []
     for model in job.models if job.times else ():
-        found += [_Round(job.configs, model, number)
+        found += [Round(job.configs, model, number)
                   for number in range(job.samples if model == vtime.NOMINAL else 1)]
     return found
 
 
-def run(job, taken=None, keep=lambda left: None):
+def run(job: Job, taken: unfinished.Taken | None = None,
+        keep: Callable[[int], object] = lambda left: None) -> tuple[list[Run], dict[str, str]]:
     """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions).
 
     taken: unfinished.Taken, with what an earlier run of it has measured, gets what is measured; keep: called after each
@@ -164,17 +176,17 @@ def run(job, taken=None, keep=lambda left: None):
     return repeat.mark(runs), taken.versions
 
 
-def _part(entry, point):
+def _part(entry: Round, point: catalog.Point) -> Part:
     """The name of a boot in unfinished.Taken."""
     return [kconfig.name(entry.config), entry.model, entry.number, point.label]
 
 
-def _left(job, taken):
+def _left(job: Job, taken: unfinished.Taken) -> list[tuple[Round, catalog.Point]]:
     """turns() of those boots of `job` that are not in `taken`."""
     return [(entry, point) for entry, point in turns(job, rounds(job)) if _part(entry, point) not in taken.parts]
 
 
-def what(job):
+def what(job: Job) -> list[object]:
     """All that the figures of `job` follow from on this machine, for unfinished.Keeper; needs no tree but the user's."""
     host = results.host_info()
     return [job.series.name, [(point.label, point.count) for point in job.points], job.arch, job.test, job.line, job.vcpus,
@@ -183,12 +195,13 @@ def what(job):
             [host[name] for name in ("machine", "cpu", "cpus", "kernel")]]
 
 
-def turns(job, entries):
-    """(_Round, Point) in the order in which they run."""
+def turns(job: Job, entries: Iterable[Round]) -> list[tuple[Round, catalog.Point]]:
+    """(Round, Point) in the order in which they run."""
     return [(entry, point) for entry in entries for point in catalog.in_turn(job.points, entry.number)]
 
 
-def _measure(job, built, point, entry, vcpus, table, note):
+def _measure(job: Job, built: Built, point: catalog.Point, entry: Round, vcpus: Sequence[int], table: Table,
+             note: progress.Note) -> str:
     """Boot once for the counts `vcpus` and add what was measured to `table`; returns the kernel's version.
 
     built: ({(label, configs): build.Kernel}, {series: initrd}).
@@ -207,11 +220,11 @@ def _measure(job, built, point, entry, vcpus, table, note):
     return result.version
 
 
-def _retry(job, built, runs):
+def _retry(job: Job, built: Built, runs: list[Run]) -> None:
     """Measure the rounds of what should repeat and does not again, `job.retries` times at most: all rounds of such a
     kernel with such a number of vCPUs.  `runs` get the new samples, and keep the old ones as `earlier`."""
     for attempt in range(job.retries):
-        again = {}
+        again: dict[str, set[int]] = {}
         for run in repeat.failed(runs, job.must):
             again.setdefault(run["kernel"], set()).add(run["vcpus"])
         if not again:
@@ -221,34 +234,34 @@ def _retry(job, built, runs):
         steps = progress.Steps([(_boot_key(job, entry.config), f"{job.test} on {point.label} again (retry "
                                  f"{attempt + 1} of {job.retries}, round {entry.number + 1})", _seconds(job))
                                 for entry, point in boots])
-        table = {}
+        table: Table = {}
         for entry, point in boots:
             with steps.step(_boot_key(job, entry.config)) as note:
                 _measure(job, built, point, entry, sorted(again[point.label]), table, note)
         repeat.replace(runs, list(table.values()))
 
 
-def _suite(job, point):
+def _suite(job: Job, point: catalog.Point) -> int:
     """The number of patches of `point`'s series whose selftests it runs: all in its own series; of another series
     none, so that OTHER:base is that kernel with the tests that came with it."""
     return len(point.series.patches) if point.series.name == job.series.name else 0
 
 
-def _tree(job, point):
+def _tree(job: Job, point: catalog.Point) -> str | None:
     """The user's own tree, which stands for the base of `job`'s series alone."""
     return job.kernel if point.series.name == job.series.name else None
 
 
-def _boot_key(job, config):
+def _boot_key(job: Job, config: tuple[str, ...]) -> str:
     return (f"bench-{job.arch}-{kconfig.name(config)}-{job.clock}-{job.test}-{sum(job.vcpus)}")
 
 
-def _build_key(job, point, config):
+def _build_key(job: Job, point: catalog.Point, config: tuple[str, ...]) -> str:
     return f"build-{job.arch}-{kconfig.name(config)}-{point.series.name}-{bool(point.count)}"
 
 
-def _plan(job, taken):
-    plan = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
+def _plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
+    plan: list[progress.Step] = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
     for config in dict.fromkeys(entry.config for entry in rounds(job)):
         for point in job.points:
             plan.append((_build_key(job, point, config),
@@ -263,20 +276,21 @@ def _plan(job, taken):
     return plan
 
 
-def _seconds(job):
+def _seconds(job: Job) -> float:
     """Estimate for a boot.  In virtual time contended CPUs cost more than their share."""
     if job.clock == "virtual":
         return 3 + sum(0.4 * count + 0.012 * count ** 2 for count in job.vcpus)
     return 10 + 4 * sum(job.vcpus)
 
 
-def scheduling(arch, test):
+def scheduling(arch: str, test: str) -> list[str]:
     """Words before a test's command in virtual time: spread, which makes its threads real-time ones that keep
     off each other's CPUs, unless bench.yaml wants it fair there."""
     return [] if arch in settings(test).get("fair", ()) else ["/tests/spread"]
 
 
-def _boot(job, kernel, initrd, point, entry, vcpus, note):
+def _boot(job: Job, kernel: build.Kernel, initrd: Path, point: catalog.Point, entry: Round, vcpus: Sequence[int],
+          note: progress.Note) -> tuple[guest.Result, dict[str, list[counters.Counted]] | None]:
     """(guest.Result, counters by command or None) of runs with each of the counts `vcpus`, on a machine for all of the
     job's"""
     setting = settings(job.test)
@@ -289,11 +303,12 @@ def _boot(job, kernel, initrd, point, entry, vcpus, note):
     commands = [(f"{job.test}-{count}", limit * (1 + count),
                  [*prefix, f"/tests/{job.test}", setting["vcpus"], str(count), *line])
                 for count in vcpus]
-    virtual = {"clock": "virtual", "model": entry.model, "slice_ns": round(
-        job.slice_ns * _SLICES[entry.number % len(_SLICES)])} if job.clock == "virtual" else {}
     machine = machines.Machine(job.arch, job.cpu, job.accel, max(job.vcpus) + 2,
                                setting.get("memory", 3072),
-                               (*kernel_params(job.test, line), *job.params), **virtual)
+                               (*kernel_params(job.test, line), *job.params))
+    if job.clock == "virtual":
+        machine = replace(machine, clock="virtual", model=entry.model,
+                          slice_ns=round(job.slice_ns * _SLICES[entry.number % len(_SLICES)]))
     name = (f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-"
             f"{kconfig.name(entry.config)}")
     result = guest.run(kernel, initrd, machine, commands, name, note)
@@ -311,7 +326,8 @@ def _boot(job, kernel, initrd, point, entry, vcpus, note):
     return result, counters.by_test(counters.load(result.folder))
 
 
-def collect(table, job, point, config, line, count, measures, origin):
+def collect(table: Table, job: Job, point: catalog.Point, config: Iterable[str], line: Sequence[str], count: int,
+            measures: Iterable[parse.Measure], origin: tuple[str, str, str]) -> None:
     """Add one run's measures to `table`, a dict of runs by unfinished.key().
 
     origin: (accel, clock, model).  Only its lock counts are taken of a lockstat kernel, all else
@@ -320,7 +336,7 @@ def collect(table, job, point, config, line, count, measures, origin):
     for measure in measures:
         if measure.metric.startswith("mmu_lock_") != ("lockstat" in config):
             continue
-        found = {
+        found: Run = {
             "series": job.series.name, "kernel": point.label, "arch": job.arch,
             "accel": origin[0], "clock": origin[1], "model": origin[2],
             "cpu": job.cpu if origin[0] == "tcg" else "host", "config": kconfig.name(config),
@@ -330,7 +346,7 @@ def collect(table, job, point, config, line, count, measures, origin):
         table.setdefault(unfinished.key(found), found)["samples"].append(measure.value)
 
 
-def host(job, versions):
+def host(job: Job, versions: Mapping[str, str]) -> Host:
     """Description of this machine for the results of `job`."""
     virtual = job.clock == "virtual"
     tools = [vtime.qemu(job.arch).program if virtual else machines.binary(job.arch),
@@ -341,13 +357,13 @@ def host(job, versions):
     return found
 
 
-def state(job):
+def state(job: Job) -> list[str]:
     """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
     return [ids.guest(), ids.instrument(), *(ids.model(job.arch, name) for name in job.models),
             *(point.series.patches_id(point.count) for point in job.points)]
 
 
-def made_of(job):
+def made_of(job: Job) -> Ids:
     """The ids of all that `job` measures, for results.save().  Its trees are made."""
     trees_of = {point.label: trees.worktree(point.series, point.count, _tree(job, point)) for point in job.points}
     suites = {point.series.name: trees.worktree(point.series, _suite(job, point), _tree(job, point))

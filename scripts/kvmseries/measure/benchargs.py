@@ -1,13 +1,15 @@
 """The default arguments of a benchmark, which depend on the kernel that its program comes from:
 selftests of another version number their guest modes otherwise."""
 
+from __future__ import annotations
+
 import yaml
 
 from ..base import paths
 from ..base.errors import Fail, Usage
 
 
-def defaults(test, arch, kernel):
+def defaults(test: str, arch: str, kernel: str) -> dict[str, str | int | None]:
     """The options of `test` (a key of bench.yaml) for `arch` and selftests of `kernel` ("7.3.4").
 
     Returns a dict of option to value, None for an option without one, in the order of the command
@@ -26,7 +28,7 @@ def defaults(test, arch, kernel):
     return found
 
 
-def _version(text, test):
+def _version(text: object, test: str) -> tuple[int, int]:
     """(major, minor) of "7.3.4" or "7.3".  YAML reads a version without quotes as a number, and
     6.10 as 6.1."""
     words = text.split(".") if isinstance(text, str) else []

@@ -1,7 +1,10 @@
 """Booting a kernel once: which command makes the next boot, and that one alone, one of a certain release."""
 
+from __future__ import annotations
+
 import re
 import shlex
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ..base.errors import Fail
@@ -19,15 +22,17 @@ class Once:
     reboot: str      # shell script: boot it
 
 
-def grub_entry(config, release):
+def grub_entry(config: str, release: str) -> str | None:
     """The path "SUBMENU>ENTRY" of the menu entry of the kernel `release` in grub.cfg's text `config`; None if
     there is none.  Entries for recovery do not count."""
-    submenu, depth, opened = None, 0, None
+    submenu: str | None = None
+    opened: int | None = None
+    depth = 0
     for line in config.splitlines():
         match = re.match(r"\s*(submenu|menuentry)\s+'((?:[^']|'\\'')*)'(.*)\{\s*$", line)
         if match:
-            name = re.search(r"\$menuentry_id_option\s+'([^']+)'", match[3])
-            name = name[1] if name else match[2]
+            option = re.search(r"\$menuentry_id_option\s+'([^']+)'", match[3])
+            name = option[1] if option else match[2]
             if match[1] == "submenu":
                 submenu, opened = name, depth
             elif re.search(rf"(?<![\w.]){re.escape(release)}(?![\w.+]|-(?!advanced))", name) \
@@ -39,13 +44,13 @@ def grub_entry(config, release):
     return None
 
 
-def bls_entry(names, release):
+def bls_entry(names: Iterable[str], release: str) -> str | None:
     """The entry for `release` among `names`, files of /boot/loader/entries (Fedora, RHEL); None if there is none."""
     found = [name[:-len(".conf")] for name in names if name.endswith(f"-{release}.conf")]
     return found[0] if found else None
 
 
-def once(way, release, entry):
+def once(way: str, release: str, entry: str | None) -> Once:
     """The Once for the kernel `release`; entry: from grub_entry() or bls_entry(), not needed for kexec."""
     if way != "kexec":
         if not entry:
@@ -57,7 +62,7 @@ def once(way, release, entry):
     return Once(way, prepare, "systemctl kexec || kexec -e")
 
 
-def choose(programs, wanted=""):
+def choose(programs: Collection[str], wanted: str = "") -> str:
     """The way to take on a machine that has `programs`; wanted: "grub" or "kexec" instead of the first there is."""
     ways = [way for way in WAYS if way in programs and (not wanted or way.startswith(wanted))]
     if not ways:

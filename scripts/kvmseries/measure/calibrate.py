@@ -6,13 +6,18 @@ describes.  One step of Gauss-Newton from the values in model.yaml; where it mov
 are the fit.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy
 
 from ..base.errors import Fail
 from ..data import published
+from ..data.shape import Run
 from ..guest import vtime
 from ..source import catalog
 from . import bench
@@ -26,13 +31,13 @@ _VCPUS = (1, 2, 4, 8, 16)
 class Fit:
     """What a step found."""
 
-    column: object       # published.Column
-    errors: dict         # vCPUs -> time by published time, minus 1, with model.yaml as it is
-    values: dict         # fitted parameter -> (ns in model.yaml, ns that fits better)
+    column: published.Column  # published.Column
+    errors: dict[int, float]  # vCPUs -> time by published time, minus 1, with model.yaml as it is
+    values: dict[str, tuple[float, float]]  # fitted parameter -> (ns in model.yaml, ns that fits better)
     residual: float      # root of the mean square of the errors that remain, by the linear model
 
 
-def column(series, arch):
+def column(series: catalog.Series, arch: str) -> published.Column:
     """The published.Column that the model is fitted on.  Raises Fail if there is not exactly one."""
     found = [entry for entry in published.load()
              if entry.fitted and (entry.series, entry.arch) == (series.name, arch)]
@@ -42,7 +47,7 @@ def column(series, arch):
     return found[0]
 
 
-def job(series, arch, wanted, kernel, **more):
+def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str | None, **more: Any) -> bench.Job:
     """The bench.Job that measures the column `wanted` with the fitted parameters moved in turn."""
     names = [name for name, entry in vtime.parameters(arch).items() if entry.get("fitted")]
     words = " ".join(option if value is None else f"{option} {value}"
@@ -55,15 +60,15 @@ def job(series, arch, wanted, kernel, **more):
         models=(vtime.NOMINAL, *(f"{name}*{_STEP}" for name in names)), **more)
 
 
-def fit(runs, wanted, arch):
+def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
     """The Fit for `runs` of job(): one step, relative errors of time per page weighed alike."""
     pages = {entry["vcpus"]: _pages(entry) for entry in runs}
-    logs = {}
+    logs: dict[str, dict[int, float]] = {}
     for entry in runs:
-        if (entry["metric"], entry["iteration"]) == (wanted.metric, wanted.iteration):
+        theirs = wanted.page_ns(entry["vcpus"])
+        if theirs and (entry["metric"], entry["iteration"]) == (wanted.metric, wanted.iteration):
             ours = entry["samples"][0] / pages[entry["vcpus"]] * 1e9
-            logs.setdefault(entry["model"], {})[entry["vcpus"]] = math.log(
-                ours / wanted.page_ns(entry["vcpus"]))
+            logs.setdefault(entry["model"], {})[entry["vcpus"]] = math.log(ours / theirs)
     counts = sorted(logs[vtime.NOMINAL])
     names = [model.split("*")[0] for model in logs if model != vtime.NOMINAL]
     now = numpy.array([logs[vtime.NOMINAL][count] for count in counts])
@@ -77,7 +82,9 @@ def fit(runs, wanted, arch):
                 for name, change in zip(names, step)}, float(numpy.sqrt(numpy.mean(left ** 2))))
 
 
-def _pages(entry):
+def _pages(entry: Run) -> int:
     """4 KiB pages that each vCPU of a run dirties, from its -b."""
-    size = published.options(entry["args"])["-b"]
+    size = published.options(entry["args"]).get("-b")
+    if not size:
+        raise Fail(f"'{entry['args']}' has no -b SIZE, which says how many pages a vCPU dirties")
     return int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[size[-1]] // 4096

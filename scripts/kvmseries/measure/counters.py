@@ -1,7 +1,12 @@
 """What the virtual clock counted in a run, and whether its figures may be used."""
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 from ..base.errors import Fail
 from ..data import parse
@@ -17,8 +22,11 @@ COUNTED = ("populate", "dirty", "fault", "access")
 # CPU was let go for no reason it was up to 80 %, and one time of twenty off by 8 %.
 MAX_STRAYS = 0.02
 
+# A line of counters.json: counts, and the line of output that ended the phase.
+Counted = dict[str, Any]
 
-def load(folder):
+
+def load(folder: Path) -> list[Counted]:
     """What a run in `folder` counted: list of dicts, one a phase, its health checked.
 
     Raises Fail if it broke off, or if its order of events was not kept.
@@ -34,7 +42,7 @@ def load(folder):
     return found[:-1]
 
 
-def check(phases, health, where):
+def check(phases: Iterable[Counted], health: Counted, where: str | Path) -> None:
     """Raise Fail if a run's figures must not be used.
 
     phases: its counters, a dict a phase; health: the last line.  `where` is named in the message.
@@ -58,9 +66,10 @@ def check(phases, health, where):
                    f"use another QEMU, or --clock wall (see {where})")
 
 
-def by_test(found):
+def by_test(found: Iterable[Counted]) -> dict[str, list[Counted]]:
     """Counters of a job, by the name of its command: dict of name to list of dicts."""
-    tests, name = {}, None
+    tests: dict[str, list[Counted]] = {}
+    name = ""
     for entry in found:
         match = re.match(r"@@ (begin|end) (\S+)", entry["line"])
         if match and match[1] == "begin":
@@ -68,13 +77,13 @@ def by_test(found):
             tests[name] = []
         elif match:
             tests[name].append({**entry, "line": "exit"})
-            name = None
+            name = ""
         elif name:
             tests[name].append(entry)
     return tests
 
 
-def measures(entries):
+def measures(entries: Iterable[Counted]) -> list[parse.Measure]:
     """The Measures of one test's counters (from by_test())."""
     found = []
     for entry in entries:

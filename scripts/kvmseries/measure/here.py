@@ -1,13 +1,18 @@
 """bench --here: the tests on the machine itself, booted with the kernel under test."""
 
+from __future__ import annotations
+
 import os
 import platform
 import re
 import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from ..base import proc, progress
 from ..base.errors import Fail, Usage
 from ..data import ids, parse, results, unfinished
+from ..data.shape import Host, Ids, Run
 from ..kernel import selftests, toolchain
 from ..source import catalog, trees
 from . import bench
@@ -16,7 +21,7 @@ from . import bench
 OWN = r"-(base|series|upto-(\d+))$"
 
 
-def label(release=None):
+def label(release: str | None = None) -> str:
     """The label of the kernel with this release (default: the running one), as the tool's own
     kernels carry it at their end: "5.10.262-upto-3" is "upto:3"."""
     release = platform.release() if release is None else release
@@ -27,7 +32,8 @@ def label(release=None):
     return f"upto:{match[2]}" if match[2] else match[1]
 
 
-def run(job, name, taken=None, keep=lambda left: None):
+def run(job: bench.Job, name: str, taken: unfinished.Taken | None = None,
+        keep: Callable[[int], object] = lambda left: None) -> tuple[list[Run], dict[str, str]]:
     """Run `job`'s test on this machine; `name` says which kernel it was booted with ("base",
     "series", "upto:NAME").  Returns (runs, versions) as bench.run() does: times, or lock counts
     alone if the kernel has /proc/lock_stat.  taken, keep: as for bench.run(), for each time that the test is run.
@@ -58,7 +64,7 @@ def run(job, name, taken=None, keep=lambda left: None):
     return taken.runs, taken.versions
 
 
-def _once(job, folder, counting, count, line):
+def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequence[str]) -> str:
     option = bench.settings(job.test)["vcpus"]
     prefix = [str(folder / "lockphase"), "--"] if counting else []
     # The tests print line by line only on a terminal; lockphase needs lines.
@@ -71,12 +77,12 @@ def _once(job, folder, counting, count, line):
     return output.replace("\r", "")
 
 
-def made_of(job, name):
+def made_of(job: bench.Job, name: str) -> Ids:
     """The ids for results.save(): which source the kernel that runs is of cannot be known."""
     tree = trees.worktree(job.series, len(job.series.patches), job.kernel)
     return {"kernels": {name: None}, "tests": {job.series.name: ids.tests(tree.path)}, "guest": ids.guest()}
 
 
-def host(versions):
+def host(versions: Mapping[str, str]) -> Host:
     """Description of this machine."""
     return results.host_info(["gcc"], versions)

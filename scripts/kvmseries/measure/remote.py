@@ -4,10 +4,13 @@ Each boot is for one time: a machine that does not come back boots its own kerne
 boot has measured is kept below out/remote/, so that the same command goes on after an interruption.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +18,10 @@ from ..base import files, paths, progress
 from ..base.errors import Fail
 from ..base.progress import say
 from ..data import ids, parse
+from ..data.shape import Host as Facts, Ids, Run
 from ..guest import run as guest
 from ..kernel import hostkernel, kconfig, selftests, toolchain
-from ..source import trees
+from ..source import catalog, trees
 from . import bench, bootloader, here
 from .ssh import Host, Lost
 
@@ -42,6 +46,10 @@ echo "@@ os=$(. /etc/os-release; echo "$PRETTY_NAME")"
 """
 
 
+# Kernels by label and overlays.
+Kernels = Mapping[tuple[str, tuple[str, ...]], hostkernel.HostKernel]
+
+
 @dataclass
 class Options:
     """How to treat the machine."""
@@ -57,7 +65,7 @@ class Options:
 class Made:
     """What a job was made of, and where its boots' outputs are."""
 
-    ids: dict                 # for results.save()
+    ids: Ids                  # for results.save()
     kept: Path
 
 
@@ -68,10 +76,10 @@ class Machine:
     host: Host
     way: str
     form: str                 # of hostkernel.FORMATS
-    facts: dict = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
 
 
-def look(options, arch):
+def look(options: Options, arch: str) -> Machine:
     """The Machine that `options` name.  Raises Fail if kernels of `arch` cannot be measured on it."""
     host = Host(options.host, options.ssh)
     facts = host.facts(_FACTS, "looking at the machine", root=False)
@@ -94,7 +102,7 @@ def look(options, arch):
     return Machine(host, way, "deb" if "dpkg" in programs else "tar", facts)
 
 
-def read_config(machine, options, arch):
+def read_config(machine: Machine, options: Options, arch: str) -> str:
     """The text of the kernel configuration to build with."""
     if options.config:
         return hostkernel.read_config(options.config, arch)
@@ -117,7 +125,7 @@ def read_config(machine, options, arch):
     return text
 
 
-def run(job, options):
+def run(job: bench.Job, options: Options) -> tuple[list[Run], dict[str, str], Machine, Made]:
     """Run the bench.Job `job`; returns (runs, versions, Machine, Made)."""
     machine = look(options, job.arch)
     text = read_config(machine, options, job.arch)
@@ -140,7 +148,8 @@ def run(job, options):
         folder = _copy(machine, job)
         for kernel in kernels.values():
             _install(machine, kernel)
-    table, versions = {}, {}
+    table: bench.Table = {}
+    versions: dict[str, str] = {}
     for entry, point in boots:
         kernel = kernels[point.label, entry.config]
         with steps.step("remote-boot"):
@@ -152,7 +161,7 @@ def run(job, options):
     return list(table.values()), versions, machine, Made(_made_of(job, kernels), kept)
 
 
-def leave(machine, seconds):
+def leave(machine: Machine, seconds: float) -> None:
     """Boot the machine's own kernel again."""
     try:
         back = machine.host.reboot("systemctl reboot || reboot", seconds)
@@ -162,12 +171,12 @@ def leave(machine, seconds):
         say(f"{machine.host.name} has not come back to its own kernel yet: look at it, and power cycle it if need be")
 
 
-def forget(kept):
+def forget(kept: Path) -> None:
     """Remove the outputs in `kept`: their results are in a file now."""
     paths.remove(kept)
 
 
-def host_info(machine, versions, info):
+def host_info(machine: Machine, versions: Mapping[str, str], info: Facts) -> Facts:
     """The `host` of a results file: `info`, from results.host_info(), with the machine's own facts in it."""
     facts = machine.facts
     return {**info, "machine": facts["machine"], "cpu": facts.get("cpu") or facts["machine"],
@@ -175,18 +184,18 @@ def host_info(machine, versions, info):
             "os": facts.get("os") or "unknown", "kernel": facts["release"], "kernels": dict(versions)}
 
 
-def _kept(job, options, kernels):
+def _kept(job: bench.Job, options: Options, kernels: Kernels) -> Path:
     """The directory for what boots have measured of this job, on this machine, with these kernels."""
     what = [options.host, job.test, job.line, job.vcpus,
             sorted((label, list(config), list(map(_digest, kernel.packages))) for (label, config), kernel in kernels.items())]
     return paths.out("remote", hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12], "x").parent
 
 
-def _digest(path):
+def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _copy(machine, job):
+def _copy(machine: Machine, job: bench.Job) -> str:
     """Copy the test programs; returns their directory on the machine."""
     tests = selftests.build(job.series, job.arch, job.kernel)
     folder = f"{_PLACE}/tests"
@@ -195,7 +204,7 @@ def _copy(machine, job):
     return folder
 
 
-def _install(machine, kernel):
+def _install(machine: Machine, kernel: hostkernel.HostKernel) -> None:
     """Install the packages of `kernel`, unless they are."""
     mark = f"{_PLACE}/{kernel.release}.installed"
     for package in kernel.packages:
@@ -208,7 +217,7 @@ def _install(machine, kernel):
                          f"rm {_PLACE}/{package.name}; echo {digest} > {mark}", f"installing {kernel.release}")
 
 
-def _installs(machine, kernel, package):
+def _installs(machine: Machine, kernel: hostkernel.HostKernel, package: Path) -> str:
     """Shell commands that install `package`."""
     path, release = shlex.quote(f"{_PLACE}/{package.name}"), shlex.quote(kernel.release)
     if package.suffix == ".deb":
@@ -226,7 +235,8 @@ def _installs(machine, kernel, package):
     return "; ".join(steps)
 
 
-def _measured(machine, job, entry, point, kernel, folder, kept, seconds):
+def _measured(machine: Machine, job: bench.Job, entry: bench.Round, point: catalog.Point, kernel: hostkernel.HostKernel,
+              folder: str, kept: Path, seconds: float) -> dict[str, str]:
     """{number of vCPUs: what the test printed} of one boot, measured now or before."""
     path = kept / f"{entry.number}-{kconfig.name(entry.config)}-{point.label.replace(':', '-')}.json"
     if path.exists():
@@ -240,7 +250,8 @@ def _measured(machine, job, entry, point, kernel, folder, kept, seconds):
     return outputs
 
 
-def _boot_and_test(machine, job, entry, kernel, folder, seconds):
+def _boot_and_test(machine: Machine, job: bench.Job, entry: bench.Round, kernel: hostkernel.HostKernel, folder: str,
+                   seconds: float) -> dict[str, str]:
     """{number of vCPUs: what the test printed} with `kernel`."""
     _boot(machine, kernel, seconds)
     if not machine.host.facts("[ -c /dev/kvm ] && echo '@@ kvm=yes'", "looking for /dev/kvm"):
@@ -257,7 +268,7 @@ def _boot_and_test(machine, job, entry, kernel, folder, seconds):
     return outputs
 
 
-def _boot(machine, kernel, seconds):
+def _boot(machine: Machine, kernel: hostkernel.HostKernel, seconds: float) -> None:
     """Have the machine run `kernel`."""
     host, release = machine.host, kernel.release
     entry = None
@@ -277,7 +288,8 @@ def _boot(machine, kernel, seconds):
                    "boot it by hand, and use `bench --here` there")
 
 
-def _test(machine, job, entry, kernel, folder, count):
+def _test(machine: Machine, job: bench.Job, entry: bench.Round, kernel: hostkernel.HostKernel, folder: str,
+          count: int) -> str:
     """What `job`'s test prints with `count` vCPUs."""
     setting = bench.settings(job.test)
     limit = setting["timeout"] * (4 if entry.counts else 1) * (1 + count)
@@ -297,7 +309,7 @@ def _test(machine, job, entry, kernel, folder, count):
     return text
 
 
-def _made_of(job, kernels):
+def _made_of(job: bench.Job, kernels: Kernels) -> Ids:
     """The ids for results.save()."""
     tests = trees.worktree(job.series, len(job.series.patches), job.kernel).path
     return {"kernels": {label: ids.source(Path(kernel.source), job.arch) for (label, _), kernel in kernels.items()},

@@ -1,9 +1,13 @@
 """A machine that is reached by ssh: commands on it as root, files to it, reboots."""
 
+from __future__ import annotations
+
 import re
 import shlex
 import shutil
 import time
+from pathlib import Path
+from typing import Literal, overload
 
 from ..base import proc
 from ..base.errors import Fail, Usage
@@ -29,7 +33,7 @@ class Host:
     name: ssh's destination ("root@server").  command: ssh with options ("ssh -p 2222").
     """
 
-    def __init__(self, name, command="ssh"):
+    def __init__(self, name: str, command: str = "ssh") -> None:
         if not name or name.startswith("-") or any(letter.isspace() for letter in name):
             raise Usage(f"--remote '{name}': give a destination of ssh, such as root@server")
         try:
@@ -44,7 +48,16 @@ class Host:
         self._ssh = [*words, *_OPTIONS, "--", name]
         self.sudo = ""
 
-    def run(self, script, what, stdin=None, check=True, root=True):
+    @overload
+    def run(self, script: str, what: str, stdin: bytes | None = None, check: Literal[True] = True,
+            root: bool = True) -> str: ...
+
+    @overload
+    def run(self, script: str, what: str, stdin: bytes | None = None, *, check: Literal[False],
+            root: bool = True) -> tuple[int, str]: ...
+
+    def run(self, script: str, what: str, stdin: bytes | None = None, check: bool = True,
+            root: bool = True) -> str | tuple[int, str]:
         """Run the shell script `script` there; returns its output, or (status, output) without `check`.
 
         stdin: bytes.  root: through sudo where the user is not root.  Raises Lost without a connection.
@@ -59,21 +72,21 @@ class Host:
             raise Fail(f"{what} failed on {self.name}: {proc.reason(text)}")
         return text if check else (status, text)
 
-    def put(self, path, target):
+    def put(self, path: Path, target: str) -> None:
         """Copy the file `path` there as `target`, whole or not at all; it may be executed."""
         quoted = shlex.quote(target)
         self.run(f"umask 022; mkdir -p \"$(dirname {quoted})\" && cat > {quoted}.part && chmod 755 {quoted}.part && "
                  f"mv {quoted}.part {quoted}", f"copying {path.name}", stdin=path.read_bytes())
 
-    def facts(self, script, what, root=True):
+    def facts(self, script: str, what: str, root: bool = True) -> dict[str, str]:
         """{name: value} of the lines "@@ NAME=VALUE" that `script` prints."""
         return dict(re.findall(r"^@@ (\w+)=(.*?)\r?$", self.run(script, what, root=root), re.M))
 
-    def boot_id(self):
+    def boot_id(self) -> str:
         """The kernel's random name for this boot."""
         return self.run("cat /proc/sys/kernel/random/boot_id", "reading boot_id", root=False).strip()
 
-    def reboot(self, command, seconds):
+    def reboot(self, command: str, seconds: float) -> bool:
         """Run `command`, which reboots the machine, and wait until it is back: True, or False if it is not within
         `seconds`."""
         before = self.boot_id()

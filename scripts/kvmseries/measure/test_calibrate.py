@@ -151,3 +151,15 @@ def test_the_verb_prints_what_fits_better(series, patches, mini, monkeypatch):
     assert done.status == 0
     assert done.out.splitlines()[0] == f"insn: {insn:.4g} ns, fits best at {insn / 1.1:.4g} ns"
     assert "1 vCPUs +10.0%" in done.err and "errors that remain: 0.0%" in done.err
+
+
+def test_vcpus_that_were_not_published_are_left_out(step):
+    now = {"insn": 0.22, "dvm_sync": 478.0}
+    found = step(_column({count: _page_ns(count, PLANTED) for count in COUNTS[:-1]}), now)
+    assert list(found.errors) == list(COUNTS[:-1])
+
+
+def test_runs_without_the_size_of_memory_are_refused():
+    runs = [{**run, "args": "-i 2"} for run in _runs(lambda count, model: 1000, ("nominal",))]
+    with pytest.raises(Fail, match="'-i 2' has no -b SIZE"):
+        calibrate.fit(runs, _column(dict.fromkeys(COUNTS, 1000)), "arm64")

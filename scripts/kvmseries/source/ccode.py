@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 
-def find(text: str, kind: Literal["define", "enum", "struct", "typedef", "function", "head"], name: str) -> re.Match[str] | None:
+def find(text: str, kind: str, name: str) -> re.Match[str] | None:
     """The match of the first definition of `name` in `text`, whole lines; None if there is none.
 
     kind: "define", "enum", "struct", "typedef", "function", or "head" for a function's lines before its body.

@@ -3,13 +3,18 @@ are clean and carry no sign-off, exporting it gives back its files, and every st
 
 A series may have no patches yet: then there is its base alone, and no cover letter."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
 
 from ..base import debian, paths, proc, progress
 from ..base.errors import Fail
-from ..base.progress import say
+from ..base.progress import Note, say
 from ..kernel import build
 from ..source import catalog, export as exporting, letters, trees
 from ..source.git import git
@@ -24,7 +29,16 @@ _COMMIT = re.compile(r"""\bcommits?\s+[0-9a-f]{7,40}\b(?!\s+\(")|\bcommits?\s+(?
                      r"""|^Fixes:(?! [0-9a-f]{12} \(".+"\)$).*""", re.M)
 
 
-def every(series, arches, own, key, seconds, build=True, kernel=None):
+class Project(Protocol):
+    """What a series' project has to say of it: this module for linux, qemu.check for QEMU."""
+
+    def checkpatch(self, series: catalog.Series, kernel: str | None = None) -> None: ...
+
+    def builds(self, series: catalog.Series, arch: str, note: Note, kernel: str | None = None) -> object: ...
+
+
+def every(series: catalog.Series, arches: Iterable[str], own: Project, key: str, seconds: Sequence[float],
+          build: bool = True, kernel: str | None = None) -> None:
     """What every series is checked for, and what its project checks itself.
 
     own: the module with checkpatch() and builds() for the project.  key: what its steps' names begin with.
@@ -50,7 +64,7 @@ def every(series, arches, own, key, seconds, build=True, kernel=None):
     say(f"{series.name}: {len(series.patches)} patches are fine")
 
 
-def applies(series, note=lambda text: None, kernel=None):
+def applies(series: catalog.Series, note: Note = lambda text: None, kernel: str | None = None) -> None:
     """Apply all patches to every version in patches/<series>/base, or to the user's tree."""
     if kernel:
         trees.worktree(series, len(series.patches), kernel)
@@ -60,7 +74,7 @@ def applies(series, note=lambda text: None, kernel=None):
         trees.worktree(series, len(series.patches), version=version.kernel)
 
 
-def checkpatch(series, kernel=None):
+def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
     """Run checkpatch.pl --strict of the base's own tree over every patch."""
     debian.install("check")
     tree = trees.base(series, kernel)
@@ -73,7 +87,7 @@ def checkpatch(series, kernel=None):
             raise Fail(f"checkpatch: {patch.name}: {proc.reason(text)}")
 
 
-def clean(series):
+def clean(series: catalog.Series) -> None:
     """What checkpatch does not look at: trailers that are the submitter's, how commits are named, milestones, the
     cover letter's count."""
     for patch in series.patches:
@@ -98,13 +112,13 @@ def clean(series):
     if not series.cover.exists():
         raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
     letter = series.cover.read_text(encoding="utf-8")
-    count = re.search(r"^Subject: \[PATCH 0+/(\d+)\]", letter, re.M)
-    if not count or int(count[1]) != len(series.patches):
+    subject = re.search(r"^Subject: \[PATCH 0+/(\d+)\]", letter, re.M)
+    if not subject or int(subject[1]) != len(series.patches):
         raise Fail(f"{series.cover.name} is not for {len(series.patches)} patches: run "
                    f"`scripts/series export {series.name}`")
 
 
-def alone(series, kernel=None):
+def alone(series: catalog.Series, kernel: str | None = None) -> int:
     """Each patch of the milestone `fixes` applies alone to the base, and each milestone that is not on the one before
     it applies to what patches/<series>/milestones says that it is on.  Returns how many were tried."""
     for number in series.fixes:
@@ -116,7 +130,7 @@ def alone(series, kernel=None):
     return len(series.fixes) + len(names)
 
 
-def builds_alone(series, arch, note, kernel=None):
+def builds_alone(series: catalog.Series, arch: str, note: Note, kernel: str | None = None) -> list[int]:
     """Build the kernel with each patch of the milestone `fixes` alone, of those that change what `arch` compiles;
     returns their numbers.  Raises Fail that names the patch."""
     numbers = [number for number in that_change(series, trees.base(series, kernel), _others(arch))
@@ -125,7 +139,7 @@ def builds_alone(series, arch, note, kernel=None):
     return numbers
 
 
-def round_trip(series):
+def round_trip(series: catalog.Series) -> None:
     """Exporting the applied series must give the files that are there, byte for byte.
 
     On the base that is pinned: patches name the contents that they change by hash.
@@ -147,7 +161,7 @@ def round_trip(series):
     paths.remove(paths.out("export-check"))
 
 
-def builds(series, arch, note, kernel=None, steps=False):
+def builds(series: catalog.Series, arch: str, note: Note, kernel: str | None = None, steps: bool = False) -> list[int]:
     """Build the kernel after each patch, in one tree, so that only what changes is compiled, and with each fix alone;
     with `steps` after each step of the series (patches/<series>/milestones) alone.
 
@@ -166,12 +180,12 @@ def builds(series, arch, note, kernel=None, steps=False):
     return counts
 
 
-def _others(arch):
+def _others(arch: str) -> tuple[str, ...]:
     """How the names of files begin that a kernel of `arch` is not made of."""
     return ("tools/", "Documentation/", *(folder for name, folder in build.FOLDERS.items() if name != arch))
 
 
-def new_warnings(series, arch, kernel=None):
+def new_warnings(series: catalog.Series, arch: str, kernel: str | None = None) -> list[str]:
     """What gcc with W=1 and sparse say of the files that the series changes, and do not say of base: lines."""
     base = trees.base(series, kernel)
     names = {name for patch in series.patches for name in files(base.path, patch)}
@@ -180,13 +194,13 @@ def new_warnings(series, arch, kernel=None):
     return sorted((found[1] - found[0]).elements())
 
 
-def that_change(series, tree, others):
+def that_change(series: catalog.Series, tree: trees.Tree, others: tuple[str, ...]) -> list[int]:
     """Numbers of the patches that change a file whose name begins with none of `others`."""
     return [number for number, patch in enumerate(series.patches, 1)
             if any(not name.startswith(others) for name in files(tree.path, patch))]
 
 
-def files(tree, patch):
+def files(tree: Path, patch: Path) -> list[str]:
     """Names of the files that a patch changes."""
     text = git(tree, "apply", "--numstat", str(patch))
     return [line.split("\t")[2] for line in text.splitlines()]

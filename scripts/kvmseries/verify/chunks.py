@@ -1,6 +1,10 @@
 """How much arm64's stage 2 does with mmu_lock held: arch-arm64-kvm/chunks, a program around the code of an applied
 tree."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 from ..base import paths, proc
 from ..base.errors import Fail
 from ..source import ccode
@@ -19,7 +23,7 @@ _CODE = ("struct kvm_pgtable_walk_data", "kvm_granule_shift", "kvm_granule_size"
          "stage2_chunk_walker", "kvm_pgtable_stage2_chunk_end")
 
 
-def collect(tree):
+def collect(tree: Path) -> str:
     """The text of pgtable.inc: all definitions that the program compiles of the kernel in `tree`.  Fail if one is not
     there."""
     parts = []
@@ -31,7 +35,7 @@ def collect(tree):
     return "\n".join(parts)
 
 
-def _cut(text, wanted, file):
+def _cut(text: str, wanted: str, file: str) -> str:
     kind, _, name = wanted.rpartition(" ")
     match = ccode.find(text, kind or "function", name)
     if not match:
@@ -39,7 +43,7 @@ def _cut(text, wanted, file):
     return match[0].rstrip("\n") + (";\n" if kind == "head" else "\n")
 
 
-def run(text, shift, folder):
+def run(text: str, shift: int, folder: Path) -> tuple[bool, str]:
     """Compile the program with `text`, of collect(), for pages of 1 << `shift` bytes, in `folder`, and run it.
     Returns (whether it ended well, what it printed)."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,12 @@
 """The functional selftests on base and series, with the same binaries, compared."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import yaml
 from rich.table import Table
@@ -9,8 +14,10 @@ from rich.table import Table
 from ..base import files, paths, progress
 from ..base.errors import Fail
 from ..data import results
+from ..data.shape import Host
 from ..guest import image, machine as machines, run as guest
 from ..kernel import build, kconfig, selftests, toolchain
+from ..source import catalog
 
 # kselftest's exit statuses; 124 is job.sh's for a test whose time was up.
 _WORDS = {0: "pass", 4: "skip", 124: "timeout"}
@@ -28,32 +35,33 @@ class Verdict:
     """One test, with its arguments, on all kernels."""
 
     name: str
-    results: dict        # label of the kernel -> "pass", "skip", "fail", "timeout"
+    results: dict[str, str]  # label of the kernel -> "pass", "skip", "fail", "timeout"
     known: str           # reason why it is known to fail, or ""
     complaint: str       # why this is not as it must be, or ""
-    why: tuple = ()      # what it printed where it failed: "on LABEL: LINE"
+    why: tuple[str, ...] = ()  # what it printed where it failed: "on LABEL: LINE"
 
     @property
-    def reason(self):
+    def reason(self) -> str:
         """The complaint, with what the test printed."""
         return "; ".join((self.complaint, *self.why))
 
     @property
-    def line(self):
+    def line(self) -> str:
         """The complaint as a line of a list."""
         return f"{self.name}: {self.reason}"
 
 
-def _data():
+def _data() -> dict[str, Any]:
     return yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
 
 
-def _name(program, run):
+def _name(program: str, run: Mapping[str, Any]) -> str:
     """The name of a run of tests.yaml: the program and its arguments."""
     return "_".join([program, *str(run.get("args") or "").split()])
 
 
-def plan(series, arch, programs):
+def plan(series: catalog.Series, arch: str,
+         programs: Collection[str]) -> tuple[list[image.Command], dict[str, str], dict[str, str]]:
     """Commands for image.job() and known failures from tests.yaml.
 
     Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
@@ -64,7 +72,9 @@ def plan(series, arch, programs):
     for test in entries:
         if test not in programs:
             raise Fail(f"tests.yaml lists '{test}' for {series.name} on {arch}, which is not built")
-    commands, known, mended = [], {}, {}
+    commands: list[image.Command] = []
+    known: dict[str, str] = {}
+    mended: dict[str, str] = {}
     for program in programs:
         if program in selftests.own(series, arch):
             continue
@@ -87,16 +97,18 @@ def plan(series, arch, programs):
 class Observed:
     """What the tests did on some kernels."""
 
-    commands: list       # as from plan()
-    known: dict
-    mended: dict
-    results: dict        # label of the kernel -> {test: "pass", "skip", "fail", "timeout"}
-    why: dict            # (label, test) -> a line of what failed
-    splats: dict         # label -> lines that the kernel reported
-    versions: dict
+    commands: list[image.Command]  # as from plan()
+    known: dict[str, str]
+    mended: dict[str, str]
+    results: dict[str, dict[str, str]]  # label of the kernel -> {test: "pass", "skip", "fail", "timeout"}
+    why: dict[tuple[str, str], str]  # (label, test) -> a line of what failed
+    splats: dict[str, list[str]]  # label -> lines that the kernel reported
+    versions: dict[str, str]
 
 
-def observe(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, only=None):
+def observe(series: catalog.Series, arch: str, points: Sequence[catalog.Point], cpu: str = "max", accel: str = "tcg",
+            configs: Sequence[str] = (), params: Sequence[str] = (), kernel: str | None = None,
+            only: Collection[str] | None = None) -> Observed:
     """Run the tests on all `points` (catalog.Point); returns what they did, Observed.
 
     only: programs to run, None: all."""
@@ -114,7 +126,10 @@ def observe(series, arch, points, cpu="max", accel="tcg", configs=(), params=(),
     commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
     # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
     machine = machines.Machine(arch, cpu, accel, 4, 3072, ("series.hugepages=64", machines.SWAP, *params))
-    found, why, splats, versions = {}, {}, {}, {}
+    found: dict[str, dict[str, str]] = {}
+    why: dict[tuple[str, str], str] = {}
+    splats: dict[str, list[str]] = {}
+    versions: dict[str, str] = {}
     for key, point, built in zip(keys, points, kernels):
         with steps.step(key) as note:
             name = f"test-{series.name}-{arch}-{cpu}-{config}-{point.label.replace(':', '-')}"
@@ -128,8 +143,10 @@ def observe(series, arch, points, cpu="max", accel="tcg", configs=(), params=(),
     return Observed(commands, known, mended, found, why, splats, versions)
 
 
-def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), kernel=None, reference=None,
-        recorded=None, only=None):
+def run(series: catalog.Series, arch: str, points: Sequence[catalog.Point], cpu: str = "max", accel: str = "tcg",
+        configs: Sequence[str] = (), params: Sequence[str] = (), kernel: str | None = None,
+        reference: Iterable[Verdict] | None = None, recorded: tuple[dict[str, str], list[str]] | None = None,
+        only: Collection[str] | None = None) -> tuple[list[Verdict], list[str], Host]:
     """Run the tests on all `points` (catalog.Point); returns (verdicts, complaints, host).
 
     complaints: lines about what is not as it must be, also of the kernels' own reports.
@@ -159,7 +176,7 @@ def run(series, arch, points, cpu="max", accel="tcg", configs=(), params=(), ker
     return verdicts, complaints, host
 
 
-def _shape(line):
+def _shape(line: str) -> str:
     """A kernel report without what differs from boot to boot, and from base to series: numbers, addresses,
     places in functions.  The functions themselves stay."""
     line = re.sub(r"\((Not tainted|Tainted: [^)]*)\)", "", line)
@@ -167,7 +184,7 @@ def _shape(line):
                            line).split())
 
 
-def judge(name, by_label, known, mended="", expires=True):
+def judge(name: str, by_label: dict[str, str], known: str, mended: str = "", expires: bool = True) -> Verdict:
     """The Verdict on one test: a kernel must do at least what base does, what fails must be known to,
     what is known to (`known`, a reason) must fail if that `expires`, and what fails on base alone (`mended`,
     a reason) must not on the others."""
@@ -186,7 +203,7 @@ def judge(name, by_label, known, mended="", expires=True):
     return Verdict(name, by_label, known or mended, complaint)
 
 
-def excused(series, arch, where):
+def excused(series: catalog.Series, arch: str, where: Collection[str]) -> dict[str, str]:
     """{name: reason} of the runs that tests.yaml lets do less than by default (`unless`) on one of `where`:
     CPUs, kernel parameters, overlays of the configuration."""
     entries = (_data().get(series.name) or {}).get(arch) or {}
@@ -199,7 +216,8 @@ def excused(series, arch, where):
     return found
 
 
-def hold(verdicts, reference, excuses, label="series"):
+def hold(verdicts: Iterable[Verdict], reference: Iterable[Verdict], excuses: Mapping[str, str],
+         label: str = "series") -> None:
     """Complain where `label` does less in `verdicts` than in `reference`, which are another configuration's, and
     `excuses`, {name: reason}, do not say why; or say it of what does as much."""
     before = {verdict.name: verdict.results.get(label) for verdict in reference}
@@ -212,7 +230,7 @@ def hold(verdicts, reference, excuses, label="series"):
         verdict.complaint = "; ".join(filter(None, (verdict.complaint, complaint)))
 
 
-def table(verdicts, labels, title="functional selftests"):
+def table(verdicts: Iterable[Verdict], labels: Collection[str], title: str = "functional selftests") -> Table:
     """The terminal table (rich)."""
     view = Table("test", *labels, "known failure", title=title)
     for verdict in verdicts:
@@ -221,6 +239,6 @@ def table(verdicts, labels, title="functional selftests"):
     return view
 
 
-def save(path, host, verdicts, about):
+def save(path: str | Path, host: Host, verdicts: Iterable[Verdict], about: Mapping[str, object]) -> None:
     """Write verdicts as JSON: {"schema": 1, "host", "about", "tests"}."""
     files.write_json(path, {"schema": 1, "host": host, "about": about, "tests": [asdict(verdict) for verdict in verdicts]})

@@ -4,14 +4,20 @@ For what is rare and not explained.  Kernels take turns, a boot at a time, in wh
 the counts are written after each boot, so that a hunt can be interrupted and goes on.
 """
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypedDict
 
 from ..base import files, paths, progress
 from ..base.errors import Fail
 from ..base.progress import say
 from ..data import ids, results
+from ..data.shape import Host
 from ..guest import image, machine as machines, run as guest
 from ..kernel import build, selftests
 from ..source import catalog
@@ -25,21 +31,42 @@ class Hunt:
 
     arch: str
     cpu: str
-    params: tuple            # of the kernel
-    command: tuple           # program in /tests and its arguments
+    params: tuple[str, ...]  # of the kernel
+    command: tuple[str, ...]  # program in /tests and its arguments
     limit: int               # seconds for one run
     accel: str = "tcg"
     cpus: int = 4
     memory: int = 3072       # MiB
 
 
-def why(outcome):
+class Counts(TypedDict):
+    """What became of the runs on one kernel."""
+
+    source: str | None
+    runs: int
+    boots: int
+    failures: dict[str, int]
+    logs: list[str]
+
+
+class Found(TypedDict):
+    """The file of a hunt."""
+
+    schema: int
+    series: str
+    hunt: dict[str, Any]
+    host: Host
+    tests: str | None
+    kernels: dict[str, Counts]
+
+
+def why(outcome: guest.Outcome) -> str:
     """The words by which a run that failed can be counted with others: numbers are left out."""
     status, colon, text = outcome.why().partition(": ")
     return status + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", text)[:120]
 
 
-def run(series, hunt, kernels, runs, batch, path):
+def run(series: catalog.Series, hunt: Hunt, kernels: str, runs: int, batch: int, path: Path) -> Found:
     """Run `hunt` until each of `kernels` ("base,series") has `runs` runs, `batch` in a boot; returns the data in `path`.
 
     {"schema": 1, "series", "hunt", "host", "kernels": {label: {"source", "runs", "boots", "failures": {why: times},
@@ -64,19 +91,17 @@ def run(series, hunt, kernels, runs, batch, path):
             say(f"{point.label}: {counts['runs']} of {runs} runs, {sum(counts['failures'].values())} failed")
 
 
-def _begin(series, hunt, points, path):
+def _begin(series: catalog.Series, hunt: Hunt, points: Iterable[catalog.Point], path: Path) -> Found:
     """The data in `path`, or what it begins with."""
-    kernels = {point.label: {"source": ids.today(point.label, series.name, hunt.arch), "runs": 0, "boots": 0, "failures": {},
+    kernels: dict[str, Counts] = {point.label: {"source": ids.today(point.label, series.name, hunt.arch), "runs": 0, "boots": 0, "failures": {},
                              "logs": []} for point in points}
-    begun = {"schema": _SCHEMA, "series": series.name, "hunt": json.loads(json.dumps(asdict(hunt))), "host": {},
+    begun: Found = {"schema": _SCHEMA, "series": series.name, "hunt": json.loads(json.dumps(asdict(hunt))), "host": {},
              "tests": ids.today("series", series.name, ids.SUITE), "kernels": kernels}
     if not path.exists():
         return begun
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        same = all(data[key] == begun[key] for key in ("schema", "series", "hunt", "tests")) and \
-            {label: counts["source"] for label, counts in data["kernels"].items()} \
-            == {label: counts["source"] for label, counts in kernels.items()}
+        data: Found = json.loads(path.read_text(encoding="utf-8"))
+        same = _what(data) == _what(begun)
     except (ValueError, KeyError, TypeError):
         raise Fail(f"{path} is no file of a hunt: remove it, or give another one") from None
     if not same:
@@ -84,7 +109,13 @@ def _begin(series, hunt, points, path):
     return data
 
 
-def _boot(kernel, initrd, hunt, times, name, counts):
+def _what(found: Found) -> list[object]:
+    """What a file is of: all but what was counted, and where."""
+    return [found["schema"], found["series"], found["hunt"], found["tests"],
+            {label: counts["source"] for label, counts in found["kernels"].items()}]
+
+
+def _boot(kernel: build.Kernel, initrd: Path, hunt: Hunt, times: int, name: str, counts: Counts) -> None:
     """Boot `kernel` once, run the command so many times, and add to `counts` what became of it."""
     commands = [(f"run-{number}", hunt.limit, list(hunt.command)) for number in range(1, times + 1)]
     machine = machines.Machine(hunt.arch, hunt.cpu, hunt.accel, hunt.cpus, hunt.memory, hunt.params)
@@ -111,7 +142,7 @@ def _boot(kernel, initrd, hunt, times, name, counts):
         counts["logs"].append(f"hunt/{kept.name}")
 
 
-def _outcomes(folder):
+def _outcomes(folder: Path) -> list[guest.Outcome]:
     """What ended before the guest did."""
     try:
         text = (folder / "job.log").read_text(encoding="utf-8", errors="replace")

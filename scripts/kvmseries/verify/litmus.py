@@ -4,9 +4,12 @@ A test carries its verdict (`Result: Never` or `Sometimes`).  X+no-Y.litmus is t
 that lacks Y: the same condition, and it can be met.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -42,12 +45,12 @@ class Test:
     condition: str
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The test's name, as herd7 and the file have it."""
         return self.path.name[:-len(".litmus")]
 
     @property
-    def twin_of(self):
+    def twin_of(self) -> str:
         """The name of the test that this one is a twin of, "" if it is none."""
         return self.name.partition("+no-")[0] if "+no-" in self.name else ""
 
@@ -56,18 +59,18 @@ class Verdict(NamedTuple):
     """What herd7 found."""
 
     result: str          # "Never", "Sometimes" or "Always"
-    flags: frozenset     # what it warns of: data-race, requires-BBM
+    flags: frozenset[str]  # what it warns of: data-race, requires-BBM
     seconds: float
 
 
 class Herd(NamedTuple):
     """A herd7 that runs here."""
 
-    line: tuple          # its command line, to which a test is added
+    line: tuple[str, ...]  # its command line, to which a test is added
     version: str
 
 
-def load(path):
+def load(path: str | Path) -> Test:
     """The Test in the file `path`; Fail if it is not as a test of this project must be."""
     path = Path(path)
     text = path.read_text(encoding="utf-8")
@@ -84,13 +87,13 @@ def load(path):
     return Test(path, MODELS[first[1]], results[0], initial[1].strip(), condition[0].strip())
 
 
-def tests():
+def tests() -> list[Test]:
     """All tests of all rooms, each followed by its twins."""
     found = [load(path) for folder in FOLDERS for path in folder.glob("*.litmus")]
     return sorted(found, key=lambda test: (test.twin_of or test.name, test.twin_of != "", test.name))
 
 
-def unpaired(found):
+def unpaired(found: Iterable[Test]) -> list[str]:
     """What is wrong with the pairs among the Tests `found`, a line each: a claim must have a twin
     that fails, in which nothing but the code differs."""
     lines = []
@@ -114,7 +117,7 @@ def unpaired(found):
     return lines
 
 
-def herd():
+def herd() -> Herd:
     """A Herd: the machine's own if it is new enough, else _PACKAGES, unpacked in the cache directory
     and not installed.  Raises Fail if neither can be had."""
     own = _runs(("herd7",)) if shutil.which("herd7") else None
@@ -144,7 +147,7 @@ def herd():
     return found
 
 
-def _runs(line):
+def _runs(line: Iterable[str]) -> Herd | None:
     """The Herd with this command line; None if it does not run or is too old."""
     try:
         status, text = proc.run([*line, "-version"], "herd7", check=False)
@@ -156,7 +159,7 @@ def _runs(line):
     return Herd(tuple(line), match[0])
 
 
-def _unpack(folder):
+def _unpack(folder: Path) -> None:
     proc.need("dpkg-deb")
     with paths.whole(folder) as part:
         everything = part / "all"
@@ -172,7 +175,7 @@ def _unpack(folder):
         paths.remove(everything)
 
 
-def run(program, test, model):
+def run(program: Herd, test: Test, model: Path) -> Verdict:
     """The Verdict of the Herd `program` on `test`; `model` is the tools/memory-model of a kernel."""
     line = [*program.line, "-timeout", str(_LIMIT)]
     if test.model == "LKMM":
@@ -186,7 +189,7 @@ def run(program, test, model):
                    float(seconds[1]) if seconds else 0)
 
 
-def complaint(test, verdict):
+def complaint(test: Test, verdict: Verdict) -> str:
     """Why `verdict` is not what the test says; "" if it is."""
     if verdict.result != test.result:
         return f"{test.name}: {verdict.result}, not {test.result}"

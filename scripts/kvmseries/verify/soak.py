@@ -5,6 +5,8 @@ the configuration that has run the least; what has run is in one file (soakfile.
 run goes on.
 """
 
+from __future__ import annotations
+
 import datetime
 import hashlib
 import os
@@ -12,7 +14,10 @@ import re
 import shlex
 import shutil
 import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -22,8 +27,9 @@ from ..base.progress import clock, say
 from ..data import ids, results
 from ..guest import image, machine as machines, run as guest
 from ..kernel import build, kconfig, selftests
-from ..source import trees
+from ..source import catalog, trees
 from . import functional, soakcounts, soakfile
+from .soakfile import How, Part, Where
 
 FUNCTIONAL = "functional"
 # Seconds that a command may take beyond three times what it takes alone: stage2_fault_stress_test goes on for
@@ -44,29 +50,30 @@ class Configuration:
     name: str
     arch: str
     cpu: str = "max"
-    config: tuple = ()      # overlays
-    params: tuple = ()
+    config: tuple[str, ...] = ()  # overlays
+    params: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Plan:
     """What soak.yaml says of a series."""
 
-    configurations: tuple   # of Configuration
-    parts: dict             # name -> commands, as in the file
-    debug: tuple            # names of patches/debug for all parts but the functional one
-    known: tuple            # of (regular expression, reason)
+    configurations: tuple[Configuration, ...]  # of Configuration
+    parts: dict[str, list[dict[str, Any]]]  # name -> commands, as in the file
+    debug: tuple[str, ...]  # names of patches/debug for all parts but the functional one
+    known: tuple[tuple[str, str], ...]  # of (regular expression, reason)
 
 
-def plan(series):
+def plan(series: catalog.Series) -> Plan:
     """The Plan of `series`; Fail if soak.yaml has none, or a configuration that cannot be."""
     file = paths.TESTS / "soak.yaml"
     data = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get(series.name)
     if not data:
         raise Fail(f"{file} says nothing of {series.name}")
-    found = [Configuration(name, **{key: tuple(value) if isinstance(value, list) else value
-                                    for key, value in entry.items()})
-             for name, entry in data["configurations"].items()]
+    found = []
+    for name, entry in data["configurations"].items():
+        keys: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+        found.append(Configuration(name, **keys))
     for one in found:
         kconfig.load(one.arch, one.config, series.kernel)
     return Plan(tuple(one for one in found if one.arch in series.arches), data["parts"],
@@ -74,10 +81,11 @@ def plan(series):
                 tuple((entry["report"], entry["reason"]) for entry in data.get("known") or ()))
 
 
-def choose(done, configurations, names):
+def choose(done: Sequence[Part], configurations: Sequence[Configuration],
+           names: Sequence[str]) -> tuple[Configuration, str]:
     """(Configuration, name of the part) that runs next: the configuration that has run the fewest seconds in
     `done`, the parts that have run, and of its parts `names` the one that has run least often."""
-    def seconds(one):
+    def seconds(one: Configuration) -> float:
         return sum(max(part["seconds"], _LEAST) for part in done if part["configuration"] == one.name)
     least = min(configurations, key=seconds)
     return least, min(names, key=lambda name: sum((part["configuration"], part["part"]) == (least.name, name)
@@ -87,13 +95,13 @@ def choose(done, configurations, names):
 class Soak:
     """Runs parts on the kernels of `series`."""
 
-    def __init__(self, series, accel="tcg"):
+    def __init__(self, series: catalog.Series, accel: str = "tcg") -> None:
         self.series, self.accel, self.plan = series, accel, plan(series)
         self.tree = trees.worktree(series, len(series.patches))
         self.source = {arch: ids.source(self.tree.path, arch) for arch in series.arches}
         self.tests = ids.suite(self.tree.path)
 
-    def run(self, one, name):
+    def run(self, one: Configuration, name: str) -> Part:
         """Run the part `name` on the Configuration `one`; returns it as soakfile.KEYS says.  A guest that dies
         is a part that has failed; Fail where none can start."""
         debug = () if name == FUNCTIONAL else self.plan.debug
@@ -107,11 +115,7 @@ class Soak:
             tree = trees.planted(self.series, debug) if debug else self.tree
             kernel = build.in_tree(tree, one.arch, one.config, note)
         commands, known = self._commands(one, name, selftests.programs(tests))
-        part = {"when": _now(), "arch": one.arch, "configuration": one.name, "part": name,
-                "source": self.source[one.arch], "tests": self.tests, "cpu": one.cpu, "accel": self.accel,
-                "config": config, "params": list(one.params), "kernel": kernel.release, "log": "",
-                "debug": {patch: _patch_id(self.series, patch) for patch in debug},
-                "commands": [_line(command) for _, _, command in commands], **_host(one.arch)}
+        begin, where = _now(), _host(one.arch)
         folder = f"soak-{self.series.name}-{one.name}-{name}"
         died = ""
         with progress.single(f"soak-{one.name}-{name}", f"{name} on {one.name}", 200) as note:
@@ -122,19 +126,25 @@ class Soak:
                 if died.startswith("QEMU failed"):
                     raise
                 result = _remains(paths.out("runs", folder))
-        part["host"]["load"] = round(os.getloadavg()[1], 1)
-        part |= judge(result, commands, died, name == FUNCTIONAL, known, self.plan.known)
+        where["host"]["load"] = round(os.getloadavg()[1], 1)
+        part: Part = {
+            "when": begin, "arch": one.arch, "configuration": one.name, "part": name, "source": self.source[one.arch],
+            "tests": self.tests, "cpu": one.cpu, "accel": self.accel, "config": config, "params": list(one.params),
+            "kernel": kernel.release, "log": "", "debug": {patch: _patch_id(self.series, patch) for patch in debug},
+            "commands": [_line(command) for _, _, command in commands], **where,
+            **judge(result, commands, died, name == FUNCTIONAL, known, self.plan.known)}
         if part["outcome"] != "ok":
             part["log"] = _keep(paths.out("runs", folder), part)
         return part
 
-    def _commands(self, one, name, programs):
+    def _commands(self, one: Configuration, name: str,
+                  programs: Collection[str]) -> tuple[list[image.Command], dict[str, str]]:
         """(commands for guest.run(), reasons of failures that are known by name) of a part."""
         if name == FUNCTIONAL:
             commands, known, _ = functional.plan(self.series, one.arch, programs)
             where = (one.cpu, *one.params, *one.config)
             return commands, {**known, **functional.excused(self.series, one.arch, where)}
-        found = []
+        found: list[image.Command] = []
         for entry in self.plan.parts[name]:
             program, *words = entry["args"].split()
             command = [f"/tests/{program}", *words]
@@ -147,37 +157,38 @@ class Soak:
         return found, {}
 
 
-def _line(command):
+def _line(command: Sequence[str]) -> str:
     """A command as it is read: a script that sh is given as text goes by its name."""
     return shlex.join(command[3:] if command[:2] == ["sh", "-c"] else command)
 
 
-def _now():
+def _now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _patch_id(series, patch):
+def _patch_id(series: catalog.Series, patch: str) -> str:
     content = (paths.PATCHES / "debug" / f"{series.name}-{patch}.patch").read_bytes()
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _host(arch):
+def _host(arch: str) -> Where:
     """The keys of a part that say where it ran."""
     host = results.host_info([machines.binary(arch)])
     return {"qemu": host["tools"][machines.binary(arch)] or "unknown",
             "host": {key: host[key] for key in ("machine", "cpu", "cpus", "memory", "os", "kernel")}}
 
 
-def _remains(folder):
+def _remains(folder: Path) -> guest.Result:
     """The guest.Result of what a guest that died has left in `folder`."""
-    def text(name):
+    def text(name: str) -> str:
         path = folder / name
         return path.read_text(encoding="utf-8", errors="replace").replace("\r", "") if path.exists() else ""
     outcomes, _ = guest.parse_job(text("job.log"))
     return guest.Result(outcomes, guest.splats(text("console.log")), "unknown", folder)
 
 
-def judge(result, commands, died, may_skip, known, known_reports):
+def judge(result: guest.Result, commands: Sequence[image.Command], died: str, may_skip: bool, known: Mapping[str, str],
+          known_reports: Iterable[tuple[str, str]]) -> How:
     """The keys of a part that say how it went.
 
     result: a guest.Result; commands: what it was to run; died: what the guest died of, or "".  may_skip:
@@ -199,7 +210,7 @@ def judge(result, commands, died, may_skip, known, known_reports):
             "counts": soakcounts.total(soakcounts.counts(outcome.output) for outcome in result.outcomes)}
 
 
-def _keep(folder, part):
+def _keep(folder: Path, part: Part) -> str:
     """Copy the logs of a part that has failed to out/soak; returns where they are, below out/."""
     name = f"{part['when'].replace(':', '')}-{part['configuration']}-{part['part']}"
     with paths.whole(paths.out("soak", name)) as kept:
@@ -209,7 +220,8 @@ def _keep(folder, part):
     return f"soak/{name}"
 
 
-def run(series, path, hours, minutes=None, only=(), accel="tcg"):
+def run(series: catalog.Series, path: str | Path, hours: float, minutes: float | None = None,
+        only: Collection[str] = (), accel: str = "tcg") -> list[Part]:
     """Soak `series` until the parts in the file `path` that are of its source add up to `hours`, or for
     `minutes`; returns those parts.
 
@@ -237,7 +249,7 @@ def run(series, path, hours, minutes=None, only=(), accel="tcg"):
         soakfile.append(path, series.name, soak.source, names, part)
 
 
-def verdict(parts, path):
+def verdict(parts: Sequence[Part], path: str | Path) -> None:
     """Raise Fail if one of `parts`, which are in the file `path`, has failed."""
     failed = [part for part in parts if part["outcome"] != "ok"]
     if failed:

@@ -1,6 +1,9 @@
 """What the stress tests and the debug patches print of races and of what was verified, as counts."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Iterable, Mapping
 
 # Lines "KVM: NAME N..." and "Host: NAME N..." have counts with names of their own.
 _NAMED = re.compile(r"^(KVM|Host):((?: \S+ \d+)+)$", re.M)
@@ -26,19 +29,19 @@ _LINES = (
 )
 
 
-def counts(text):
+def counts(text: str) -> dict[str, int]:
     """{name: sum} of the counts in `text`, the output of a command; what is not known is passed over.
 
     "kvm.NAME" are counters of KVM, "host.NAME" what the helpers of a test did, "vms" the VMs of
     stage2_fault_stress_test.
     """
-    found = {}
+    found: dict[str, int] = {}
 
-    def add(name, value):
+    def add(name: str, value: str | int) -> None:
         found[name] = found.get(name, 0) + int(value)
 
-    for group, words in _NAMED.findall(text):
-        words = words.split()
+    for group, line in _NAMED.findall(text):
+        words = line.split()
         for name, value in zip(words[::2], words[1::2]):
             add(f"{group.lower()}.{name}", value)
     for pattern, names in _LINES:
@@ -52,9 +55,9 @@ def counts(text):
     return found
 
 
-def total(many):
+def total(many: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """The sum of several results of counts(), by name, sorted."""
-    found = {}
+    found: dict[str, int] = {}
     for one in many:
         for name, value in one.items():
             found[name] = found.get(name, 0) + value

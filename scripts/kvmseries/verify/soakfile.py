@@ -7,17 +7,23 @@ says what it has.  The file is read, added to and replaced as a whole under a lo
 run loses no part and two runs may add to one file.
 """
 
+from __future__ import annotations
+
+import argparse
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from ..base import files, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
+from ..data.shape import Host, Kind
 from . import soakcounts
 
 SCHEMA = 2
 # Key of a part -> its types.
-KEYS = {
+KEYS: dict[str, Kind] = {
     "when": str,            # UTC, at its begin
     "arch": str,
     "configuration": str,   # a name of soak.yaml
@@ -43,7 +49,44 @@ KEYS = {
 }
 
 
-def target(options, name):
+class Where(TypedDict):
+    """The keys of a part that say where it ran."""
+
+    qemu: str
+    host: Host
+
+
+class How(TypedDict):
+    """The keys of a part that say how it went."""
+
+    seconds: float
+    outcome: str
+    complaints: list[str]
+    reports: list[str]
+    known: list[str]
+    counts: dict[str, int]
+
+
+class Part(Where, How):
+    """A part: KEYS says what the keys mean."""
+
+    when: str
+    arch: str
+    configuration: str
+    part: str
+    source: str
+    tests: str
+    cpu: str
+    accel: str
+    config: str
+    params: list[str]
+    debug: dict[str, str]
+    kernel: str
+    commands: list[str]
+    log: str
+
+
+def target(options: argparse.Namespace, name: str) -> Path:
     """The file of the soak of `name` that the options --json and --commit-results ask for."""
     if options.json:
         path = Path(options.json)
@@ -54,7 +97,7 @@ def target(options, name):
     return paths.ROOT / "Documentation" / "results" / file if options.commit_results else paths.out("results", file)
 
 
-def load(path, series):
+def load(path: str | Path, series: str) -> list[Part]:
     """The parts in `path` of a soak of `series` (its name); none if there is no such file.
 
     Raises Fail, in one line, for what is no such file, is cut short, or has another schema.
@@ -86,7 +129,7 @@ def load(path, series):
     return data["parts"]
 
 
-def _wrong(part):
+def _wrong(part: object) -> str:
     """What is wrong with a part, or ""."""
     if not isinstance(part, dict) or set(part) != set(KEYS):
         return "not the keys of a part"
@@ -96,19 +139,19 @@ def _wrong(part):
     return "" if part["seconds"] >= 0 else f"'seconds' is {part['seconds']}"
 
 
-def of_source(parts, source):
+def of_source(parts: Iterable[Part], source: Mapping[str, str]) -> list[Part]:
     """The parts that are of `source`, {arch: id}."""
     return [part for part in parts if source.get(part["arch"]) == part["source"]]
 
 
-def add_up(parts, source, names):
+def add_up(parts: Sequence[Part], source: Mapping[str, str], names: Iterable[str]) -> dict[str, object]:
     """What the parts of `source` add up to, in all and for each configuration of `names`."""
     mine = of_source(parts, source)
     return {**_sum(mine), "parts_of_another_source": len(parts) - len(mine), "configurations": {
         name: _sum([part for part in mine if part["configuration"] == name]) for name in names}}
 
 
-def _sum(parts):
+def _sum(parts: Sequence[Part]) -> dict[str, object]:
     return {"hours": round(sum(part["seconds"] for part in parts) / 3600, 3), "parts": len(parts),
             "failed": sum(part["outcome"] != "ok" for part in parts),
             "reports": sum(len(part["reports"]) for part in parts),
@@ -116,7 +159,7 @@ def _sum(parts):
             "counts": soakcounts.total(part["counts"] for part in parts)}
 
 
-def append(path, series, source, names, part):
+def append(path: str | Path, series: str, source: Mapping[str, str], names: Iterable[str], part: Part) -> list[Part]:
     """Add `part` to `path`, and sum up anew; returns all parts.  The file is there whole or as it was."""
     path = Path(path).absolute()
     assert not _wrong(part), _wrong(part)
@@ -126,7 +169,7 @@ def append(path, series, source, names, part):
     return parts
 
 
-def save(path, series, source, names, parts):
+def save(path: str | Path, series: str, source: Mapping[str, str], names: Iterable[str], parts: Sequence[Part]) -> None:
     """Write `parts`, a line each, and their sum; raises Fail and leaves `path` as it was if it cannot."""
     data = {"schema": SCHEMA, "series": series, "source": source, "sum": add_up(parts, source, names), "parts": parts}
     files.write(path, files.lines(data, "parts"))

@@ -5,8 +5,13 @@ every run of the checks has to boot base: it does not change.
 The key is what made them.  Where it is not what would make them now, they say nothing.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TypedDict
 
 import yaml
 
@@ -14,7 +19,7 @@ from ..base import files, paths, proc
 from ..base.errors import Fail
 from ..guest import image, machine
 from ..kernel import kconfig, selftests
-from ..source import trees
+from ..source import catalog, trees
 from ..source.git import git
 
 # Of the series' tree: what the test programs are compiled from.
@@ -22,17 +27,25 @@ _FOLDERS = (selftests.SUBDIR, "tools/testing/selftests/lib.mk", "tools/include",
             "arch/arm64/include/uapi", "arch/x86/include/uapi")
 
 
-def file():
+class Entry(TypedDict):
+    """What base did on one machine."""
+
+    key: dict[str, str]
+    results: dict[str, str]
+    splats: list[str]
+
+
+def file() -> Path:
     """The path of the committed file."""
     return paths.TESTS / "base-verdicts.json"
 
 
-def machine_name(series, arch, cpu):
+def machine_name(series: catalog.Series, arch: str, cpu: str) -> str:
     """The name of a machine in the file."""
     return f"{series.name} {arch} {cpu}"
 
 
-def key(series, arch):
+def key(series: catalog.Series, arch: str) -> dict[str, str]:
     """What base's verdicts follow from on the normal configuration, in hashes and versions: dict of text."""
     tree = trees.worktree(series, len(series.patches)).path
     config = kconfig.load(arch, (), series.kernel)
@@ -46,11 +59,11 @@ def key(series, arch):
             "qemu": proc.run([machine.binary(arch), "--version"], "qemu").partition("\n")[0]}
 
 
-def _digest(data):
+def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def read():
+def read() -> dict[str, Entry]:
     """The machines of the file: {} if it is not there.  Raises Fail if it is not such a file."""
     try:
         data = json.loads(file().read_text(encoding="utf-8"))
@@ -69,7 +82,7 @@ def read():
 _RENEW = "take the one that `make test-all` leaves in out/"
 
 
-def known(name, wanted):
+def known(name: str, wanted: Mapping[str, str]) -> tuple[Entry | None, str]:
     """(entry of the machine `name`, ""), or (None, why there is none for the key `wanted`)."""
     entry = read().get(name)
     if not entry:
@@ -78,7 +91,8 @@ def known(name, wanted):
     return (None, f"another {', '.join(differs)}") if differs else (entry, "")
 
 
-def complaints(entry, results, splats, unsettled):
+def complaints(entry: Entry, results: Mapping[str, str], splats: Iterable[str],
+               unsettled: Collection[str]) -> list[str]:
     """What differs between the entry of the file and what base did: lines.
 
     unsettled: names of tests that may pass or fail on base, see `mended` in tests.yaml."""
@@ -89,14 +103,14 @@ def complaints(entry, results, splats, unsettled):
                     if line not in entry["splats"]]
 
 
-def write(path, name, wanted, results, splats):
+def write(path: Path, name: str, wanted: dict[str, str], results: Mapping[str, str], splats: list[str]) -> None:
     """Put what base did on the machine `name` into `path`, beside what the committed file has."""
     data = {"schema": 1, "machines": {**read(), **_machines(path),
                                       name: {"key": wanted, "results": dict(sorted(results.items())), "splats": splats}}}
     files.write_json(path, data, sort_keys=True)
 
 
-def _machines(path):
+def _machines(path: Path) -> dict[str, Entry]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))["machines"]
     except (OSError, ValueError, KeyError):
