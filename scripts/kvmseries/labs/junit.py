@@ -1,15 +1,18 @@
 """JUnit's XML, as CI servers read it."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as xml
 
-from .outcomes import failed
+from .outcomes import failed, Outcome
 
 # Characters that XML 1.0 cannot hold.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def document(outcomes, suite, properties):
+def document(outcomes: Sequence[Outcome], suite: str, properties: Mapping[str, object]) -> str:
     """The XML text of `outcomes` (list of outcomes.Outcome).
 
     suite: name of the test suite, "v5.10.arm64".  properties: dict of strings about the run.
@@ -28,7 +31,7 @@ def document(outcomes, suite, properties):
     return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
 
 
-def _case(top, suite, outcome):
+def _case(top: xml.Element, suite: str, outcome: Outcome) -> None:
     case = xml.SubElement(top, "testcase", {"name": _legal(outcome.name), "classname": suite})
     why = _legal(outcome.why)
     if failed(outcome):
@@ -41,5 +44,5 @@ def _case(top, suite, outcome):
         xml.SubElement(case, "system-out").text = _legal("\n".join(outcome.notes))
 
 
-def _legal(text):
+def _legal(text: str) -> str:
     return _NOT_XML.sub("?", text)

@@ -1,12 +1,16 @@
 """KTAP, version 1: the kernel's own format for test results (Documentation/dev-tools/ktap.rst)."""
 
-from .outcomes import failed
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .outcomes import failed, Outcome
 
 # Status of an outcome to KTAP's directive.
 _DIRECTIVES = {"skip": "SKIP", "xfail": "XFAIL", "timeout": "TIMEOUT"}
 
 
-def document(outcomes, title):
+def document(outcomes: Sequence[Outcome], title: str) -> str:
     """The KTAP text of `outcomes` (list of outcomes.Outcome); title: one line for its head."""
     lines = ["KTAP version 1", f"# {_plain(title)}", f"1..{len(outcomes)}"]
     for number, outcome in enumerate(outcomes, 1):
@@ -17,7 +21,7 @@ def document(outcomes, title):
     return "\n".join(lines) + "\n"
 
 
-def _result(number, outcome):
+def _result(number: int, outcome: Outcome) -> str:
     word = "not ok" if failed(outcome) else "ok"
     line = f"{word} {number} {_plain(outcome.name)}"
     directive = _DIRECTIVES.get(outcome.status)
@@ -26,6 +30,6 @@ def _result(number, outcome):
     return f"{line} # {directive} {_plain(outcome.why)}".rstrip()
 
 
-def _plain(text):
+def _plain(text: str) -> str:
     """`text` as part of a line: '#' begins a directive."""
     return " ".join("".join(letter for letter in text.replace("#", "") if letter.isprintable()).split())

@@ -1,6 +1,11 @@
 """The verdicts of `scripts/series test` as a list of outcomes, for the formats that labs read."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from ..verify.functional import Verdict
 
 # The entry for complaints that are about no single test, such as a lockdep report on the console.
 REPORTS = "kernel-reports"
@@ -13,10 +18,10 @@ class Outcome:
     name: str
     status: str      # "pass", "fail", "skip", "timeout"; "xfail": fails as tests.yaml says that it does
     why: str         # the complaint, or the reason of an expected failure; ""
-    notes: tuple     # further lines: the result on each kernel
+    notes: tuple[str, ...]  # further lines: the result on each kernel
 
 
-def outcomes(verdicts, complaints):
+def outcomes(verdicts: Iterable[Verdict], complaints: Iterable[str]) -> list[Outcome]:
     """Outcomes of `verdicts` (list of functional.Verdict) and of those of `complaints` that are none of theirs.
 
     complaints: as from functional.run().  The last outcome is always REPORTS.
@@ -27,12 +32,12 @@ def outcomes(verdicts, complaints):
             Outcome(REPORTS, "fail" if others else "pass", others[0] if others else "", others)]
 
 
-def failed(found):
+def failed(found: Outcome) -> bool:
     """Whether an outcome counts as a failure."""
     return found.status in ("fail", "timeout")
 
 
-def _outcome(verdict):
+def _outcome(verdict: Verdict) -> Outcome:
     results = set(verdict.results.values())
     notes = tuple(f"{label}: {result}" for label, result in verdict.results.items())
     if verdict.complaint:

@@ -1,9 +1,12 @@
 """Compiling: the kernel's code and the shims to a library, the checker by cargo."""
 
+from __future__ import annotations
+
 import hashlib
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 from ..base import paths, proc
 from ..base.errors import Fail
@@ -16,7 +19,7 @@ _CFLAGS = ["-std=gnu11", "-O1", "-g0", "-fPIC", "-fexceptions", "-Wall", "-Werro
 _TSAN = "-fsanitize=thread"
 
 
-def need():
+def need() -> None:
     """Raise Fail in one line if gcc or cargo is missing or too old."""
     if not shutil.which("gcc"):
         raise Fail("the model checker needs gcc: install the package gcc")
@@ -29,7 +32,7 @@ def need():
         raise Fail(f"the model checker needs rustc {RUSTC[0]}.{RUSTC[1]} or newer, and this is {text.strip() or 'none'}")
 
 
-def checker():
+def checker() -> Path:
     """The path of the checker's program, built if it is not."""
     need()
     target = paths.out("cargo")
@@ -42,7 +45,7 @@ def checker():
     return program
 
 
-def library(tree):
+def library(tree: Path) -> Path:
     """The path of the library made of the kernel in `tree`: found again by what went into it."""
     digest = hashlib.sha256()
     for path in [*(tree / name for name in source.files()), source.LIST, *sorted((ROOM / "shim").iterdir())]:
@@ -59,7 +62,7 @@ def library(tree):
     return folder / "code.so"
 
 
-def compile_in(folder, *options):
+def compile_in(folder: Path, *options: str) -> None:
     """Compile what source.collect() has written to `folder` to code.so, with more options of gcc's."""
     flags = [*_CFLAGS, *options, f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
     objects = []

@@ -1,8 +1,12 @@
 """Which lines of the kernel's functions the scenarios reach: gcov on a library of its own."""
 
+from __future__ import annotations
+
 import json
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 from ..base import paths, proc
@@ -16,17 +20,17 @@ class Function(NamedTuple):
     path: str
     name: str
     lines: int       # that have code
-    missed: tuple    # numbers of the lines never run
+    missed: tuple[int, ...]  # numbers of the lines never run
 
     @property
-    def text(self):
+    def text(self) -> str:
         """One line about what is not run."""
         if len(self.missed) == self.lines:
             return f"{self.path}: {self.name}() is never run"
         return f"{self.path}: {self.name}(): lines {', '.join(map(str, self.missed))}"
 
 
-def measure(tree, program):
+def measure(tree: Path, program: Path) -> list[Function]:
     """All Functions that are compiled of the kernel in `tree`, after every short scenario of the checker
     `program` has been run by loom, with its own bound."""
     folder = paths.out("model", "coverage")
@@ -35,7 +39,7 @@ def measure(tree, program):
         folder.mkdir(parents=True)
         source.collect(tree, folder)
         build.compile_in(folder, "--coverage")
-        def run(scenario):
+        def run(scenario: runs.Scenario) -> None:
             runs.run(program, folder / "code.so", scenario.name, "loom", *([] if scenario.bound == "all" else [f"bound={scenario.bound}"]))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(run, [s for s in runs.scenarios(program) if s.kind == "short"]))
@@ -48,7 +52,7 @@ def measure(tree, program):
     return sorted(found)
 
 
-def parse(text, folder):
+def parse(text: str, folder: str) -> list[Function]:
     """The Functions of the kernel's in gcov's JSON; `folder` is where pgtable.c was compiled."""
     found = []
     for file in json.loads(text)["files"]:
@@ -56,7 +60,7 @@ def parse(text, folder):
         if path.startswith("/") or path.endswith(".inc"):
             continue
         for function in file["functions"]:
-            lines = {}
+            lines: dict[int, int] = {}
             for line in file["lines"]:
                 if line.get("function_name", function["name"]) == function["name"] \
                         and function["start_line"] <= line["line_number"] <= function["end_line"]:
@@ -65,7 +69,7 @@ def parse(text, folder):
     return found
 
 
-def summary(functions):
+def summary(functions: Sequence[Function]) -> str:
     """A line: how much is run."""
     lines = sum(function.lines for function in functions)
     missed = sum(len(function.missed) for function in functions)

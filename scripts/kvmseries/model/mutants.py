@@ -4,9 +4,12 @@ A patch begins with lines `Mistake:` (a sentence), `Kind:`, `Scenario:` (or none
 arguments) and, where no scenario can find it, `Survives:` with the reason.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -26,16 +29,16 @@ class Mutant(NamedTuple):
     mistake: str
     kind: str
     scenario: str    # "" for none
-    engine: tuple    # arguments of the checker
+    engine: tuple[str, ...]  # arguments of the checker
     survives: str    # why no scenario finds it
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The file's name, without suffix."""
         return self.path.stem
 
 
-def load(path):
+def load(path: str | Path) -> Mutant:
     """The Mutant in the file `path`; Fail if a line of its head is missing."""
     path = Path(path)
     head = path.read_text(encoding="utf-8").partition("\n\n")[0]
@@ -50,12 +53,12 @@ def load(path):
                   found.get("Survives", ""))
 
 
-def every():
+def every() -> list[Mutant]:
     """All Mutants, by name."""
     return [load(path) for path in sorted(FOLDER.glob("*.patch"))]
 
 
-def plant(tree, patch, folder):
+def plant(tree: Path, patch: str | Path, folder: Path) -> Path:
     """Copy what is compiled of the kernel in `tree` to `folder`, and apply the file `patch` to it."""
     paths.remove(folder)
     for name in source.files():
@@ -74,7 +77,7 @@ def plant(tree, patch, folder):
     return folder
 
 
-def _only(patch):
+def _only(patch: str | Path) -> list[str]:
     """The part of a patch that is about files which are compiled."""
     known = set(source.files())
     touched = re.findall(r"^\+\+\+ b/(\S+)", Path(patch).read_text(encoding="utf-8", errors="replace"), re.M)
@@ -85,20 +88,20 @@ class Outcome(NamedTuple):
     """What became of a Mutant."""
 
     mutant: Mutant
-    result: object   # runs.Result, None if no scenario is to find it
+    result: runs.Result | None  # runs.Result, None if no scenario is to find it
 
     @property
-    def killed(self):
+    def killed(self) -> bool:
         """Whether it was found. A scenario that no longer reaches its race has noticed, too."""
         return self.result is not None and self.result.verdict in ("found", "nothing")
 
     @property
-    def good(self):
+    def good(self) -> bool:
         """Whether it is as its patch says."""
         return self.killed or bool(self.mutant.survives)
 
     @property
-    def line(self):
+    def line(self) -> str:
         """One line for the terminal."""
         mutant, result = self.mutant, self.result
         if result is None:
@@ -109,7 +112,7 @@ class Outcome(NamedTuple):
         return f"{mutant.name:29}{mutant.scenario:26}{result.executions:>6,}  {by}"
 
 
-def judge(mutant, tree, program):
+def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     """The Outcome of one Mutant, planted into the kernel in `tree`."""
     folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name))
     library = build.library(folder)
@@ -118,7 +121,8 @@ def judge(mutant, tree, program):
     return Outcome(mutant, runs.run(program, library, mutant.scenario, *mutant.engine))
 
 
-def judge_all(mutants, tree, program, told=lambda outcome: None):
+def judge_all(mutants: Iterable[Mutant], tree: Path, program: Path,
+              told: Callable[[Outcome], object] = lambda outcome: None) -> list[Outcome]:
     """The Outcomes of `mutants`, as many at a time as there are CPUs; `told` gets each, in order."""
     outcomes = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:

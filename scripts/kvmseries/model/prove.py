@@ -1,11 +1,16 @@
 """The model on all its scenarios: calibration, loom, shuttle, and what is said of them."""
 
+from __future__ import annotations
+
 import os
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence, Collection
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from ..base.errors import Usage
 from . import runs
+from .mutants import Outcome
 
 # What the engine must see of relaxed memory, and what it must not: the model's calibration. Load buffering is
 # allowed by the kernel's memory model, and never seen: what rests on it is for herd7.
@@ -14,7 +19,7 @@ NOT_SEEN = ("SB+mbs", "MP+rel+rmb", "MP+wmb+rmb", "2+2W+mbs", "R+mbs", "RWC+mbs"
             "RMW-atomicity", "CAS-atomicity", "writer-orders", "RCU-MP", "LB")
 
 
-def _chosen(program, names, kinds):
+def _chosen(program: Path, names: Collection[str], kinds: Collection[str]) -> list[runs.Scenario]:
     every = runs.scenarios(program)
     unknown = [name for name in names if name not in {s.name for s in every}]
     if unknown:
@@ -22,10 +27,11 @@ def _chosen(program, names, kinds):
     return [s for s in every if (s.name in names if names else s.kind in kinds)]
 
 
-def loom(program, library, names, bound, told):
+def loom(program: Path, library: Path, names: Collection[str], bound: str | None,
+         told: Callable[[str], object]) -> list[runs.Result]:
     """The Results of loom on the scenarios named (default: all short ones), with the preemption bound given or
     each one's own; `told` gets a line for each."""
-    def one(scenario):
+    def one(scenario: runs.Scenario) -> tuple[runs.Result, str]:
         limit = scenario.bound if bound is None else bound
         return runs.run(program, library, scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])), limit
 
@@ -37,7 +43,8 @@ def loom(program, library, names, bound, told):
     return results
 
 
-def shuttle(program, library, names, engine, schedules, seed, told):
+def shuttle(program: Path, library: Path, names: Collection[str], engine: str, schedules: int, seed: int,
+            told: Callable[[str], object]) -> list[runs.Result]:
     """The Results of shuttle on the scenarios named (default: all long ones)."""
     results = []
     for scenario in _chosen(program, names, ("long",)):
@@ -46,7 +53,7 @@ def shuttle(program, library, names, engine, schedules, seed, told):
     return results
 
 
-def calibration(program, library):
+def calibration(program: Path, library: Path) -> list[str]:
     """What is not as SEEN and NOT_SEEN say of the engine, a line each."""
     complaints = []
     for names, wanted in ((SEEN, "found"), (NOT_SEEN, "holds")):
@@ -57,7 +64,7 @@ def calibration(program, library):
     return complaints
 
 
-def summary(outcomes):
+def summary(outcomes: Sequence[Outcome]) -> str:
     """Mutants found by kind, and those that are known to survive: a few lines."""
     kinds = Counter(outcome.mutant.kind for outcome in outcomes)
     killed = Counter(outcome.mutant.kind for outcome in outcomes if outcome.killed)
@@ -65,7 +72,8 @@ def summary(outcomes):
     return f"{sum(killed.values())} of {len(outcomes)} mutants found: {text}"
 
 
-def screen(scenarios, results, random, outcomes, complaints):
+def screen(scenarios: Iterable[runs.Scenario], results: list[runs.Result], random: list[runs.Result],
+           outcomes: Sequence[Outcome], complaints: Sequence[str]) -> str:
     """What `make proof` ends with: one screen of text."""
     bounds = {scenario.name: scenario.bound for scenario in scenarios}
     complete = [r for r in results if bounds[r.name] == "all"]

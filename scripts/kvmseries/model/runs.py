@@ -1,6 +1,9 @@
 """Running scenarios: the checker's program once for each, its last line as a Result."""
 
+from __future__ import annotations
+
 import subprocess
+from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import Fail
@@ -28,16 +31,16 @@ class Result(NamedTuple):
     restarts: int
     invariant: str   # that does not hold
     text: str
-    arms: tuple      # reached
+    arms: tuple[str, ...]  # reached
     trace: str
 
     @property
-    def good(self):
+    def good(self) -> bool:
         """Whether nothing was found, and something was looked at."""
         return self.verdict in ("holds", "stopped")
 
     @property
-    def line(self):
+    def line(self) -> str:
         """One line for the terminal."""
         how = {"holds": "holds", "stopped": "holds so far", "found": f"FOUND {self.invariant}",
                "nothing": "HAS SHOWN NOTHING", "engine": "ENGINE"}[self.verdict]
@@ -51,13 +54,14 @@ class Result(NamedTuple):
 _LIMIT = 1800
 
 
-def scenarios(program):
+def scenarios(program: Path) -> list[Scenario]:
     """All Scenarios that the checker `program` has."""
     text = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
-    return [Scenario(*line.split("\t")[:3], int(line.split("\t")[3])) for line in text.splitlines()]
+    rows = (line.split("\t") for line in text.splitlines())
+    return [Scenario(name, kind, bound, int(threads)) for name, kind, bound, threads, *_ in rows]
 
 
-def run(program, library, name, engine, *options):
+def run(program: Path, library: Path, name: str, engine: str, *options: str) -> Result:
     """The Result of scenario `name` with `engine` ("loom", "random" or "pct"); options are the checker's,
     such as "bound=2".  Fail if the checker says that it cannot, or dies."""
     try:
@@ -68,7 +72,7 @@ def run(program, library, name, engine, *options):
     return parse(done.returncode, done.stdout, done.stderr, name)
 
 
-def parse(status, output, errors, name):
+def parse(status: int, output: str, errors: str, name: str) -> Result:
     """The Result that the checker's output says; Fail if it says none."""
     lines = output.splitlines()
     fields = lines[-1].split("\t") if lines else []
@@ -81,7 +85,7 @@ def parse(status, output, errors, name):
                   "\n".join(lines[:-1]))
 
 
-def of(name, program):
+def of(name: str, program: Path) -> Scenario:
     """The Scenario of that name; Fail if there is none."""
     for scenario in scenarios(program):
         if scenario.name == name:
@@ -89,6 +93,6 @@ def of(name, program):
     raise Fail(f"the model has no scenario '{name}': scripts/series model -h says how to list them")
 
 
-def ready(tree):
+def ready(tree: Path) -> tuple[Path, Path]:
     """(program, library) for the kernel in `tree`, built if they are not."""
     return build.checker(), build.library(tree)

@@ -4,8 +4,11 @@ model/functions lists them.  Each has the declaration that the shims were writte
 not there, or has changed, is one line and the end.
 """
 
+from __future__ import annotations
+
 import re
 import shutil
+from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import Fail
@@ -24,37 +27,37 @@ class Section(NamedTuple):
     kind: str        # "defines", "functions", "mm", or "header": the whole file
     path: str        # in the tree
     same: str        # a file that must have the same definitions, "" for none
-    wanted: tuple    # declarations
+    wanted: tuple[str, ...]  # declarations
 
 
-def sections(text):
+def sections(text: str) -> list[Section]:
     """The Sections that the text of model/functions lists; Fail if a line means nothing."""
-    found = []
+    found: list[Section] = []
     for number, line in enumerate(text.splitlines(), 1):
         head = re.fullmatch(r"\[(defines|functions|header|mm)\] (\S+)(?: = (\S+))?", line)
         if head:
-            found.append(Section(head[1], head[2], head[3] or "", []))
+            found.append(Section(head[1], head[2], head[3] or "", ()))
         elif line and not line.startswith("# "):
             if not found:
                 raise Fail(f"model/functions:{number}: a declaration before the first file")
-            found[-1].wanted.append(line)
-    return [section._replace(wanted=tuple(section.wanted)) for section in found]
+            found[-1] = found[-1]._replace(wanted=(*found[-1].wanted, line))
+    return found
 
 
-def files():
+def files() -> list[str]:
     """Every path of a tree that is read."""
     listed = sections(LIST.read_text(encoding="utf-8"))
     return sorted({*_WHOLE, *(s.path for s in listed), *(s.same for s in listed if s.same)})
 
 
-def collect(tree, folder):
+def collect(tree: Path, folder: Path) -> None:
     """Write what is compiled of the kernel in `tree` into the directory `folder`: pgtable.c,
     functions.inc, mm.inc, defines.inc, and empty files for the headers that are included."""
     for path, name in _WHOLE.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(_checked(tree, path), target)
-    parts = {"defines": [], "functions": [], "mm": []}
+    parts: dict[str, list[str]] = {"defines": [], "functions": [], "mm": []}
     for section in sections(LIST.read_text(encoding="utf-8")):
         source = _read(tree, section.path)
         if section.kind == "header":
@@ -75,21 +78,21 @@ def collect(tree, folder):
                 (folder / header).write_text("", encoding="utf-8")
 
 
-def _body(text):
+def _body(text: str) -> str:
     return text.partition("\n")[2]
 
 
-def _checked(tree, path):
+def _checked(tree: Path, path: str) -> Path:
     if not (tree / path).is_file():
         raise Fail(f"{tree} has no {path}: the model needs a tree made by scripts/series apply")
     return tree / path
 
 
-def _read(tree, path):
+def _read(tree: Path, path: str) -> str:
     return _checked(tree, path).read_text(encoding="utf-8")
 
 
-def name_of(wanted):
+def name_of(wanted: str) -> str:
     """The name that a declaration declares."""
     for pattern in (r"#define (\w+)", r"enum (\w+)", r"(\w+)\("):
         match = re.match(pattern, wanted) if pattern[0] in "#e" else re.search(pattern, wanted)
@@ -98,7 +101,7 @@ def name_of(wanted):
     raise Fail(f"model/functions: '{wanted}' declares nothing")
 
 
-def cut(source, wanted, path):
+def cut(source: str, wanted: str, path: str) -> str:
     """The definition in the text `source`, of the file `path`, that the declaration `wanted` is of,
     with a #line before it; Fail if there is none, or if it is declared otherwise."""
     name, word = name_of(wanted), wanted.split()[0]
@@ -114,5 +117,5 @@ def cut(source, wanted, path):
     return _line(source, match.start(), path) + match[0]
 
 
-def _line(source, start, path):
+def _line(source: str, start: int, path: str) -> str:
     return f'#line {source.count(chr(10), 0, start) + 1} "{path}"\n'

@@ -5,21 +5,25 @@ As with kernels the compiler cache sees the same commands for the same file in e
 build compiles only what its patches change once its base is built.
 """
 
+from __future__ import annotations
+
 import bz2
 import hashlib
 import json
 import os
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail
-from ..base.progress import say, single
+from ..base.progress import Note, say, single
 from ..kernel import toolchain
 from ..kernel.build import warnings
-from ..source import trees
+from ..source import catalog, trees
 from . import sysroot
 
 # Nothing of the desktop, networks and disks that a migration under test does not need.
@@ -37,8 +41,8 @@ class Program:
     """A qemu-system-* that is built."""
 
     path: Path
-    libraries: list      # paths of the shared libraries that it needs, the dynamic loader last
-    roms: tuple          # directories of firmware for -L; empty where its machine (virt) needs none
+    libraries: list[Path]  # paths of the shared libraries that it needs, the dynamic loader last
+    roms: tuple[str, ...]  # directories of firmware for -L; empty where its machine (virt) needs none
     tree: trees.Tree
     arch: str            # that it runs on, and that it emulates
     version: str         # "10.0.13"
@@ -50,28 +54,29 @@ class Kind:
 
     name: str            # "program", or "tests-tcg", "tests-kvm"
     arch: str            # that it runs on
-    targets: tuple       # arches that it emulates
+    targets: tuple[str, ...]  # arches that it emulates
     kvm: bool = True
     tests: bool = False
-    only: tuple = ()     # names of what ninja makes instead of the programs
+    only: tuple[str, ...] = ()  # names of what ninja makes instead of the programs
 
     @property
-    def folder(self):
+    def folder(self) -> str:
         """Name of the build directory."""
         return f"build-{self.arch}" if self.name == "program" else "-".join(["build", self.name, *self.targets])
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
         """What is there when it is built, apart from its tests."""
         return list(self.only) or [binary(arch) for arch in self.targets]
 
 
-def binary(arch):
+def binary(arch: str) -> str:
     """File name of the program that emulates `arch`."""
     return f"qemu-system-{toolchain.machine(arch)}"
 
 
-def program(series, count, arch, tree=None, note=None):
+def program(series: catalog.Series, count: int, arch: str, tree: str | None = None,
+            note: Note | None = None) -> Program:
     """Build (or find built) the Program of the first `count` patches of `series`, for KVM on `arch`.
 
     tree: the user's own tree or tarball as the base.  note: called with a line of progress.  Raises Fail
@@ -80,7 +85,7 @@ def program(series, count, arch, tree=None, note=None):
     return in_tree(trees.worktree(series, count, tree), arch, note)
 
 
-def in_tree(tree, arch, note=None, tests=False):
+def in_tree(tree: trees.Tree, arch: str, note: Note | None = None, tests: bool = False) -> Program:
     """Build the Program of a tree that is at hand; with `tests` the tests, too, which are not run."""
     folder = compiled(tree, Kind("program", arch, (arch,), tests=tests), note)
     path = folder / binary(arch)
@@ -89,7 +94,7 @@ def in_tree(tree, arch, note=None, tests=False):
                    tree.version)
 
 
-def compiled(tree, kind, note=None):
+def compiled(tree: trees.Tree, kind: Kind, note: Note | None = None) -> Path:
     """Build the `kind` of a tree; returns the build directory."""
     debian.install("qemu", *([f"build-{kind.arch}"] if toolchain.prefix(kind.arch) else []))
     for name in (f"{toolchain.prefix(kind.arch)}gcc", "ninja", "pkg-config", "ccache", "make", "readelf"):
@@ -104,20 +109,21 @@ def compiled(tree, kind, note=None):
     return folder
 
 
-def configure_arguments(kind, root=None):
+def configure_arguments(kind: Kind, root: Path | None = None) -> list[str]:
     """What configure is called with; root: the sysroot of a cross build."""
     arguments = [*_OPTIONS, f"--python={sys.executable}",
                  "--enable-kvm" if kind.kvm else "--disable-kvm", f"--firmwarepath={':'.join(FIRMWARE)}",
                  "--target-list=" + ",".join(f"{toolchain.machine(arch)}-softmmu" for arch in kind.targets)]
     prefix = toolchain.prefix(kind.arch)
     if prefix:
+        assert root, "a cross build has a sysroot"
         compiler, linker = sysroot.flags(root, kind.arch)
         arguments += [f"--cross-prefix={prefix}", f"--cpu={toolchain.machine(kind.arch)}", "--host-cc=gcc",
                       f"--extra-cflags={compiler}", f"--extra-ldflags={linker}"]
     return [*arguments, f"--cc=ccache {prefix}gcc"]
 
 
-def environment(tree, root=None):
+def environment(tree: Path, root: Path | None = None) -> dict[str, str]:
     """For configure, ninja and meson: the tool's own Python first, and nothing of the user's."""
     env = {**toolchain.environment(), "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
            # The sources are named by absolute paths, which differ between trees.
@@ -128,7 +134,7 @@ def environment(tree, root=None):
     return env
 
 
-def _build(tree, kind, folder, root, note):
+def _build(tree: trees.Tree, kind: Kind, folder: Path, root: Path | None, note: Note | None) -> None:
     arguments = configure_arguments(kind, root)
     made = folder / "series.json"
     names = kind.names
@@ -167,13 +173,13 @@ def _build(tree, kind, folder, root, note):
     stamp.write(made, wanted)
 
 
-def log_of(tree, kind):
+def log_of(tree: trees.Tree, kind: Kind) -> Path:
     """Path of the log of a build."""
     what = "-tests" if kind.tests else ""
     return paths.out("logs", f"{kind.folder}-{tree.path.parent.name}-{tree.point}{what}.log")
 
 
-def _fill_blobs(tree):
+def _fill_blobs(tree: Path) -> None:
     """Put empty ones in the place of the firmware blobs that meson.build unpacks and Debian's tarball
     lacks; git does not see them (trees.py)."""
     text = (tree / "pc-bios/meson.build").read_text(encoding="utf-8")
@@ -183,7 +189,7 @@ def _fill_blobs(tree):
             path.write_bytes(bz2.compress(b""))
 
 
-def _link_firmware(folder):
+def _link_firmware(folder: Path) -> None:
     """Have the programs in a build directory find Debian's firmware: what is not installed looks for every
     directory of its own below qemu-bundle/."""
     for place in FIRMWARE:
@@ -193,12 +199,12 @@ def _link_firmware(folder):
             link.symlink_to(place)
 
 
-def meson():
+def meson() -> str:
     """Path of the tool's own meson."""
     return os.path.join(os.path.dirname(sys.executable), "meson")
 
 
-def tests(folder, env, suite):
+def tests(folder: Path, env: Mapping[str, str], suite: str) -> list[dict[str, Any]]:
     """The meson tests of a `suite` ("unit") in a build directory: a list of dicts as meson's own
     introspection gives them."""
     text = proc.run([meson(), "introspect", "--tests", str(folder)], "meson introspect", cwd=folder, env=env)
@@ -207,14 +213,15 @@ def tests(folder, env, suite):
             if suite in (word.rpartition(":")[2] for word in test["suite"])]
 
 
-def test_programs(folder, env):
+def test_programs(folder: Path, env: Mapping[str, str]) -> list[str]:
     """Names of what ninja makes for the tests: migration-test and all unit tests' programs."""
     found = {os.path.relpath(word, folder) for test in tests(folder, env, "unit") for word in test["cmd"][:1]
              if word.startswith(f"{folder}/")}
     return ["tests/qtest/migration-test", *sorted(name for name in found if not name.startswith("pyvenv/"))]
 
 
-def each_patch(series, arch, counts, note, tree=None):
+def each_patch(series: catalog.Series, arch: str, counts: Sequence[int], note: Note | None,
+               tree: str | None = None) -> None:
     """Build QEMU's base, and QEMU after each number of patches in `counts`, ascending, in one tree; where its
     tests can be run, those, too.
 
@@ -229,7 +236,7 @@ def each_patch(series, arch, counts, note, tree=None):
                        f"{arch}: {sorted(new)[0]}")
 
 
-def _one(series, tree, arch, note, tests):
+def _one(series: catalog.Series, tree: trees.Tree, arch: str, note: Note | None, tests: bool) -> set[str]:
     """Build a tree; returns the warnings that its logs have."""
     try:
         in_tree(tree, arch, note, tests)
@@ -239,7 +246,7 @@ def _one(series, tree, arch, note, tests):
     return found_warnings(tree, arch)
 
 
-def found_warnings(tree, arch):
+def found_warnings(tree: trees.Tree, arch: str) -> set[str]:
     """Warnings in the logs of builds of `tree` for `arch`: a set of lines without line numbers, which patches
     move."""
     logs = [log_of(tree, Kind("program", arch, (arch,), tests=tests)) for tests in (False, True)]

@@ -1,10 +1,13 @@
 """What must hold of a series for QEMU without running it, beside what must of every series (../check.py)."""
 
+from __future__ import annotations
+
 import re
 
 from ..base import debian, proc
 from ..base.errors import Fail
-from ..source import trees
+from ..base.progress import Note
+from ..source import catalog, trees
 from ..verify.check import that_change
 from . import build
 
@@ -12,7 +15,7 @@ from . import build
 _NOT_BUILT = ("docs/", "tests/docker/", "tests/migration/", ".gitlab-ci")
 
 
-def checkpatch(series, kernel=None):
+def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
     """Run checkpatch.pl of the base's own tree over every patch: no errors, no warnings."""
     debian.install("check")
     tree = trees.base(series, kernel)
@@ -25,7 +28,7 @@ def checkpatch(series, kernel=None):
             raise Fail(f"checkpatch: {patch.name}: {complaint[0] if complaint else proc.reason(text)}")
 
 
-def builds(series, arch, note, kernel=None):
+def builds(series: catalog.Series, arch: str, note: Note, kernel: str | None = None) -> list[int]:
     """Build QEMU after each patch, in one tree, so that only what changes is compiled.  Returns their numbers.
 
     Patches that only touch documentation change no program.

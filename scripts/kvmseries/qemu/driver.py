@@ -1,15 +1,24 @@
 """The programs of qemu-migration/: a bare-metal guest and the driver that migrates it; what the driver is
 told and what it prints.  qemu-migration/harness.md says what each figure means."""
 
+from __future__ import annotations
+
 import math
 import re
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..base import debian, paths, proc
 from ..base.errors import Fail
 from ..base.progress import say
+from ..data.shape import TraceRow
 from ..kernel import toolchain
+
+if TYPE_CHECKING:
+    from .build import Program
 
 FOLDER = paths.ROOT / "qemu-migration"
 NAMES = ("driver", "guest.elf")
@@ -20,6 +29,9 @@ EVENTS = ("migration_bitmap_sync_start", "cpu_throttle_set", "kvm_dirty_ring_ful
           "kvm_dirty_ring_reaper_period")
 # Figures that a run may print twice.
 _WORSE = {"pages_lost": max, "stale": max, "source_stale": max, "target_lives": min, "source_lives": min}
+
+# What a run printed, by name: a number (float), or a word where the driver prints one.
+Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -43,26 +55,26 @@ class Setting:
     corrupt: int = 0             # pages
 
     @property
-    def memory(self):
+    def memory(self) -> int:
         """MiB of the guest: what lies below its data, the data, and a little more."""
         return max(64, 16 + -(-(self.working_set + self.static_set) // 1024))
 
     @property
-    def tracking(self):
+    def tracking(self) -> str:
         """How dirty pages are found: "bitmap", "ring-1024"."""
         return f"ring-{self.ring}" if self.ring else "bitmap"
 
-    def words(self):
+    def words(self) -> list[str]:
         """The driver's options, as a list."""
         return [f"{name}={getattr(self, name)}" for name in (*self.__dataclass_fields__, "memory")]
 
     @property
-    def seconds(self):
+    def seconds(self) -> int:
         """A limit for the whole run, s: QEMUs that start, a warm-up, migrations, checks."""
         return 3 * self.limit + 300
 
 
-def build(arch):
+def build(arch: str) -> Path:
     """Build the guest (always for arm64) and the driver for `arch`; returns their directory."""
     toolchain.install("arm64")
     debian.install("build")
@@ -75,7 +87,7 @@ def build(arch):
     return target
 
 
-def bundle(program, folder):
+def bundle(program: Program, folder: Path) -> list[str]:
     """Put QEMU and what it needs where none of it is installed into `folder`, as the driver wants it.
 
     program: a build.Program.  Returns the events that it has.
@@ -90,7 +102,7 @@ def bundle(program, folder):
     return events
 
 
-def parse(text):
+def parse(text: str) -> Figures:
     """{name: number or word} from what the driver printed; trace counts as "trace EVENT".
 
     Raises Fail with the driver's own words if it broke off.
@@ -98,7 +110,7 @@ def parse(text):
     error = re.search(r"^error (.*)$", text, re.M)
     if error:
         raise Fail(error[1])
-    found = {}
+    found: Figures = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         if name == "trace":
@@ -118,10 +130,10 @@ def parse(text):
     return found
 
 
-def samples(text):
+def samples(text: str) -> list[TraceRow]:
     """The time series that the driver printed: [[s since the migration began, bytes left to send, throttle in percent, bytes
     sent, sync passes]], the first migration alone; [] of a driver that prints none."""
-    rows = []
+    rows: list[TraceRow] = []
     for match in re.finditer(r"^sample ([\d.]+) (\d+) (\d+) (\d+) (\d+)$", text, re.M):
         row = [float(match[1]), *map(int, match.groups()[1:])]
         if rows and row[0] <= rows[-1][0]:
@@ -130,12 +142,12 @@ def samples(text):
     return rows
 
 
-def metrics(found, setting, events):
+def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[tuple[str, str, float]]:
     """[(metric, unit, value)] of a run: `found` by parse(), `events` that the program has.
 
     Of a migration that did not end there is no pages_lost and no downtime.
     """
-    def count(event):
+    def count(event: str) -> float:
         return found.get(f"trace {event}", 0)
 
     # One collection of base kicks all vCPUs; the series says itself when it does.
@@ -168,13 +180,13 @@ def metrics(found, setting, events):
     return values
 
 
-def _place(words):
+def _place(words: object) -> str:
     """Where the first of some pages is, of "ADDRESS", or what a word of it held, of "ADDRESS WANTED FOUND"."""
     address, *held = str(words).split()
     return f"the first at {address}" + (f": {held[1]} instead of {held[0]}" if held else "")
 
 
-def complaints(found):
+def complaints(found: Figures) -> list[str]:
     """What is wrong with a run, as a list of lines: pages lost, a guest that does not live on."""
     wrong = []
     for name, what in (("pages_lost", "pages differ between the two sides"),

@@ -1,18 +1,23 @@
 """QEMU's own tests on base and series, compared: unit tests, and the qtests of migration on every target."""
 
+from __future__ import annotations
+
 import json
 import os
 import re
 import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
 from ..base import debian, paths, proc, progress
 from ..base.errors import Fail, Usage
+from ..base.progress import Note
 from ..data import results
+from ..data.shape import Host
 from ..kernel import toolchain
-from ..source import trees
+from ..source import catalog, trees
 from ..verify import functional
 from . import build
 
@@ -25,13 +30,15 @@ KNOWN = paths.ROOT / "qemu-migration" / "tests.yaml"
 _WORDS = {"OK": "pass", "SKIP": "skip", "TIMEOUT": "timeout", "EXPECTEDFAIL": "pass"}
 
 
-def known(series):
+def known(series: catalog.Series) -> dict[str, str]:
     """Names of tests that are known to fail on base and series alike, with the reason."""
     data = yaml.safe_load(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else None
     return {name: " ".join(reason.split()) for name, reason in ((data or {}).get(series.name) or {}).items()}
 
 
-def run(series, points, targets=("arm64", "x86_64"), accel="tcg", pattern="", kernel=None):
+def run(series: catalog.Series, points: Sequence[catalog.Point], targets: Sequence[str] = ("arm64", "x86_64"),
+        accel: str = "tcg", pattern: str = "",
+        kernel: str | None = None) -> tuple[list[functional.Verdict], list[str], Host]:
     """Run the tests on all `points` (catalog.Point) with the emulators of `targets`.
 
     pattern: only those with this in their name (as "precopy/unix" or "unit/").  Returns (list of
@@ -70,7 +77,7 @@ def run(series, points, targets=("arm64", "x86_64"), accel="tcg", pattern="", ke
     return verdicts, complaints, results.host_info(["gcc"], versions)
 
 
-def host_arch():
+def host_arch() -> str:
     """The arch of this machine, which its tests run on."""
     for arch in ("arm64", "x86_64"):
         if not toolchain.prefix(arch):
@@ -78,7 +85,7 @@ def host_arch():
     raise Fail("QEMU's tests run on arm64 and x86_64 hosts")
 
 
-def check_accel(accel, targets):
+def check_accel(accel: str, targets: Iterable[str]) -> None:
     """Raise Usage or Fail unless the tests can run: QEMU itself would fall back to TCG without a word."""
     if accel != "kvm":
         return
@@ -90,7 +97,7 @@ def check_accel(accel, targets):
                    "--accel tcg")
 
 
-def compare(found, reasons):
+def compare(found: Mapping[str, Mapping[str, str]], reasons: Mapping[str, str]) -> list[functional.Verdict]:
     """Verdicts from {label: {test: result}}.  A test that a series has lost counts as skipped there; one that
     base does not have must not fail."""
     names = sorted({name for by_name in found.values() for name in by_name})
@@ -102,7 +109,8 @@ def compare(found, reasons):
     return verdicts
 
 
-def unit(folder, env, pattern="", log=None, names=None):
+def unit(folder: Path, env: Mapping[str, str], pattern: str = "", log: Path | None = None,
+         names: Collection[str] | None = None) -> dict[str, str]:
     """Run meson's suite "unit" in a build directory, or those `names` of it; returns {"unit/NAME": result}.
 
     A program is one test, as meson counts.
@@ -122,7 +130,7 @@ def unit(folder, env, pattern="", log=None, names=None):
     return unit_results(record.read_text(encoding="utf-8"))
 
 
-def unit_results(text):
+def unit_results(text: str) -> dict[str, str]:
     """{"unit/NAME": result} from meson's testlog.json, an object a line."""
     found = {}
     for line in text.splitlines():
@@ -133,7 +141,8 @@ def unit_results(text):
     return found
 
 
-def migration(folder, env, target, pattern="", log=None, note=None):
+def migration(folder: Path, env: Mapping[str, str], target: str, pattern: str = "", log: Path | None = None,
+              note: Note | None = None) -> dict[str, str]:
     """Run the migration qtests for the emulator of `target`, each in a process of its own, as one that fails
     takes the whole program with it; returns {"aarch64/migration/...": result}."""
     env = {**env, "QTEST_QEMU_BINARY": str(folder / build.binary(target)), "PYTHON": sys.executable}
@@ -157,12 +166,12 @@ def migration(folder, env, target, pattern="", log=None, note=None):
     return found
 
 
-def listed(text):
+def listed(text: str) -> list[str]:
     """Names in what `migration-test -l` prints, without their first slash."""
     return [line[1:] for line in text.splitlines() if re.fullmatch(r"/[\w+./-]+", line)]
 
 
-def qtest_result(name, status, text):
+def qtest_result(name: str, status: int, text: str) -> str:
     """The result of one test from what its program (--tap) printed and its exit status."""
     if status in (124, 137):
         return "timeout"
@@ -172,7 +181,7 @@ def qtest_result(name, status, text):
     return "skip" if re.match(r"\s*SKIP", line[2] or "", re.I) else "pass"
 
 
-def _append(log, text):
+def _append(log: Path | None, text: str) -> None:
     if log:
         with open(Path(log), "a", encoding="utf-8") as file:
             file.write(text if text.endswith("\n") else f"{text}\n")

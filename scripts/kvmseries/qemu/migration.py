@@ -5,16 +5,21 @@ QEMUs run in it.  With --accel kvm they run on this machine itself.  Counts are 
 one QEMU compares with the other in the same boot.
 """
 
+from __future__ import annotations
+
 import itertools
 import platform
 import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..base import paths, proc, progress
 from ..base.errors import Fail, Usage
 from ..base.numbers import numbers
-from ..base.progress import say
+from ..base.progress import Note, say
 from ..data import ids, results, unfinished
+from ..data.shape import Host, Ids, Part, Run
 from ..guest import machine as machines, run as guest
 from ..kernel import build as kernels, toolchain
 from ..source import catalog, trees
@@ -30,22 +35,23 @@ RINGS = (0, 1024, 4096, 65536)
 class Job:
     """What to run: each of `settings` with each of `points`, `samples` times."""
 
-    series: object       # catalog.Series
-    points: tuple        # of catalog.Point
-    settings: tuple      # of driver.Setting
+    series: catalog.Series  # catalog.Series
+    points: tuple[catalog.Point, ...]  # of catalog.Point
+    settings: tuple[driver.Setting, ...]  # of driver.Setting
     samples: int
     accel: str = "tcg"
     cpus: int = 4        # of L1
-    tree: object = None  # the user's own
+    tree: str | None = None  # the user's own
 
 
-def settings(rings, vcpus, working_sets, **others):
+def settings(rings: Iterable[int], vcpus: Iterable[int], working_sets: Iterable[int],
+             **others: Any) -> tuple[driver.Setting, ...]:
     """Settings for all combinations; working_sets in MiB."""
     return tuple(driver.Setting(ring=ring, vcpus=count, working_set=size * 1024, **others)
                  for size, count, ring in itertools.product(working_sets, vcpus, rings))
 
 
-def rings(text):
+def rings(text: str) -> tuple[int, ...]:
     """Ring sizes from "bitmap,1024"; 0 is the bitmap."""
     found = numbers("--rings", text.replace("bitmap", "0"), 0, 65536)
     for size in found:
@@ -54,7 +60,7 @@ def rings(text):
     return found
 
 
-def check(accel):
+def check(accel: str) -> None:
     """Raise Usage if migrations cannot be run with `accel` here."""
     if accel == "kvm" and platform.machine() != toolchain.machine(ARCH):
         raise Usage(f"--accel kvm: the guest is for arm64, this is {platform.machine()}: use --accel tcg")
@@ -64,13 +70,14 @@ def check(accel):
 class Runner:
     """Runs commands of the driver on the QEMUs `programs` (label: build.Program), in L1 or here."""
 
-    def __init__(self, programs, accel="tcg", cpus=4, name="migration"):
+    def __init__(self, programs: Mapping[str, build.Program], accel: str = "tcg", cpus: int = 4,
+                 name: str = "migration") -> None:
         self.accel, self.name = accel, name
         self.machine = machines.Machine(ARCH, accel=accel, cpus=cpus, memory=2048, params=())
         self.tools = driver.build(ARCH)
         self.folder = paths.out("runs", f"{name}-input")
         self.version = platform.release()
-        self.kernel = None
+        self.kernel: kernels.Kernel | None = None
         paths.remove(self.folder)
         self.folder.mkdir(parents=True)
         if accel == "kvm":
@@ -80,17 +87,17 @@ class Runner:
             self.kernel = kernels.kernel(catalog.load(KERNEL), 0, ARCH)
             self.events = rootfs.archive(programs, self.tools, self.folder / "initrd")
 
-    def words(self, label, setting):
+    def words(self, label: str, setting: driver.Setting) -> list[str]:
         """The command line of one run."""
         if self.accel == "kvm":
             return [str(self.tools / "driver"), f"qemu={self.folder / label}", f"guest={self.tools / 'guest.elf'}",
                     f"folder=/dev/shm/{self.name}", *setting.words()]
         return ["/migration/driver", f"qemu=/q/{label}", f"folder=/tmp/{self.name}", *setting.words()]
 
-    def run(self, commands, note=None):
+    def run(self, commands: Sequence[tuple[str, str, driver.Setting]], note: Note | None = None) -> list[guest.Outcome]:
         """Run `commands`, a list of (name, label, Setting); returns guest.Outcomes in the same order."""
         lines = [(name, setting.seconds, self.words(label, setting)) for name, label, setting in commands]
-        if self.accel == "kvm":
+        if not self.kernel:
             return [self._here(*line, note) for line in lines]
         result = guest.run(self.kernel, self.folder / "initrd", self.machine, lines, self.name, note)
         self.version = result.version
@@ -98,19 +105,19 @@ class Runner:
             say(f"L1's kernel reported: {splat} (see {result.folder}/console.log)")
         return result.outcomes
 
-    def _here(self, name, seconds, line, note):
+    def _here(self, name: str, seconds: float, line: Sequence[str], note: Note | None) -> guest.Outcome:
         if note:
             note(name)
         status, text = proc.run(["timeout", str(seconds), *line], name, check=False)
         shutil.rmtree(f"/dev/shm/{self.name}", ignore_errors=True)
         return guest.Outcome(name, status, 0, text)
 
-    def close(self):
+    def close(self) -> None:
         """Remove what was made for the runs."""
         paths.remove(self.folder)
 
 
-def found(outcome):
+def found(outcome: guest.Outcome) -> driver.Figures:
     """The driver's figures of a guest.Outcome; Fail if it hung or broke off."""
     if outcome.status == 124:
         raise Fail(f"{outcome.name} hangs; it last printed: {(outcome.output.splitlines() or ['nothing'])[-1]}")
@@ -123,7 +130,7 @@ def found(outcome):
     return values
 
 
-def programs(job, steps):
+def programs(job: Job, steps: progress.Steps) -> dict[str, build.Program]:
     """{label: build.Program} of the job's points; takes the steps of plan()."""
     made = {}
     for point in job.points:
@@ -132,14 +139,14 @@ def programs(job, steps):
     return made
 
 
-def groups(job):
+def groups(job: Job) -> list[list[driver.Setting]]:
     """The settings of each boot: those that differ in the ring alone are compared with each other."""
     return [list(group) for _, group in itertools.groupby(job.settings, lambda one: replace(one, ring=0))]
 
 
-def plan(job, taken):
+def plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
     """Steps for progress.Steps, without the boots that are in `taken`."""
-    steps = [(f"qemu-build-{ARCH}-{bool(point.count)}", f"build QEMU {point.label} for {ARCH}", 330)
+    steps: list[progress.Step] = [(f"qemu-build-{ARCH}-{bool(point.count)}", f"build QEMU {point.label} for {ARCH}", 330)
              for point in job.points]
     steps.append(("migration-l1", "build the kernel of L1 and the guest", 200))
     for group in _left(job, taken):
@@ -150,7 +157,8 @@ def plan(job, taken):
     return steps
 
 
-def run(job, taken=None, keep=lambda left: None, built=None):
+def run(job: Job, taken: unfinished.Taken | None = None, keep: Callable[[int], object] = lambda left: None,
+        built: Mapping[str, build.Program] | None = None) -> unfinished.Taken:
     """Run `job`; returns `taken`, an unfinished.Taken, with what was measured and complaints about it.
 
     taken: with what an earlier run of it has measured.  keep: called after each boot with the number of those that are
@@ -177,17 +185,18 @@ def run(job, taken=None, keep=lambda left: None, built=None):
     return taken
 
 
-def _part(group):
+def _part(group: Sequence[driver.Setting]) -> Part:
     """The name of a boot in unfinished.Taken."""
     return [group[0].vcpus, group[0].working_set]
 
 
-def _left(job, taken):
+def _left(job: Job, taken: unfinished.Taken) -> list[list[driver.Setting]]:
     """groups() of `job` that are not in `taken`."""
     return [group for group in groups(job) if _part(group) not in taken.parts]
 
 
-def _take(taken, job, runner, label, setting, outcome):
+def _take(taken: unfinished.Taken, job: Job, runner: Runner, label: str, setting: driver.Setting,
+          outcome: guest.Outcome) -> None:
     """Add what one migration printed to `taken`."""
     values = found(outcome)
     where = f"{label}, {setting.tracking}, {setting.vcpus} vCPUs, {setting.working_set} KiB"
@@ -201,16 +210,17 @@ def _take(taken, job, runner, label, setting, outcome):
                              "args": arguments(setting), "vcpus": setting.vcpus, "rows": rows})
 
 
-def arguments(setting):
+def arguments(setting: driver.Setting) -> str:
     """The settings that a table keeps apart, as text."""
     return (f"working-set={setting.working_set // 1024} rate={setting.rate} bandwidth={setting.bandwidth / 1e6:g} "
             f"downtime={setting.downtime} limit={setting.limit}")
 
 
-def collect(table, job, label, setting, values):
+def collect(table: dict[tuple[str, ...], Run], job: Job, label: str, setting: driver.Setting,
+            values: Iterable[tuple[str, str, float]]) -> None:
     """Add one migration's metrics to `table`, a dict of runs by unfinished.key()."""
     for metric, unit, value in values:
-        run_ = {
+        run_: Run = {
             "series": job.series.name, "kernel": label, "arch": ARCH, "accel": job.accel, "clock": "wall",
             "model": "", "cpu": "host" if job.accel == "kvm" else "max", "config": setting.tracking, "params": [],
             "test": TEST, "args": arguments(setting), "vcpus": setting.vcpus, "iteration": None,
@@ -218,18 +228,18 @@ def collect(table, job, label, setting, values):
         table.setdefault(unfinished.key(run_), run_)["samples"].append(value)
 
 
-def host(job, versions):
+def host(job: Job, versions: Mapping[str, str]) -> Host:
     """Description of this machine for the results of `job`."""
     return results.host_info([machines.binary(ARCH), f"{toolchain.prefix(ARCH)}gcc"], versions)
 
 
-def state(job):
+def state(job: Job) -> list[str]:
     """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
     return [*(ids.files(driver.FOLDER / name) for name in ("driver", "guest")),
             *(point.series.patches_id(point.count) for point in job.points)]
 
 
-def what(job):
+def what(job: Job) -> list[object]:
     """All that the figures of `job` follow from on this machine, for unfinished.Keeper."""
     info = results.host_info()
     return [job.series.name, [(point.label, point.count) for point in job.points], job.settings, job.samples, job.accel,
@@ -237,9 +247,9 @@ def what(job):
             [info[name] for name in ("machine", "cpu", "cpus", "kernel")]]
 
 
-def made_of(job):
+def made_of(job: Job) -> Ids:
     """The ids of all that `job` measures, for results.save(): of QEMU's sources and, emulated, of L1."""
-    found = {"kernels": {point.label: ids.source(trees.worktree(point.series, point.count, job.tree).path, ARCH,
+    found: Ids = {"kernels": {point.label: ids.source(trees.worktree(point.series, point.count, job.tree).path, ARCH,
                                                  point.series.project) for point in job.points},
              "tests": {name: ids.files(driver.FOLDER / name) for name in ("driver", "guest")}}
     if job.accel != "kvm":

@@ -1,23 +1,27 @@
 """The initramfs of L1, the machine in which two QEMUs run: busybox, the job's scripts, the driver, the
 guest and the QEMUs with their libraries."""
 
+from __future__ import annotations
+
 import shutil
+from collections.abc import Mapping
+from pathlib import Path
 
 from ..base import paths
 from ..guest import busybox, image
-from . import driver
+from . import build, driver
 
 
-def archive(programs, tools, target):
+def archive(programs: Mapping[str, build.Program], tools: Path, target: Path) -> dict[str, list[str]]:
     """Write the archive `target` with the QEMUs `programs`, a dict of labels to build.Programs, each in /q/LABEL;
     tools: as driver.build() returns.  Returns {label: events that it has}."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    program = busybox.path("arm64")
+    box = busybox.path("arm64")
     events = {}
     with paths.whole(target.with_suffix(".root")) as root:
         for folder in ("bin", "tests", "dev", "proc", "sys", "tmp", "migration", "q"):
             (root / folder).mkdir()
-        shutil.copy2(program, root / "bin/busybox")
+        shutil.copy2(box, root / "bin/busybox")
         for name in ("init", "job.sh"):
             shutil.copy2(image.GUEST / name, root / name)
         (root / "init").chmod(0o755)

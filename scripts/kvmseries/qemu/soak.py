@@ -1,16 +1,21 @@
 """Randomised live migrations: things go wrong in the middle, and no page may be lost, nothing may hang, and
 the guest must live on."""
 
+from __future__ import annotations
+
 import json
 import random
 import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from ..base import files, paths
 from ..base.errors import Fail
-from ..base.progress import clock, say
+from ..base.progress import clock, Note, say
 from ..data import results
 from ..guest import run as guest
-from . import driver, migration
+from ..source import catalog
+from . import build, driver, migration
 
 # How often each is drawn.
 SCENARIOS = {"plain": 5, "cancel": 3, "kill": 2, "stop": 2, "stop-cancel": 2, "cut": 3, "postcopy": 2,
@@ -19,9 +24,12 @@ SCENARIOS = {"plain": 5, "cancel": 3, "kill": 2, "stop": 2, "stop-cancel": 2, "c
 HOST = ("machine", "cpu", "cpus", "memory", "os", "kernel")
 # Migrations in one boot of L1: what a boot that dies takes with it.
 BATCH = 10
+# Number of a migration, what it does; then its figures and what is wrong with it.
+Chosen = tuple[int, driver.Setting]
+Row = tuple[int, driver.Setting, driver.Figures, list[str]]
 
 
-def draw(source):
+def draw(source: random.Random) -> driver.Setting:
     """A driver.Setting from a random.Random."""
     scenario = source.choices(list(SCENARIOS), list(SCENARIOS.values()))[0]
     size = source.choice((256, 1024, 2048, 4096, 8192))
@@ -36,12 +44,12 @@ def draw(source):
         cut=source.randrange(1, 4 * size * 1024))
 
 
-def plan(seed, count):
+def plan(seed: object, count: int) -> list[Chosen]:
     """[(number, Setting)]: the same for the same seed, and the first ones for any count."""
     return [(number, draw(random.Random(f"{seed} {number}"))) for number in range(count)]
 
 
-def judge(outcome):
+def judge(outcome: guest.Outcome) -> tuple[driver.Figures, list[str]]:
     """(figures or {}, list of complaints) of a guest.Outcome."""
     try:
         values = migration.found(outcome)
@@ -50,7 +58,7 @@ def judge(outcome):
     return values, driver.complaints(values)
 
 
-def batch(runner, label, chosen, note=None):
+def batch(runner: migration.Runner, label: str, chosen: Sequence[Chosen], note: Note | None = None) -> list[Row]:
     """Run settings [(number, Setting)] in one boot; returns [(number, Setting, figures, complaints)]."""
     commands = [(f"m{number}", label, setting) for number, setting in chosen]
     try:
@@ -66,7 +74,8 @@ def batch(runner, label, chosen, note=None):
     return [(number, setting, *judge(outcome)) for (number, setting), outcome in zip(chosen, outcomes)]
 
 
-def run(series, program, count, seed, path, accel="tcg", hours=None):
+def run(series: catalog.Series, program: build.Program, count: int, seed: object, path: Path, accel: str = "tcg",
+        hours: float | None = None) -> list[str]:
     """Run `count` migrations of `program` (a build.Program); returns the complaints.
 
     path: the JSON, written after every batch; what it has of an interrupted run of the same patches and seed is
@@ -96,7 +105,7 @@ def run(series, program, count, seed, path, accel="tcg", hours=None):
             for number, setting, _, wrong in rows for line in wrong]
 
 
-def interrupted(path, series, seed, chosen):
+def interrupted(path: Path, series: catalog.Series, seed: object, chosen: Sequence[Chosen]) -> tuple[int, list[Row]]:
     """(seconds that it took, rows as of batch()) of the run that `path` holds, if it is one of the same patches
     and seed that did not come to the end of `chosen`, its plan(); else (0, []).  Raises Fail if it ran on
     another host: its head can name one."""
@@ -117,9 +126,9 @@ def interrupted(path, series, seed, chosen):
     return seconds, [(*entry, *found[entry[0]]) for entry in chosen[:len(found)]]
 
 
-def summary(rows):
+def summary(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     """Counts over all migrations, by scenario: a dict of dicts."""
-    found = {}
+    found: dict[str, dict[str, int]] = {}
     for _, setting, values, wrong in rows:
         entry = found.setdefault(setting.scenario, {"run": 0, "completed": 0, "struck": 0, "pages_compared": 0,
                                                     "pages_lost": 0, "complaints": 0})
@@ -132,7 +141,7 @@ def summary(rows):
     return found
 
 
-def save(path, series, seed, rows, version, seconds):
+def save(path: Path, series: catalog.Series, seed: object, rows: Sequence[Row], version: str, seconds: int) -> None:
     """Write the results, whole or not at all."""
     data = {"schema": 1, "series": series.name, "patches": series.patches_id(len(series.patches)), "seed": seed,
             "seconds": seconds, "host": results.host_info(kernels={"L1": version}), "summary": summary(rows),

@@ -1,8 +1,11 @@
 """What QEMU links with, for another architecture than the machine's, and what a program needs to run
 where none of it is installed."""
 
+from __future__ import annotations
+
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..base import debian, paths, proc
@@ -22,7 +25,7 @@ exec pkg-config "$@"
 """
 
 
-def cross(arch):
+def cross(arch: str) -> Path:
     """The directory with libraries and headers for `arch` and a program `pkg-config` that knows them;
     fetched and unpacked if it is not there.  Raises Fail if the packages cannot be had."""
     folder = paths.cache(f"sysroot-{debian.own_suite()}-{toolchain.debian_arch(arch)}")
@@ -41,7 +44,7 @@ def cross(arch):
     return folder
 
 
-def _fetch(names, arch):
+def _fetch(names: Sequence[str], arch: str) -> Path:
     for name in names[:-1]:
         try:
             return debian.fetch_native(name, arch)
@@ -51,12 +54,12 @@ def _fetch(names, arch):
     return debian.fetch_native(names[-1], arch)
 
 
-def triplet(arch):
+def triplet(arch: str) -> str:
     """The directory that Debian's libraries for `arch` are in."""
     return f"{toolchain.machine(arch)}-linux-gnu"
 
 
-def relink(root):
+def relink(root: Path) -> None:
     """Have absolute symbolic links below `root` point into it."""
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
@@ -67,7 +70,7 @@ def relink(root):
                 path.symlink_to(os.path.relpath(target, folder))
 
 
-def flags(folder, arch):
+def flags(folder: Path, arch: str) -> tuple[str, str]:
     """(compiler's, linker's) flags for a cross build with the libraries in `folder`."""
     places = library_folders(folder, arch)
     return (f"-I{folder}/usr/include",
@@ -75,19 +78,19 @@ def flags(folder, arch):
                       *(f"-Wl,-rpath-link,{place}" for place in places)]))
 
 
-def library_folders(folder, arch):
+def library_folders(folder: Path, arch: str) -> list[Path]:
     """Where in `folder` libraries are: (with and without a merged /usr)."""
     return [folder / "usr/lib" / triplet(arch), folder / "lib" / triplet(arch)]
 
 
-def needed(text):
+def needed(text: str) -> tuple[str | None, list[str]]:
     """(loader or None, names of libraries) that `readelf -lW -d` prints of a program or library."""
     loader = re.search(r"program interpreter: ([^\]\s]+)\]", text)
     return (loader[1] if loader else None,
             re.findall(r"\(NEEDED\).*Shared library: \[([^\]]+)\]", text))
 
 
-def libraries(program, arch, folder=None):
+def libraries(program: str | Path, arch: str, folder: Path | None = None) -> list[Path]:
     """Paths of the shared libraries that `program` needs, and of its loader, which is the last.
 
     Each path's last part is the name that the program knows the library by (it may be a link).
@@ -108,7 +111,7 @@ def libraries(program, arch, folder=None):
     return list(found.values())
 
 
-def _library(name, arch, folder):
+def _library(name: str, arch: str, folder: Path | None) -> Path:
     for place in library_folders(folder, arch) if folder else ():
         if (place / name).exists():
             return place / name
