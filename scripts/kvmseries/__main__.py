@@ -1,12 +1,15 @@
 """python -m kvmseries; users call scripts/series."""
 
+from __future__ import annotations
+
 import signal
 import sys
+from typing import NoReturn
 
 from .cli import main
 
 
-def _terminated(*_):
+def _terminated(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 

@@ -1,10 +1,15 @@
 """The command line of scripts/series: it finds the command's module, and turns failures into one line."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import re
 import sys
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from . import commands
 from .base import paths
@@ -18,16 +23,16 @@ _TAKE_ANY = ("--test-args",)
 class _Parser(argparse.ArgumentParser):
     """Reports mistakes as everything else is reported: in one line."""
 
-    def __init__(self, **keys):
+    def __init__(self, **keys: Any) -> None:
         super().__init__(allow_abbrev=False, **keys)
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         # Of options.number(): "argument --samples: 0: give a number from 1 on".
         plain = re.sub(r"^argument (-\S+): (?=.*: give a number)", r"\1 ", message)
         raise Usage(f"{plain} (see {self.prog} -h)")
 
 
-def parser(names=commands.NAMES, project=None):
+def parser(names: Iterable[str] = commands.NAMES, project: str | None = None) -> _Parser:
     """The parser of the commands `names`, with the options for series of `project`; of None: all options."""
     found = _Parser(prog="scripts/series", description="Patch series on a base: fetch, apply, build, boot, "
                     "measure, compare. Everything is made under out/.")
@@ -41,7 +46,7 @@ def parser(names=commands.NAMES, project=None):
     return found
 
 
-def parse(arguments):
+def parse(arguments: list[str]) -> tuple[commands.Command, Namespace]:
     """(module of the command, its options) from the command line; options.series is a catalog.Series."""
     arguments, command = _split(arguments)
     name = next((word for word in arguments if not word.startswith("-")), None)
@@ -64,14 +69,14 @@ def parse(arguments):
     return module, options
 
 
-def _split(arguments):
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     """(arguments, command after --): values that begin with a minus sign are joined to their options."""
     command = []
     if "--" in arguments:
         # argparse's own way to take the rest would take options that come before it, too.
         command = arguments[arguments.index("--") + 1:]
         arguments = arguments[:arguments.index("--")]
-    joined = []
+    joined: list[str] = []
     for word in arguments:
         if joined and joined[-1] in _TAKE_ANY:
             joined[-1] += f"={word}"
@@ -80,14 +85,14 @@ def _split(arguments):
     return joined, command
 
 
-def _project(arguments):
+def _project(arguments: Iterable[str]) -> str | None:
     """The project of the series that the command line names; None if it names none."""
     known = catalog.names()
     name = next((word for word in arguments if word in known), None)
     return catalog.load(name).project if name else None
 
 
-def _not_for(series, what, allowed):
+def _not_for(series: catalog.Series, what: str, allowed: Sequence[str]) -> str:
     """The line for `what` that a series' project does not have."""
     titles = {"linux": "kernels", "qemu": "series of QEMU"}
     title = "QEMU" if series.project == "qemu" else series.project
@@ -96,12 +101,12 @@ def _not_for(series, what, allowed):
             + (f" (for {title}: {', '.join(others)})" if what.startswith("'") else ""))
 
 
-def _takes(name, project):
+def _takes(name: str, project: str) -> bool:
     module = commands.load(name)
     return module.SERIES and project in getattr(module, "PROJECTS", (project,))
 
 
-def _unknown(options, unknown):
+def _unknown(options: Namespace, unknown: Sequence[str]) -> str:
     """The line for arguments that the command does not have for the series, or not at all."""
     word = next((word for word in unknown if word.startswith("-")), unknown[0])
     series = getattr(options, "series", None)
@@ -115,7 +120,7 @@ def _unknown(options, unknown):
     return f"unrecognized arguments: {' '.join(unknown)} (see scripts/series {options.verb} -h)"
 
 
-def _check(options):
+def _check(options: Namespace) -> None:
     """Raise Usage or Fail, before minutes of work, for an arch, a configuration or a tree that cannot be."""
     series = options.series
     if getattr(options, "arch", None):
@@ -128,7 +133,7 @@ def _check(options):
         trees.check(series, options.tree)
 
 
-def main(arguments=None):
+def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line `arguments` (default: sys.argv); returns the exit status."""
     try:
         git.forget_environment()

@@ -1,7 +1,10 @@
 """The man page and the shells' completions, made from the options: python -m kvmseries.manual DIRECTORY."""
 
+from __future__ import annotations
+
 import re
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 import argparse_manpage.manpage
@@ -16,14 +19,14 @@ NAME = "kvm-series"
 COMPLETIONS = {"bash": f"bash-completion/completions/{NAME}", "zsh": f"zsh/site-functions/_{NAME}"}
 
 
-def parser():
+def parser() -> ArgumentParser:
     """The parser of the command line, under the program's installed name."""
     made = cli.parser()
     _rename(made, made.prog)
     return made
 
 
-def _rename(found, old):
+def _rename(found: ArgumentParser, old: str) -> None:
     """Call the program NAME in `found` and its subparsers, and drop what shells cannot complete."""
     found.prog = re.sub(rf"^{re.escape(old)}", NAME, found.prog)
     if found.usage:
@@ -33,7 +36,7 @@ def _rename(found, old):
             _rename(sub, old)
 
 
-def man_page():
+def man_page() -> str:
     """The text of the man page, for section 1."""
     made = parser()
     page = argparse_manpage.manpage.Manpage(made, format="pretty", _data={
@@ -42,12 +45,12 @@ def man_page():
     return re.sub(r"^'", r"\\(aq", f"{page}\n", flags=re.M)
 
 
-def completion(shell):
+def completion(shell: str) -> str:
     """The completion script for `shell`, a key of COMPLETIONS."""
     return shtab.complete(parser(), shell)
 
 
-def write(folder):
+def write(folder: str | Path) -> list[Path]:
     """Write all of it below `folder`; returns the paths."""
     texts = {f"man/man1/{NAME}.1": man_page(), **{path: completion(shell) for shell, path in COMPLETIONS.items()}}
     return [files.write(Path(folder) / path, text) for path, text in texts.items()]

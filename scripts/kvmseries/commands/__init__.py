@@ -10,12 +10,27 @@
 A module is loaded when its command is run, or when all are listed: it may import what it needs.
 """
 
+from __future__ import annotations
+
 import importlib
+from argparse import ArgumentParser, Namespace
+from typing import Protocol, cast
 
 NAMES = ("list", "deps", "fetch", "apply", "export", "check", "litmus", "build", "hostkernel", "boot", "bench", "calibrate", "test",
          "soak", "hunt", "report", "compare", "figures", "model", "mutants", "proof")
 
 
-def load(name):
+class Command(Protocol):
+    """A module of a command, see above."""
+
+    HELP: str
+    SERIES: bool
+
+    def add_arguments(self, parser: ArgumentParser, project: str | None) -> None: ...
+
+    def run(self, options: Namespace) -> int | None: ...
+
+
+def load(name: str) -> Command:
     """The module of the command `name`."""
-    return importlib.import_module(f".{name}", __package__)
+    return cast(Command, importlib.import_module(f".{name}", __package__))

@@ -1,5 +1,9 @@
 """scripts/series apply"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from ..base.errors import Usage
 from ..base.progress import say
 from ..source import letters, trees
@@ -9,7 +13,7 @@ HELP = "make a git tree: a tag for the base, one commit for each patch"
 SERIES = True
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Where, on which base, how much of the series."""
     parser.add_argument("dir", metavar="DIR", help="directory to make; new or empty")
     shared.tree(parser)
@@ -22,7 +26,7 @@ def add_arguments(parser, _project):
     parser.add_argument("--signoff", action="store_true", help="add your Signed-off-by: you certify the DCO")
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print the path of the tree."""
     series = options.series
     if options.upto is not None and (options.milestone is not None or options.b4):

@@ -1,8 +1,12 @@
 """scripts/series bench: of linux a selftest, of QEMU live migrations"""
 
+from __future__ import annotations
+
 import functools
 import sys
 import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 from .. import report
@@ -10,6 +14,7 @@ from ..base import numbers, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import repeat, results, unfinished
+from ..data.shape import Host, Ids, Run
 from ..guest import machine as machines, vtime
 from ..measure import bench, here
 from ..qemu import migration
@@ -21,7 +26,7 @@ HELP = "measure kernels against each other; for QEMU, live migrations"
 SERIES = True
 
 
-def add_arguments(parser, project):
+def add_arguments(parser: ArgumentParser, project: str | None) -> None:
     """What is measured, how, and where the results go."""
     parser.add_argument("--vcpus", metavar="N,...", help="numbers of vCPUs, up to 64 (default: 1,2,4,8,16; for QEMU "
                                                          "1,2,4,8)")
@@ -43,7 +48,7 @@ def add_arguments(parser, project):
         _migration_options(parser)
 
 
-def _kernel_options(parser):
+def _kernel_options(parser: ArgumentParser) -> None:
     shared.arch(parser)
     shared.configs(parser)
     parser.add_argument("--test-args", default="", metavar="ARGS",
@@ -77,7 +82,7 @@ def _kernel_options(parser):
     elsewhere.add_arguments(parser)
 
 
-def _migration_options(parser):
+def _migration_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group(
         "live migrations of QEMU", "A guest that dirties memory is migrated over a Unix socket; with --accel "
         "kvm by QEMUs on this machine itself, otherwise by QEMUs in an emulated one.")
@@ -95,7 +100,7 @@ def _migration_options(parser):
                        help="give a migration up after so long (default: 120)")
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Measure, write the results file, print its table; raise Fail where rounds differ that must not."""
     if options.series.project == "qemu":
         _migrations(options)
@@ -103,7 +108,7 @@ def run(options):
         _selftest(options)
 
 
-def _selftest(options):
+def _selftest(options: Namespace) -> None:
     job = _job(options)
     target = Path(options.json) if options.json else paths.out("results", "-".join(
         [job.series.name, job.arch, options.case or job.test]) + ".json")
@@ -121,7 +126,7 @@ def _selftest(options):
         raise Fail(repeat.complaint(failed))
 
 
-def _elsewhere(job, options, target):
+def _elsewhere(job: bench.Job, options: Namespace, target: Path) -> tuple[list[Run], Callable[[], object]]:
     """Measure on the machine of --remote and write the results file; returns (runs, what to call at the end)."""
     begin, before = time.monotonic(), bench.state(job)
     runs, machine, made_of, kept = elsewhere.run(job, options)
@@ -130,7 +135,7 @@ def _elsewhere(job, options, target):
     return runs, kept
 
 
-def _measured(job, options, target):
+def _measured(job: bench.Job, options: Namespace, target: Path) -> tuple[list[Run], Callable[[], object]]:
     """Measure in guests, or with --here on this machine, and write the results file; returns (runs, what to call at
     the end).  What was measured of a job that breaks off is kept, see unfinished.py."""
     before, label = bench.state(job), None
@@ -154,7 +159,7 @@ def _measured(job, options, target):
     return runs, keeper.done
 
 
-def _same(job, before):
+def _same(job: bench.Job, before: list[str]) -> bool:
     """Whether what `job` measures is what it was before; says so if not."""
     same = bench.state(job) == before
     if not same:
@@ -162,19 +167,19 @@ def _same(job, before):
     return same
 
 
-def _command(options):
+def _command(options: Namespace) -> str:
     """The command line, with the tree that came from the environment."""
     own = ["--tree", options.tree] if options.tree and not {"--tree", "--kernel"} & set(sys.argv) else []
     return results.command([*sys.argv[1:], *own])
 
 
-def _job(options):
+def _job(options: Namespace) -> bench.Job:
     """The bench.Job that the options ask for."""
     series = options.series
     clock = _clock(options)
     entry, case = bench.settings(options.test), bench.case(options.test, options.case)
     extra = case["args"] or options.test_args
-    models = (options.model or vtime.NOMINAL,)
+    models: tuple[str, ...] = (options.model or vtime.NOMINAL,)
     if options.sensitivity:
         models = (vtime.NOMINAL, *vtime.variants(options.arch))
     return bench.Job(
@@ -190,7 +195,7 @@ def _job(options):
         must=repeat.metrics(options.must_repeat), retries=options.retry)
 
 
-def _clock(options):
+def _clock(options: Namespace) -> str:
     """"virtual" or "wall"; raises Usage for options that exclude each other."""
     elsewhere.check(options)
     real = options.here is not None or options.remote is not None
@@ -215,7 +220,7 @@ def _clock(options):
     return clock
 
 
-def _migrations(options):
+def _migrations(options: Namespace) -> None:
     series = options.series
     if options.test != migration.TEST:
         raise Usage(f"{series.name}: bench knows the test {migration.TEST}, not '{options.test}'")
@@ -232,10 +237,10 @@ def _migrations(options):
     before = migration.state(job)
 
     @functools.lru_cache
-    def made_of():
+    def made_of() -> Ids:
         return migration.made_of(job)
 
-    def about(versions):
+    def about(versions: dict[str, str]) -> tuple[Host, Ids]:
         return migration.host(job, versions), made_of() if migration.state(job) == before else {}
 
     keeper = unfinished.Keeper(target, migration.what(job), about, _command(options))

@@ -1,8 +1,12 @@
 """scripts/series boot"""
 
+from __future__ import annotations
+
 import os
 import shlex
 import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from ..base import paths
 from ..base.errors import Fail
@@ -17,7 +21,7 @@ PROJECTS = ("linux",)
 COMMAND = True
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which kernel, on which machine."""
     shared.arch(parser)
     shared.point(parser)
@@ -36,7 +40,7 @@ def add_arguments(parser, _project):
                     "the guest, prints its output, exits with its status")
 
 
-def run(options):
+def run(options: Namespace) -> int | None:
     """Become QEMU; with a command run that, and return its status; with --lava write a job."""
     labs.check_lava(options)
     machine = machines.Machine(options.arch, options.cpu, options.accel, options.cpus, options.memory,
@@ -46,7 +50,8 @@ def run(options):
     tests = selftests.build(options.series, options.arch, options.tree)
     initrd = image.base(options.arch, tests)
     if options.lava:
-        return labs.job(options, kernel, initrd, machine, tests)
+        labs.job(options, kernel, initrd, machine, tests)
+        return None
     if options.command:
         return _run(options, kernel, initrd, machine)
     line = machines.command(machine, kernel, initrd)
@@ -55,7 +60,7 @@ def run(options):
     return os.execvp(line[0], line)
 
 
-def _run(options, kernel, initrd, machine):
+def _run(options: Namespace, kernel: build.Kernel, initrd: Path, machine: machines.Machine) -> int:
     """Run the command in a guest; returns its status."""
     command = options.command
     # Through a shell, so that one quoted argument may be a pipeline.

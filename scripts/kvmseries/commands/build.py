@@ -1,5 +1,9 @@
 """scripts/series build"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from ..base.progress import say
 from ..kernel import build
 from ..qemu import build as qemu_build
@@ -9,7 +13,7 @@ HELP = "build a kernel (for QEMU, the emulator) and print the path of its image"
 SERIES = True
 
 
-def add_arguments(parser, project):
+def add_arguments(parser: ArgumentParser, project: str | None) -> None:
     """What is built."""
     shared.arch(parser)
     shared.point(parser)
@@ -18,7 +22,7 @@ def add_arguments(parser, project):
     shared.tree(parser)
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print the path of what was built."""
     series, count = options.series, shared.count(options)
     if series.project == "qemu":

@@ -1,5 +1,9 @@
 """scripts/series calibrate"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from ..base.progress import say
 from ..measure import bench, calibrate
 from . import options as shared
@@ -9,13 +13,13 @@ SERIES = True
 PROJECTS = ("linux",)
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which machine."""
     shared.arch(parser)
     shared.tree(parser)
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print the parameters as they are, and as they fit best."""
     wanted = calibrate.column(options.series, options.arch)
     runs, _ = bench.run(calibrate.job(options.series, options.arch, wanted, options.tree))

@@ -1,5 +1,9 @@
 """scripts/series check"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from ..qemu import check as qemu_check
 from ..verify import check
 from . import options as shared
@@ -9,14 +13,14 @@ HELP = ("check that the series applies, passes checkpatch --strict, exports to t
 SERIES = True
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """What is built."""
     parser.add_argument("--arch", help="build for this arch only (default: all of the series)")
     parser.add_argument("--no-build", action="store_true", help="only the checks that build nothing (a minute)")
     shared.tree(parser)
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Raise Fail with the first thing that is not as it must be."""
     series = options.series
     own, key, seconds = ((qemu_check, "qemu-check", (60, 10, 900)) if series.project == "qemu"

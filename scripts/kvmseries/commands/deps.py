@@ -1,6 +1,9 @@
 """scripts/series deps"""
 
+from __future__ import annotations
+
 import shutil
+from argparse import ArgumentParser, Namespace
 
 from ..base import debian, distro
 from ..base.errors import Fail
@@ -12,11 +15,11 @@ HELP = "install the Debian packages that the commands need"
 SERIES = False
 
 
-def add_arguments(_parser, _project):
+def add_arguments(_parser: ArgumentParser, _project: str | None) -> None:
     """It has no options."""
 
 
-def run(_options):
+def run(_options: Namespace) -> None:
     """Install all but the compilers for this machine's own arch."""
     if not shutil.which("dpkg-query"):
         raise Fail(f"deps installs packages of Debian, and {distro.title()} has no dpkg: a command names the program that it "

@@ -1,21 +1,26 @@
 """bench --remote: its options, and what it does with a bench.Job; bench --kcidb."""
 
+from __future__ import annotations
+
 import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 from ..base import files
 from ..base.errors import Usage
 from ..base.progress import say
 from ..data import results
+from ..data.shape import Host, Ids, Run
 from ..labs import kcidb
-from ..measure import remote, ssh
+from ..measure import bench, remote, ssh
 from . import options as shared, show
 
 # Options of bench that say what is emulated: (name, value when it is not given).
-_EMULATED: tuple = (("param", []), ("config", []), ("cpu", None), ("here", None), ("accel", "tcg"))
+_EMULATED: tuple[tuple[str, object], ...] = (("param", []), ("config", []), ("cpu", None), ("here", None), ("accel", "tcg"))
 
 
-def add_arguments(parser):
+def add_arguments(parser: ArgumentParser) -> None:
     """--remote and what belongs to it."""
     group = parser.add_argument_group("another machine with real KVM, see Documentation/real-hardware.md")
     group.add_argument("--remote", metavar="HOST", help="build kernels for the machine HOST (of ssh, such as root@server), "
@@ -29,7 +34,7 @@ def add_arguments(parser):
     group.add_argument("--kcidb-origin", metavar="NAME", help="the lab's name there (default: kvm_series)")
 
 
-def check(options):
+def check(options: Namespace) -> None:
     """Raise Usage for options that --remote does not have, or that need it."""
     if options.remote is None:
         needs = [name for name in ("ssh", "host_config", "boot", "boot_timeout") if getattr(options, name) is not None]
@@ -51,19 +56,19 @@ def check(options):
         show.check_writable(Path(options.kcidb), "--kcidb")
 
 
-def run(job, options):
+def run(job: bench.Job, options: Namespace) -> tuple[list[Run], Host, Callable[[], Ids], Callable[[], None]]:
     """(runs, host, function that returns the ids, function to call once the results are kept) of the bench.Job on the other machine."""
     wanted = remote.Options(options.remote, options.ssh or "ssh", options.host_config or "", options.boot or "",
                             options.boot_timeout or 600)
     runs, versions, machine, made = remote.run(job, wanted)
 
-    def kept():
+    def kept() -> None:
         remote.forget(made.kept)
         remote.leave(machine, wanted.seconds)
     return runs, remote.host_info(machine, versions, results.host_info(["gcc"], versions)), lambda: made.ids, kept
 
 
-def save_kcidb(job, options, target, begun):
+def save_kcidb(job: bench.Job, options: Namespace, target: Path, begun: float) -> None:
     """Write what --kcidb asks for of the results file `target`; begun: seconds since the epoch."""
     if not options.kcidb:
         return

@@ -1,5 +1,9 @@
 """scripts/series figures"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from ..base.errors import Fail
 from ..figures import compute, judge
 from . import show
@@ -9,7 +13,7 @@ HELP = ("list the figures that README, cover letters and documents quote, with t
 SERIES = False
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """What is done about them."""
     parser.add_argument("--write", action="store_true", help="put the figures of the results into the texts, and name"
                                                              " the sentences that must be read again")
@@ -20,7 +24,7 @@ def add_arguments(parser, _project):
                                                               "wrong")
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print what the texts say and what the results say; raise Fail if a text is not right."""
     data = judge.load()
     files = compute.Files(data["results"])

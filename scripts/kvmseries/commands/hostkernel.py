@@ -1,7 +1,10 @@
 """scripts/series hostkernel"""
 
+from __future__ import annotations
+
 import os
 import platform
+from argparse import ArgumentParser, Namespace
 
 from ..base import progress
 from ..base.progress import say
@@ -14,7 +17,7 @@ SERIES = True
 PROJECTS = ("linux",)
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which kernels, from what, as what."""
     shared.arch(parser)
     parser.add_argument("--points", default="base,series", metavar="K,...",
@@ -28,7 +31,7 @@ def add_arguments(parser, _project):
     shared.tree(parser)
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print the path of each package."""
     series, points = options.series, catalog.points(options.series, options.points, "--points")
     kconfig.load(options.arch, options.overlay, series.kernel)

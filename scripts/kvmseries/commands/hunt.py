@@ -1,5 +1,8 @@
 """scripts/series hunt"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..base.errors import Usage
@@ -13,7 +16,7 @@ PROJECTS = ("linux",)
 COMMAND = True
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """How often, on which kernels, on which machine."""
     shared.arch(parser)
     shared.machine(parser)
@@ -29,7 +32,7 @@ def add_arguments(parser, _project):
     parser.usage = "scripts/series hunt SERIES [options] -- COMMAND"
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print how often each kernel failed, and how."""
     if not options.command:
         raise Usage("hunt needs a command: -- /tests/NAME ARGUMENT...")

@@ -1,5 +1,9 @@
 """scripts/series list"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from rich.table import Table
 
 from ..base import paths
@@ -10,11 +14,11 @@ HELP = "list the series: base, patches, state"
 SERIES = False
 
 
-def add_arguments(_parser, _project):
+def add_arguments(_parser: ArgumentParser, _project: str | None) -> None:
     """It has no options."""
 
 
-def run(_options):
+def run(_options: Namespace) -> None:
     """Print a table."""
     view = Table("series", "base", "arches", "patches", "milestones", "state")
     for name in catalog.names():

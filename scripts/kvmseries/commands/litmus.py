@@ -1,5 +1,9 @@
 """scripts/series litmus"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from rich.table import Table
 
 from ..base.errors import Fail, Usage
@@ -13,13 +17,13 @@ SERIES = True
 PROJECTS = ("linux",)
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which tests."""
     parser.add_argument("tests", nargs="*", metavar="TEST", help="only this test and its variants (default: all)")
     shared.tree(parser)
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print a table; raise Fail if a test is not as expected."""
     every = litmus.tests()
     chosen = [test for test in every if not options.tests or test.name in options.tests

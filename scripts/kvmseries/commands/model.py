@@ -1,5 +1,8 @@
 """scripts/series model"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..base import paths
@@ -13,7 +16,7 @@ SERIES = True
 PROJECTS = ("linux",)
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which tree, which scenarios, by which engine."""
     modeltree.add_arguments(parser)
     parser.add_argument("--plant", metavar="PATCH", help="add this patch, a mistake that must be found")
@@ -32,7 +35,7 @@ def add_arguments(parser, _project):
                         help="list the lines of the kernel's functions that no short scenario runs")
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print what the scenarios come to; raise Fail if one fails."""
     if options.bound not in (None, "all") and not options.bound.isdecimal():
         raise Usage(f"--bound {options.bound}: give a number, or all")
@@ -60,7 +63,7 @@ def run(options):
         raise Fail(f"{len(bad)} of {len(results)} scenarios fail, the first: {bad[0].line}")
 
 
-def _coverage(tree):
+def _coverage(tree: Path) -> None:
     functions = coverage.measure(tree, build.checker())
     for function in functions:
         if function.missed:

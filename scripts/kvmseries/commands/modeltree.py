@@ -1,5 +1,8 @@
 """Which tree the model is of: options of model, mutants and proof."""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..base.errors import Usage
@@ -7,14 +10,14 @@ from ..source import trees
 from . import options as shared
 
 
-def add_arguments(parser):
+def add_arguments(parser: ArgumentParser) -> None:
     """--applied, --upto, --tree"""
     parser.add_argument("--applied", metavar="DIR", help="a tree that apply has made (default: the tool's own)")
     parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
     shared.tree(parser)
 
 
-def find(options):
+def find(options: Namespace) -> Path:
     """The path of the tree that --applied or --upto asks for; by default that of the whole series."""
     series = options.series
     # The model's shims are for this series.

@@ -1,5 +1,9 @@
 """scripts/series mutants"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..model import mutants, prove, runs
@@ -10,13 +14,13 @@ SERIES = True
 PROJECTS = ("linux",)
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which tree, which mistakes."""
     modeltree.add_arguments(parser)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants (default: all)")
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print which are found; raise Fail if one is not, that must be."""
     every = mutants.every()
     unknown = set(options.names) - {mutant.name for mutant in every}

@@ -1,17 +1,21 @@
 """Options that commands share, and the types of their values."""
 
+from __future__ import annotations
+
 import argparse
 import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 
 from ..base import paths
 
 
-def number(low=1, high=None, kind=int):
+def number(low: float = 1, high: float | None = None, kind: type[int] | type[float] = int) -> Callable[[str], float]:
     """The type of an option: a number from `low` to `high`; of kind=float one above `low`."""
     words = f"a number {'above' if kind is float else 'from'} {low}" + (f" to {high}" if high else "" if kind is float
                                                                         else " on")
 
-    def convert(text):
+    def convert(text: str) -> float:
         try:
             value = kind(text) if text.isascii() and text[:1] not in "+" else None
         except ValueError:
@@ -23,32 +27,32 @@ def number(low=1, high=None, kind=int):
     return convert
 
 
-def arch(parser):
+def arch(parser: ArgumentParser) -> None:
     """--arch"""
     parser.add_argument("--arch", default="arm64", help="arm64 (default) or x86_64")
 
 
-def point(parser):
+def point(parser: ArgumentParser) -> None:
     """--base, --upto: how many patches"""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--base", action="store_true", help="without the series")
     group.add_argument("--upto", metavar="N", help="with the first N patches, or those up to the milestone N")
 
 
-def count(options):
+def count(options: Namespace) -> int:
     """Number of patches that --base and --upto ask for."""
     if options.base:
         return 0
     return len(options.series.patches) if options.upto is None else options.series.upto(options.upto)
 
 
-def kernels(parser):
+def kernels(parser: ArgumentParser) -> None:
     """--kernels: which are compared"""
     parser.add_argument("--kernels", default="base,series", metavar="K,...",
                         help="base, series, upto:MILESTONE (default: base,series)")
 
 
-def configs(parser):
+def configs(parser: ArgumentParser) -> None:
     """--config"""
     parser.add_argument("--config", action="append", default=[], metavar="NAME",
                         help="overlay on the normal kernel: lockstat, debug, kcsan, 64k; may be repeated")
@@ -57,31 +61,32 @@ def configs(parser):
 class _Old(argparse.Action):
     """An option's old name."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, values: object,
+                 option_string: str | None = None) -> None:
         print(f"series: {option_string} is called --{self.dest} now; the old name goes with the next release",
               file=sys.stderr)
         setattr(namespace, self.dest, values)
 
 
-def tree(parser):
+def tree(parser: ArgumentParser) -> None:
     """--tree"""
     parser.add_argument("--tree", default=paths.own_tree(), metavar="TREE",
                         help="use your own git tree or tarball as the base; it is only read (default: $TREE)")
     parser.add_argument("--kernel", dest="tree", action=_Old, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
-def version(parser):
+def version(parser: ArgumentParser) -> None:
     """--version"""
     parser.add_argument("--version", metavar="V", help="use this version of patches/<series>/base, not the first")
 
 
-def accel(parser):
+def accel(parser: ArgumentParser) -> None:
     """--accel"""
     parser.add_argument("--accel", default="tcg", choices=("tcg", "kvm"),
                         help="kvm needs a host of the same arch with nested virtualisation")
 
 
-def machine(parser, cpu="max"):
+def machine(parser: ArgumentParser, cpu: str | None = "max") -> None:
     """--cpu, --accel, --param: the emulated machine"""
     parser.add_argument("--cpu", default=cpu, help="QEMU's CPU: max, cortex-a72, ... (default: max; "
                         "in virtual time neoverse-n1, which the model describes)")

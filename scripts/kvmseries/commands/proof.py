@@ -1,5 +1,9 @@
 """scripts/series proof"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from ..base.errors import Fail
 from ..model import mutants, prove, runs
 from . import modeltree, options as shared
@@ -9,14 +13,14 @@ SERIES = True
 PROJECTS = ("linux",)
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which tree, how many random schedules."""
     modeltree.add_arguments(parser)
     parser.add_argument("--schedules", type=shared.number(), default=5000, metavar="N",
                         help="random schedules of each long scenario (default: 5000)")
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print one screen; raise Fail if anything is not as it must be."""
     tree = modeltree.find(options)
     program, library = runs.ready(tree)

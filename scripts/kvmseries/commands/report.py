@@ -1,5 +1,8 @@
 """scripts/series report"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from .. import report
@@ -12,7 +15,7 @@ HELP = "print tables of results and write out/report/index.html"
 SERIES = False
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Of which files, in which form."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
     parser.add_argument("--picture", metavar="PNG",
@@ -22,7 +25,7 @@ def add_arguments(parser, _project):
     parser.add_argument("--quiet", action="store_true", help="write the page, print no table")
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Write the page, print the table."""
     loaded = [results.load(path) for path in options.files]
     commands = [data["made"]["command"] for data in loaded if data["made"]["command"]]

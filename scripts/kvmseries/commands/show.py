@@ -1,32 +1,36 @@
 """What commands print, and where they write."""
 
+from __future__ import annotations
+
 import os
 import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 
 
-def console(width=120):
+def console(width: int = 120) -> Console:
     """Standard output: as wide as the terminal, `width` columns where it is none."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else width)
 
 
-def table(view):
+def table(view: RenderableType) -> None:
     """Print a table of rich."""
     console().print(view)
 
 
-def lines(texts):
+def lines(texts: Iterable[str]) -> None:
     """Print lines."""
     for line in texts:
         print(line)
 
 
-def check_writable(target, option="--json"):
+def check_writable(target: Path, option: str = "--json") -> None:
     """Find out before minutes of work that its result, which `option` names, cannot be kept."""
     if target.is_dir():
         raise Usage(f"{option} {target} is a directory: name a file")
@@ -38,7 +42,7 @@ def check_writable(target, option="--json"):
         raise Fail(f"no permission to write {target.parent}: choose another {option}")
 
 
-def complain(complaints, where):
+def complain(complaints: Sequence[str], where: object) -> None:
     """Say each of `complaints`, lines, and raise Fail if there is one."""
     for complaint in complaints:
         say(complaint)

@@ -1,6 +1,9 @@
 """scripts/series soak"""
 
+from __future__ import annotations
+
 import re
+from argparse import ArgumentParser, Namespace
 
 from ..base.errors import Fail, Usage
 from ..base.progress import say
@@ -13,7 +16,7 @@ HELP = ("run selftests and stress tests for hours, on all configurations of soak
 SERIES = True
 
 
-def add_arguments(parser, project):
+def add_arguments(parser: ArgumentParser, project: str | None) -> None:
     """How long, and into which file."""
     parser.add_argument("--hours", type=shared.number(0, kind=float), default=4,
                         help="stop when the file has so many hours (default: 4); for QEMU, stop after so many")
@@ -35,7 +38,7 @@ def add_arguments(parser, project):
         group.add_argument("--seed", default="1", help="random seed of the migrations (default: 1)")
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Raise Fail if anything was found."""
     if options.series.project == "qemu":
         _migrations(options)
@@ -46,7 +49,7 @@ def run(options):
     say(f"{sum(part['seconds'] for part in done) / 3600:.2f} hours in {len(done)} parts; results in {target}")
 
 
-def _migrations(options):
+def _migrations(options: Namespace) -> None:
     series = options.series
     migration.check(options.accel)
     if not re.fullmatch(r"[\w.-]+", options.seed):

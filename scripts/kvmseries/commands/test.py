@@ -1,5 +1,9 @@
 """scripts/series test"""
 
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
 from ..base import paths
 from ..base.progress import say
 from ..guest import machine as machines
@@ -13,7 +17,7 @@ HELP = "run the functional selftests on base and series and compare; for QEMU it
 SERIES = True
 
 
-def add_arguments(parser, project):
+def add_arguments(parser: ArgumentParser, project: str | None) -> None:
     """What runs where."""
     shared.kernels(parser)
     shared.tree(parser)
@@ -31,7 +35,7 @@ def add_arguments(parser, project):
         labs.add_reports(parser)
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print a table and write a file; raise Fail if the series is not as base."""
     if options.series.project == "qemu":
         _qemu(options)
@@ -39,7 +43,7 @@ def run(options):
         _selftests(options)
 
 
-def _selftests(options):
+def _selftests(options: Namespace) -> None:
     points = catalog.points(options.series, options.kernels)
     labs.check_reports(options)
     machines.check(machines.Machine(options.arch, options.cpu, options.accel))
@@ -58,7 +62,7 @@ def _selftests(options):
     say(f"series is as base; results in {target}")
 
 
-def _qemu(options):
+def _qemu(options: Namespace) -> None:
     series = options.series
     targets = (options.arch,) if options.arch else series.arches
     points = catalog.points(series, options.kernels if series.patches else "base")
