@@ -1,13 +1,19 @@
 """A figure from results files: which runs, what is done with them, and how it is written."""
 
+from __future__ import annotations
+
 import itertools
 import statistics
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, ROUND_HALF_UP
+from pathlib import Path
+from typing import Any
 
 from ..base import paths
 from ..base.errors import Fail
 from ..data import published, repeat, results
+from ..data.shape import Results, Run
 from ..report import layout, state
 
 RESULTS = paths.ROOT / "Documentation" / "results"
@@ -20,24 +26,32 @@ _OWN = {"of", "op", "by", "per", "over", "form", "published", "as"}
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9, "MB": 1e-6, "x": 1, "%": 100, "-%": 100, "+%": 100,
           "page": 1e9, "vmpage": 1e9}
 
+# Keys of a figure, or of the runs that it wants; compute() says what they are.
+Figure = Mapping[str, Any]
+# A run, and the short name of its results.
+Used = tuple[str, Run]
+# One number of a run's samples.
+Take = Callable[[Iterable[float]], float]
+
 
 @dataclass(frozen=True)
 class Found:
     """The numbers of a figure: one, or for a range the least and the greatest; the runs that they follow from."""
 
-    numbers: tuple
-    runs: tuple          # of (name of the file, a run)
+    numbers: tuple[float, ...]
+    runs: tuple[Used, ...]  # of (name of the file, a run)
 
 
 class Files:
     """The results files of figures.yaml, by their short names; each is read once."""
 
-    def __init__(self, entries, folder=None):
+    def __init__(self, entries: Mapping[str, dict[str, Any]], folder: Path | None = None) -> None:
         """entries: {short name: {"file": ..., ...}}"""
         self.entries, self.folder = entries, folder or RESULTS
-        self._data, self._index = {}, {}
+        self._data: dict[str, Results] = {}
+        self._index: dict[str, dict[tuple[str, str], list[Run]]] = {}
 
-    def data(self, name):
+    def data(self, name: str) -> Results:
         """What results.load() returns of the file with this short name."""
         if name not in self.entries:
             raise Fail(f"there are no results '{name}': there is {', '.join(self.entries)}")
@@ -48,12 +62,12 @@ class Files:
                 index.setdefault((run["metric"], run["kernel"]), []).append(run)
         return self._data[name]
 
-    def run(self, name, metric, wanted):
+    def run(self, name: str, metric: str, wanted: Figure) -> Run:
         """The one run of the file `name` with this metric that has the keys of `wanted`; Fail if there is none,
         or more than one."""
         self.data(name)
-        runs = self._index[name].get((metric, wanted.get("kernel")), [])
-        found = [run for run in runs if all(run[key] == value for key, value in wanted.items())]
+        runs = self._index[name].get((metric, wanted.get("kernel", "")), [])
+        found = [run for run in runs if wanted.items() <= run.items()]
         # Where nothing else is asked for, the nominal model's.
         if "model" not in wanted:
             found = [run for run in found if run["model"] in ("", "nominal")]
@@ -63,12 +77,12 @@ class Files:
                        f"{metric} ({about}): {'say more' if found else 'it was not measured'}")
         return found[0]
 
-    def models(self, name):
+    def models(self, name: str) -> list[str]:
         """The variants of the model that a file has, nominal first."""
         return list(dict.fromkeys(run["model"] for run in self.data(name)["runs"]))
 
 
-def check(figure):
+def check(figure: Figure) -> None:
     """Raise Fail unless all keys of `figure` (a dict) are known, and those that it needs there."""
     for key in figure:
         if key not in _OWN and key not in results.KEYS:
@@ -83,7 +97,7 @@ def check(figure):
     unit(figure.get("form", "x.0"))
 
 
-def compute(files, figure):
+def compute(files: Files, figure: Figure) -> Found:
     """The Found of `figure`, a dict: `of` (short name of the results), keys of a run (`metric` and `iteration`
     may be lists, which are added up), and maybe
       per        keys that differ in what it is counted by, such as {metric: syncs}
@@ -97,7 +111,8 @@ def compute(files, figure):
     over = dict(figure.get("over") or {})
     if over.get("model") == "all":
         over["model"] = files.models(figure["of"])
-    numbers, runs = [], []
+    numbers: list[float] = []
+    runs: list[Used] = []
     if figure.get("op") == "rounds":
         if over or {"by", "published"} & set(figure):
             raise Fail("op rounds is for a figure of its own: no over, by or published")
@@ -110,21 +125,22 @@ def compute(files, figure):
         numbers.append(number)
         runs += used
     take = {"min": lambda all_: (min(all_),), "max": lambda all_: (max(all_),),
-            "range": lambda all_: (min(all_), max(all_))}.get(figure.get("op"))
+            "range": lambda all_: (min(all_), max(all_))}.get(figure.get("op", "value"))
     if not take and len(numbers) != 1:
         raise Fail(f"'over' needs op min, max or range, not '{figure.get('op', 'value')}'")
     return Found(take(numbers) if take else tuple(numbers), tuple(runs))
 
 
-def _one(files, figure, wanted):
+def _one(files: Files, figure: Figure, wanted: Figure) -> tuple[float, list[Used]]:
     """(number, [(file, run)]) for the keys `wanted`."""
     number, used = _quantity(files, figure, figure["of"], wanted)
     if "published" in figure:
         column = _column(figure["published"])
-        if wanted["vcpus"] not in column.seconds:
+        page = column.page_ns(wanted["vcpus"])
+        if page is None:
             raise Fail(f"published.yaml: {column.id} has no {wanted['vcpus']} vCPUs")
         if figure.get("as") == "page":
-            return number / pages(used[0][1]) * 1e9 / column.page_ns(wanted["vcpus"]), used
+            return number / pages(used[0][1]) * 1e9 / page, used
         below, more = _quantity(files, figure, figure["of"], {**wanted, "vcpus": 1})
         return number / below / column.growth[wanted["vcpus"]], used + more
     if figure.get("by"):
@@ -136,7 +152,8 @@ def _one(files, figure, wanted):
     return number, used
 
 
-def _quantity(files, figure, name, wanted, take=statistics.median):
+def _quantity(files: Files, figure: Figure, name: str, wanted: Figure,
+              take: Take = statistics.median) -> tuple[float, list[Used]]:
     """(number, [(file, run)]): a sum of runs of the results `name`, maybe by page or by another sum; take: what of the
     samples."""
     number, used = _sum(files, name, wanted, take)
@@ -151,7 +168,7 @@ def _quantity(files, figure, name, wanted, take=statistics.median):
     return number, used
 
 
-def _column(name):
+def _column(name: str) -> published.Column:
     """The published.Column `name`."""
     found = [column for column in published.load() if column.id == name]
     if not found:
@@ -159,11 +176,11 @@ def _column(name):
     return found[0]
 
 
-def _list(value):
+def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _sum(files, name, wanted, take=statistics.median):
+def _sum(files: Files, name: str, wanted: Figure, take: Take = statistics.median) -> tuple[float, list[Used]]:
     """(the sum over all metrics and iterations in `wanted`, [(file, run)]).  Raises Fail for the median of what does not
     repeat."""
     used = []
@@ -178,7 +195,7 @@ def _sum(files, name, wanted, take=statistics.median):
     return sum(take(run["samples"]) for _, run in used), used
 
 
-def pages(run):
+def pages(run: Run) -> int:
     """The pages of 4 KiB that each vCPU of a run has, by its -b."""
     size = published.options(run["args"]).get("-b") or ""
     if not size[:-1].isdigit() or size[-1] not in "KMG":
@@ -186,7 +203,7 @@ def pages(run):
     return int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[size[-1]] // 4096
 
 
-def unit(form):
+def unit(form: str) -> tuple[str, str]:
     """(unit, digits) of a form such as "us.1": digits are a number, "r" (of a ratio: two or three significant
     digits) or "a" (one decimal below 20).  Units: s ms us ns MB x % -% (less 100 %) +% (the same, with a
     sign) page (ns a page of a vCPU) vmpage (of all vCPUs)."""
@@ -196,14 +213,14 @@ def unit(form):
     return name, digits
 
 
-def write(number, form):
+def write(number: float, form: str) -> str:
     """A number as text."""
     name, digits = unit(form)
     value = (number - 1) * 100 if name in ("-%", "+%") else number * _UNITS[name]
     if digits == "r":
         return layout.ratio_text(value)
     if digits == "a":
-        digits = 0 if not value or abs(value) >= 19.95 else 1
+        digits = "0" if not value or abs(value) >= 19.95 else "1"
     # Half up, as people round, after what a multiplication adds at the end.
     text = f"{Decimal(repr(round(value, 9))).quantize(Decimal(1).scaleb(-int(digits)), ROUND_HALF_UP):,}"
     if not float(text.replace(",", "")):
@@ -211,13 +228,13 @@ def write(number, form):
     return f"+{text}" if name == "+%" and value > 0 else text
 
 
-def text(found, form):
+def text(found: Found, form: str) -> str:
     """A Found as text: "1.04", or "36 to 44"."""
     words = [write(number, form) for number in found.numbers]
     return words[0] if len(set(words)) == 1 else " to ".join(words)
 
 
-def shortcomings(files, found):
+def shortcomings(files: Files, found: Found) -> set[str]:
     """Why a Found is not to be quoted as it is: a set of "old", "unknown" (state of the source), "rounds"."""
     reasons = set()
     for name, run in found.runs:
@@ -228,14 +245,14 @@ def shortcomings(files, found):
     return reasons
 
 
-def few(run):
+def few(run: Run) -> bool:
     """Whether a run is a time of the nominal virtual clock from fewer than ROUNDS rounds.  Counts of the
     instrument come from one, and a variant of the model has one."""
     return (run["clock"] == "virtual" and run["model"] == "nominal" and run["unit"] == "s"
             and len(run["samples"]) < ROUNDS)
 
 
-def changed_instrument(files, name):
+def changed_instrument(files: Files, name: str) -> list[str]:
     """What else than kernels has changed since a file was measured, as words."""
     data = files.data(name)
     return sorted({word for series, arch in {(run["series"], run["arch"]) for run in data["runs"]}

@@ -1,16 +1,22 @@
 """What is wrong with the figures of texts: they differ, are not listed, stand on too little; what got worse and is
 not said; and what would measure again what is old."""
 
+from __future__ import annotations
+
 import re
 import statistics
 import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ..base import files, paths
 from ..base.errors import Fail
 from ..data import summary as s
+from ..data.shape import Run
 from ..report import compare, migrating
 from . import compute, text as texts
 
@@ -25,6 +31,12 @@ _TEXT = {"entries", "tables", "notice", "slower", "width"}
 _RESULT = {"file", "command", "minutes"}
 _WORSE = {"metric", "of", "says", "why"}
 
+# figures.yaml, see load().
+Data = dict[str, Any]
+# By the other keys of a run: the runs of base and series, their medians.
+Pairs = Mapping[tuple[str, ...], Mapping[str, Run]]
+Medians = Mapping[tuple[str, ...], tuple[float, float]]
+
 
 @dataclass
 class Row:
@@ -32,10 +44,10 @@ class Row:
     is not to be quoted as it is (of compute.shortcomings())."""
 
     where: str
-    place: object
-    wanted: str
-    names: tuple = ()        # short names of its results
-    reasons: frozenset = frozenset()
+    place: texts.Place
+    wanted: str | None
+    names: tuple[str, ...] = ()  # short names of its results
+    reasons: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -43,12 +55,12 @@ class Judged:
     """All of a text: rows; problems, one line each; the text as it should be."""
 
     where: str
-    rows: list = field(default_factory=list)
-    problems: list = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     better: str = ""
 
 
-def load(path=None):
+def load(path: Path | None = None) -> Data:
     """The entries of figures.yaml: {"results", "texts", "worse", "pictures"}.  Raises Fail with one line."""
     path = path or FILE
     try:
@@ -68,7 +80,7 @@ def load(path=None):
     return data
 
 
-def judge(data, files, where, root=None, strict=False):
+def judge(data: Data, files: compute.Files, where: str, root: Path | None = None, strict: bool = False) -> Judged:
     """The Judged of the text `where`.  strict: what is old or measured too seldom is a problem."""
     entry = data["texts"][where]
     found = Judged(where)
@@ -90,7 +102,7 @@ def judge(data, files, where, root=None, strict=False):
         _row(files, found, place)
     if entry.get("tables"):
         found.problems += texts.unlisted(text, entry["entries"], places, where)
-    changes = [(row.place, row.wanted) for row in found.rows if row.wanted not in (None, row.place.there)]
+    changes = [(row.place, row.wanted) for row in found.rows if row.wanted is not None and row.wanted != row.place.there]
     wanted = notice(files, found.rows, entry.get("width")) if "notice" in entry else ""
     found.better = with_notice(texts.replace(text, changes), wanted, entry.get("notice"), where)
     if "notice" in entry and with_notice(text, wanted, entry["notice"], where) != text:
@@ -101,7 +113,7 @@ def judge(data, files, where, root=None, strict=False):
     return found
 
 
-def file_of(where, root=None):
+def file_of(where: str, root: Path | None = None) -> Path:
     """The file of a text; `where` may have a * for a patch's number.  Raises Fail unless it is one file."""
     root = root or paths.ROOT
     if "*" not in where:
@@ -112,7 +124,7 @@ def file_of(where, root=None):
     return found[0]
 
 
-def _row(files, found, place):
+def _row(files: compute.Files, found: Judged, place: texts.Place) -> None:
     try:
         number = compute.compute(files, place.figure)
         wanted = compute.text(number, place.figure.get("form", "x.0"))
@@ -128,17 +140,17 @@ def _row(files, found, place):
         found.problems.append(f"{found.where}: '{place.what}' says {place.there}, the results say {wanted}")
 
 
-def weaknesses(files, rows):
+def weaknesses(files: compute.Files, rows: Iterable[Row]) -> dict[str, set[str]]:
     """{short name: set of reasons} of the results that `rows` quote and that are not to be quoted as they are.
     A label's state and a time's rounds are those of what is quoted, not of all of a file."""
-    found = {}
+    found: dict[str, set[str]] = {}
     for row in rows:
         for name in row.names:
             found.setdefault(name, set()).update(row.reasons)
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
-def notice(files, rows, width=None):
+def notice(files: compute.Files, rows: Sequence[Row], width: int | None = None) -> str:
     """The paragraph that a text must have about the results that it quotes; "" if there is nothing to say."""
     weak = weaknesses(files, rows)
     if not weak:
@@ -158,7 +170,7 @@ def notice(files, rows, width=None):
     return "\n".join(textwrap.wrap(text, width)) if width else text
 
 
-def with_notice(text, wanted, after, where):
+def with_notice(text: str, wanted: str, after: str, where: str) -> str:
     """`text` with the paragraph `wanted` in the place of the one that it has, or after the paragraph that has
     the words `after`; without one if `wanted` is ""."""
     there = re.search(rf"^{re.escape(NOTICE)}.*?\n(?=\n|\Z)\n?", text, re.M | re.S)
@@ -174,14 +186,14 @@ def with_notice(text, wanted, after, where):
     return text[:end] + f"{wanted}\n\n" + text[end:]
 
 
-def _weak(files, rows, where):
+def _weak(files: compute.Files, rows: Sequence[Row], where: str) -> list[str]:
     said = {"unknown": "is of an unknown state of the source", "old": "is of an older state of the source",
             "rounds": f"has fewer than {compute.ROUNDS} rounds"}
     return [f"{where}: {files.entries[name]['file']} {' and '.join(said[reason] for reason in sorted(reasons))}"
             for name, reasons in weaknesses(files, rows).items()]
 
 
-def lower_is_better(run):
+def lower_is_better(run: Run) -> bool | None:
     """Whether less of a run's metric is better; None where that cannot be said, or is by chance."""
     metric = run["metric"].partition(".")[0]
     if s.clock_name(run["accel"], run["clock"]) == s.EMULATED and "contentions" in metric:
@@ -193,18 +205,20 @@ def lower_is_better(run):
     return None
 
 
-def worse(files, name):
+def worse(files: compute.Files, name: str) -> dict[str, tuple[float, int]]:
     """{metric without its phase: (ratio to base, vCPUs)}, the greatest, of what the series does worse than base by
     more than WORSE in the results `name`."""
-    runs, found = {}, {}
+    runs: dict[tuple[str, ...], dict[str, Run]] = {}
+    found: dict[str, tuple[float, int]] = {}
     for run in files.data(name)["runs"]:
         if run["model"] in ("", "nominal") and run["kernel"] in (s.BASE, s.SERIES):
-            key = tuple(str(run[key]) for key in compare.KEY if key != "kernel")
+            keys: Mapping[str, object] = run
+            key = tuple(str(keys[name]) for name in compare.KEY if name != "kernel")
             runs.setdefault(key, {})[run["kernel"]] = run
-    medians = {}
+    medians: dict[tuple[str, ...], tuple[float, float]] = {}
     for key, pair in runs.items():
         if len(pair) == 2:
-            medians[key] = tuple(statistics.median(pair[kernel]["samples"]) for kernel in (s.BASE, s.SERIES))
+            medians[key] = statistics.median(pair[s.BASE]["samples"]), statistics.median(pair[s.SERIES]["samples"])
     for key, (base, series) in medians.items():
         run = runs[key][s.BASE]
         better = lower_is_better(run)
@@ -220,7 +234,7 @@ def worse(files, name):
     return found
 
 
-def _traded(runs, medians, key):
+def _traded(runs: Pairs, medians: Medians, key: tuple[str, ...]) -> bool:
     """Whether the metric of `key` is the cheaper operation that took a dearer one's place."""
     metric, _, phase = runs[key][s.BASE]["metric"].partition(".")
     if metric not in compare.INSTEAD:
@@ -233,28 +247,29 @@ def _traded(runs, medians, key):
         s.BASE]["vcpus"] + 1
 
 
-def slower_section(text, begin):
+def slower_section(text: str, begin: str) -> str | None:
     """The paragraph of a text that begins with `begin`, its blanks single; None if there is none."""
     found = re.search(rf"^{re.escape(begin)}.*?(?=\n\s*\n|\Z)", text, re.M | re.S)
     return " ".join(found[0].split()) if found else None
 
 
-def unsaid(data, files, judged, root=None):
+def unsaid(data: Data, files: compute.Files, judged: Judged, root: Path | None = None) -> list[str]:
     """Lines about what got worse in the results that a text quotes and its section of that does not say."""
     begin = data["texts"][judged.where].get("slower")
     if not begin:
         return []
     text, sections = file_of(judged.where, root).read_text(encoding="utf-8"), []
     for words in begin if isinstance(begin, list) else [begin]:
-        sections.append(slower_section(text, words))
-        if sections[-1] is None:
+        section = slower_section(text, words)
+        if section is None:
             return [f"{judged.where}: no paragraph begins with '{words}'"]
-    section, wrong = " ".join(sections), []
+        sections.append(section)
+    said_there, wrong = " ".join(sections), []
     for name in sorted({name for row in judged.rows for name in row.names}):
         for metric, (ratio, vcpus) in worse(files, name).items():
             entries = [entry for entry in data["worse"] if re.fullmatch(entry["metric"], metric)
                        and (entry["of"] == "all" or name in entry["of"])]
-            said = [entry for entry in entries if "why" in entry or entry["says"] in section]
+            said = [entry for entry in entries if "why" in entry or entry["says"] in said_there]
             if not said:
                 wrong.append(f"{judged.where}: what gets slower does not say that {metric} is {ratio:.2f} times "
                              f"base's with {vcpus} vCPUs ({files.entries[name]['file']})"
@@ -262,7 +277,7 @@ def unsaid(data, files, judged, root=None):
     return wrong
 
 
-def to_measure(data, files, judged):
+def to_measure(data: Data, files: compute.Files, judged: Sequence[Judged]) -> list[tuple[str, list[str], str, int]]:
     """[(short name, reasons, command, minutes)] of the results that are not to be quoted as they are, in the order of
     figures.yaml."""
     rows = [row for one in judged for row in one.rows]
@@ -279,7 +294,7 @@ def to_measure(data, files, judged):
     return found
 
 
-def plan(data, files, judged):
+def plan(data: Data, files: compute.Files, judged: Sequence[Judged]) -> list[str]:
     """Lines of --measure."""
     found = to_measure(data, files, judged)
     if not found:
@@ -292,7 +307,7 @@ def plan(data, files, judged):
     return [*lines, *pictures, "scripts/series figures --write", f"# {total} minutes in all"]
 
 
-def write(judged):
+def write(judged: Judged) -> None:
     """Write a text as it should be, whole or not at all."""
     if not judged.better:
         return
@@ -302,7 +317,7 @@ def write(judged):
     files.write(path, judged.better)
 
 
-def reading(judged):
+def reading(judged: Iterable[Judged]) -> list[str]:
     """Lines: sentences in which a figure has changed, which somebody must read; how many cells of tables have."""
     lines = []
     for one in judged:
@@ -315,7 +330,7 @@ def reading(judged):
     return lines
 
 
-def table(judged):
+def table(judged: Iterable[Judged]) -> list[str]:
     """Lines with all figures: for each text what stands there, what the results say, of which results, their state."""
     lines = []
     for one in judged:

@@ -150,6 +150,11 @@ def test_a_changed_text_is_found(place, old, new, problem):
     assert [line for line in place.judge()[1] if problem in line and line.startswith("README.md: ")]
 
 
+def test_a_table_without_columns_is_one_line(place):
+    place.figures(lambda data: data["texts"]["README.md"]["entries"][0].pop("columns"))
+    assert [line for line in place.judge()[1] if line.startswith("README.md: the table '| vCPUs | base, ns |' has no columns")]
+
+
 def test_a_number_of_a_cover_letter_s_table_that_is_not_listed_is_found(place):
     place("letter", LETTER.replace("  series           500    500\n", "  series           500    500\n\n  more    1    2\n"))
     assert place.judge("letter")[1] == ["letter: no entry of figures.yaml lists the table of 'more    1    2'"]

@@ -8,13 +8,20 @@ with, in a table, FIGURE = the table's `all`, a row's and a column's keys put to
 says the rest.
 """
 
+from __future__ import annotations
+
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..base.errors import Fail
 
 NUMBER = r"[-+]?(?:\d[\d,]*\d|\d)(?:\.\d+)?"
 _VALUE = rf"{NUMBER}(?:\s+to\s+{NUMBER})?"
+
+# What figures.yaml says of a place.
+Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -24,12 +31,12 @@ class Place:
     begin: int
     end: int
     there: str
-    figure: dict
+    figure: dict[str, Any]
     what: str
     column: bool = False     # of a table aligned by spaces
 
 
-def places(text, entries, where):
+def places(text: str, entries: Iterable[Entry], where: str) -> list[Place]:
     """The Places of all figures of `entries` in a text; Fail for an entry that is not found.  where: the file."""
     found = []
     for entry in entries:
@@ -42,13 +49,13 @@ def places(text, entries, where):
     return found
 
 
-def words(literal, blank=r"\s+"):
+def words(literal: str, blank: str = r"\s+") -> str:
     """A regular expression for `literal`, whose blanks may be line breaks."""
     parts = re.split(r"(\s+)", literal)
     return "".join(blank if part.isspace() else re.escape(part) for part in parts)
 
 
-def _inwords(text, entry, where):
+def _inwords(text: str, entry: Entry, where: str) -> list[Place]:
     parts = re.split(r"\{(\w+)\}", entry["text"])
     pattern = "".join(words(part) if number % 2 == 0 else f"(?P<{part}>{_VALUE})"
                       for number, part in enumerate(parts))
@@ -63,23 +70,23 @@ def _inwords(text, entry, where):
             for name in parts[1::2]]
 
 
-def _table_at(text, head, where):
+def _table_at(text: str, head: str, where: str) -> tuple[int, int]:
     """Where the lines below the line that begins with `head` begin and end.  Words of `head` may be the next
     line's, where tables have the same first line."""
     found = list(re.finditer("^ *" + words(head, r"[ \n]+"), text, re.M))
     if len(found) != 1:
         raise Fail(f"{where}: the table '{head}' is there {len(found)} times, not once")
     begin = text.index("\n", found[0].start()) + 1
-    end = re.compile(r"^\s*$|^---$|\Z", re.M).search(text, begin).start()
+    end = next(re.compile(r"^\s*$|^---$|\Z", re.M).finditer(text, begin)).start()
     return begin, end
 
 
-def _in_table(text, entry, where):
+def _in_table(text: str, entry: Entry, where: str) -> list[Place]:
     begin, end = _table_at(text, entry["table"], where)
     lines = []
-    for line in re.finditer(r"^.*\S.*$", text[begin:end], re.M):
-        if not re.fullmatch(r"[|\s:-]+", line[0]):
-            lines.append((begin + line.start(), line[0]))
+    for match in re.finditer(r"^.*\S.*$", text[begin:end], re.M):
+        if not re.fullmatch(r"[|\s:-]+", match[0]):
+            lines.append((begin + match.start(), match[0]))
     rows = entry["rows"]
     if len(lines) != len(rows):
         raise Fail(f"{where}: the table '{entry['table']}' has {len(lines)} rows, its entry {len(rows)}")
@@ -90,8 +97,10 @@ def _in_table(text, entry, where):
     return found
 
 
-def _in_row(offset, line, row, entry, where):
+def _in_row(offset: int, line: str, row: dict[str, Any], entry: Entry, where: str) -> list[Place]:
     columns = row.get("columns", entry.get("columns"))
+    if columns is None:
+        raise Fail(f"{where}: the table '{entry['table']}' has no columns in its entry, and its row '{line.strip()}' neither")
     common = _merged(entry.get("all", {}), {key: value for key, value in row.items() if key != "columns"})
     aligned = not line.lstrip().startswith("|")
     # The cells that figures are for: the last ones.
@@ -114,7 +123,7 @@ def _in_row(offset, line, row, entry, where):
     return found
 
 
-def _merged(common, figure):
+def _merged(common: Entry, figure: Entry) -> dict[str, Any]:
     """`figure` over `common`; `by` and `over` key by key; a key that is null goes."""
     merged = {**common, **figure}
     for key in ("by", "over"):
@@ -123,11 +132,11 @@ def _merged(common, figure):
     return {key: value for key, value in merged.items() if not (key in ("by", "over", "op") and value is None)}
 
 
-def _range(figure, common):
+def _range(figure: Entry, common: Entry) -> bool:
     return _merged(common, figure).get("op") in ("range", "rounds")
 
 
-def unlisted(text, entries, places_, where):
+def unlisted(text: str, entries: Iterable[Entry], places_: Iterable[Place], where: str) -> list[str]:
     """Lines about numbers in tables of a text that no entry lists."""
     spans = [(place.begin, place.end) for place in places_]
     # Whole tables whose first cells are labels, or that have none.
@@ -152,13 +161,13 @@ def unlisted(text, entries, places_, where):
     return wrong
 
 
-def _is_head(text, begin, known):
+def _is_head(text: str, begin: int, known: Iterable[tuple[int, int, bool]]) -> bool:
     """Whether the line at `begin` is the head of a table that is listed."""
     end = text.index("\n", begin) + 1 if "\n" in text[begin:] else len(text)
     return any(first == end for first, _, _ in known)
 
 
-def replace(text, changes):
+def replace(text: str, changes: Iterable[tuple[Place, str]]) -> str:
     """The text with `changes`, a list of (Place, new text), made.  In tables aligned by spaces a longer number
     takes blanks before it, of which two must stay: where there are no more the line gets longer."""
     for place, new in sorted(changes, key=lambda change: -change[0].begin):
