@@ -10,7 +10,7 @@
  * TLBIs, DSBs and writes to registers of EL2 are known by their opcodes.
  *
  * A lock is held from before each store until its line is written, so the order of the lines is the
- * order of the stores.  It is not held over a store-exclusive, which may fail: see README.md.
+ * order of the stores.  A store-exclusive that fails tells nothing: the next instruction releases it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -208,6 +208,15 @@ static void before_store(unsigned int cpu, void *data)
 	}
 }
 
+static void release(unsigned int cpu, void *data)
+{
+	(void)data;
+	if (cpus[cpu].locked) {
+		cpus[cpu].locked = false;
+		pthread_mutex_unlock(&mutex);
+	}
+}
+
 static void after_store(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
 {
 	const struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
@@ -216,8 +225,8 @@ static void after_store(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t v
 		pthread_mutex_lock(&mutex);
 	if (address && !qemu_plugin_hwaddr_is_io(address))
 		stored(cpu, qemu_plugin_hwaddr_phys_addr(address), vaddr, data);
-	cpus[cpu].locked = false;
-	pthread_mutex_unlock(&mutex);
+	cpus[cpu].locked = true;
+	release(cpu, NULL);
 }
 
 /* Opcodes are what callbacks are told. */
@@ -352,16 +361,24 @@ static void call(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t func
 	qemu_plugin_register_vcpu_insn_exec_cb(insn, function, QEMU_PLUGIN_CB_R_REGS, (void *)data);
 }
 
-static void instrument_store(struct qemu_plugin_insn *insn, enum kind kind, const struct code *who)
+/*
+ * `next`: the next instruction of the block, NULL for none.  QEMU may stop CPUs between blocks, and a
+ * CPU that has the lock must not be stopped: then a store-exclusive is not held under it.
+ */
+static void instrument_store(struct qemu_plugin_insn *insn, struct qemu_plugin_insn *next, enum kind kind,
+			     const struct code *who)
 {
-	if (kind == STORE)
+	if (kind == STORE || next)
 		call(insn, before_store, NULL);
+	if (kind == STORE_EXCLUSIVE && next)
+		call(next, release, NULL);
 	qemu_plugin_register_vcpu_mem_cb(insn, after_store, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_MEM_W,
 					 (void *)who);
 }
 
 /* What depends on where the instruction is. */
-static void instrument_code(struct qemu_plugin_insn *insn, enum kind kind, uint64_t address)
+static void instrument_code(struct qemu_plugin_insn *insn, struct qemu_plugin_insn *next, enum kind kind,
+			    uint64_t address)
 {
 	int i;
 
@@ -369,7 +386,7 @@ static void instrument_code(struct qemu_plugin_insn *insn, enum kind kind, uint6
 		if (address < code[i].from || address >= code[i].to)
 			continue;
 		if (code[i].role == STORES && (kind == STORE || kind == STORE_EXCLUSIVE))
-			instrument_store(insn, kind, &code[i]);
+			instrument_store(insn, next, kind, &code[i]);
 		if (code[i].role == OPERATION && address == code[i].from)
 			call(insn, on_begin, &code[i]);
 		if (code[i].role == OPERATION && kind == RET)
@@ -379,7 +396,7 @@ static void instrument_code(struct qemu_plugin_insn *insn, enum kind kind, uint6
 	}
 }
 
-static void instrument(struct qemu_plugin_insn *insn)
+static void instrument(struct qemu_plugin_insn *insn, struct qemu_plugin_insn *next)
 {
 	static const qemu_plugin_vcpu_udata_cb_t calls[] = {
 		[TLBI] = on_tlbi, [DSB] = on_dsb, [SET_HCR] = on_hcr, [SET_VTCR] = on_vtcr,
@@ -391,18 +408,19 @@ static void instrument(struct qemu_plugin_insn *insn)
 	if (qemu_plugin_insn_data(insn, &op, sizeof(op)) != sizeof(op))
 		return;
 	kind = arm64_kind(op);
-	instrument_code(insn, kind, qemu_plugin_insn_vaddr(insn));
+	instrument_code(insn, next, kind, qemu_plugin_insn_vaddr(insn));
 	if (kind < sizeof(calls) / sizeof(calls[0]) && calls[kind])
 		call(insn, calls[kind], (void *)(uintptr_t)op);
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	size_t i;
+	size_t i, total = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
-	for (i = 0; i < qemu_plugin_tb_n_insns(tb); i++)
-		instrument(qemu_plugin_tb_get_insn(tb, i));
+	for (i = 0; i < total; i++)
+		instrument(qemu_plugin_tb_get_insn(tb, i),
+			   i + 1 < total ? qemu_plugin_tb_get_insn(tb, i + 1) : NULL);
 }
 
 static void find_register(struct cpu *cpu, const qemu_plugin_reg_descriptor *found)

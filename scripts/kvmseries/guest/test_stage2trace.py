@@ -16,7 +16,8 @@ from kvmseries.verify import stage2check
 # A QEMU: memory at 40000000, mapped linearly; one instruction is executed for each line.
 #   x CPU NUMBER VALUE, sp CPU VALUE       set a register (31: SP_EL0)
 #   mem ADDRESS VALUE                      set memory, unseen by the plugin
-#   run CPU PC OPCODE [ADDRESS VALUE]      execute; with ADDRESS, VALUE is stored there (physical)
+#   run CPU PC OPCODE [ADDRESS VALUE]      execute; with ADDRESS, VALUE is stored there (physical). A NOP follows in
+#                                          the block, or with `alone` nothing
 QEMU = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,9 @@ static qemu_plugin_vcpu_simple_cb_t on_cpu;
 static qemu_plugin_vcpu_tb_trans_cb_t on_translate;
 static qemu_plugin_udata_cb_t on_end;
 struct qemu_plugin_insn { uint64_t pc; uint32_t op; };
-static struct { qemu_plugin_vcpu_udata_cb_t f; void *data; } execs[8];
+static struct qemu_plugin_insn block[2];
+static int n_block, n_after;
+static struct { qemu_plugin_vcpu_udata_cb_t f; void *data; } execs[8], after[8];
 static struct { qemu_plugin_vcpu_mem_cb_t f; void *data; } mems[8];
 static int n_exec, n_mem;
 
@@ -41,12 +44,20 @@ EXPORT void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plug
 EXPORT void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t f, void *d) { on_end = f; }
 EXPORT void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *i, qemu_plugin_vcpu_udata_cb_t f,
 						   enum qemu_plugin_cb_flags g, void *d)
-{ execs[n_exec].f = f; execs[n_exec++].data = d; }
+{
+	if (i == &block[1]) {
+		after[n_after].f = f;
+		after[n_after++].data = d;
+	} else {
+		execs[n_exec].f = f;
+		execs[n_exec++].data = d;
+	}
+}
 EXPORT void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *i, qemu_plugin_vcpu_mem_cb_t f,
 					     enum qemu_plugin_cb_flags g, enum qemu_plugin_mem_rw rw, void *d)
 { mems[n_mem].f = f; mems[n_mem++].data = d; }
-EXPORT size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb) { return 1; }
-EXPORT struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i) { return (void *)tb; }
+EXPORT size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb) { return n_block; }
+EXPORT struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i) { return &block[i]; }
 EXPORT size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *i, void *to, size_t n) { memcpy(to, &i->op, 4); return 4; }
 EXPORT uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *i) { return i->pc; }
 EXPORT struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t m, uint64_t v) { return (void *)&now_address; }
@@ -105,10 +116,12 @@ int main(int argc, char **argv)
 		count = sscanf(line, "run %llx %llx %llx %llx %llx", &a, &b, &c, &address, &value);
 		if (count < 3)
 			continue;
-		struct qemu_plugin_insn insn = { b, c };
+		block[0] = (struct qemu_plugin_insn){ b, c };
+		block[1] = (struct qemu_plugin_insn){ b + 4, 0xd503201f };
+		n_block = strstr(line, "alone") ? 1 : 2;
 		now_cpu = a;
-		n_exec = n_mem = 0;
-		on_translate(1, (void *)&insn);
+		n_exec = n_after = n_mem = 0;
+		on_translate(1, NULL);
 		for (i = 0; i < n_exec; i++)
 			execs[i].f(a, execs[i].data);
 		if (count == 5) {
@@ -117,6 +130,8 @@ int main(int argc, char **argv)
 			for (i = 0; i < n_mem; i++)
 				mems[i].f(a, 0, address - START + LINEAR, mems[i].data);
 		}
+		for (i = 0; i < n_after; i++)
+			after[i].f(a, after[i].data);
 	}
 	on_end(1, NULL);
 	return 0;
@@ -209,7 +224,7 @@ def _trace(program, tmp_path, lines, *options, target="aarch64", version="5"):
     """(lines of the trace, what QEMU said) after `lines`."""
     (tmp_path / "code").write_text(CODE, encoding="ascii")
     done = subprocess.run([program, f"out={tmp_path / 'trace'}", f"code={tmp_path / 'code'}", *options], text=True,
-                          input="".join(f"{line}\n" for line in (*SETUP, *lines)), capture_output=True, check=False,
+                          input="".join(f"{line}\n" for line in (*SETUP, *lines)), capture_output=True, check=False, timeout=60,
                           env={"TARGET": target, "VERSION": version, "ASAN_OPTIONS": "detect_leaks=0"})
     assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
     trace = tmp_path / "trace"
@@ -230,7 +245,9 @@ def test_stores_are_told_where_tables_are(qemu, tmp_path):
         _put("40005000", "400007df"),                      # no table
         _put("40003018", "400007df", at="2000"),           # not by that code
         _put("40003018", "0"),                             # and what it did is undone
-        _put("40003010", "4000075f", how=STXR),
+        f"run 0 1000 {STXR}", f"run 1 1000 {STXR} alone",   # they fail
+        _put("40003010", "4000075f", by=1, how=STXR),
+        _put("40003010", "400007df", how=STXR) + " alone",
         _put("40001ff8", "40004001"),
         "run 0 9000 d65f03c0"])
     assert found == [
@@ -238,8 +255,9 @@ def test_stores_are_told_where_tables_are(qemu, tmp_path):
         "table 0 40001000 2 0 40002000 1:800000400007dd", "store 0 aa 40001000 1 0 0 40002003 stage2_walker",
         "table 0 40001000 3 0 40003000 -", "store 0 aa 40001000 2 0 0 40003003 stage2_walker",
         "store 1 bb 40001000 3 2000 0 400007df stage2_walker",
-        "store 0 aa 40001000 3 2000 400007df 4000075f stage2_walker",
-        "store 0 aa 40001000 1 7fc0000000 0 40004001 stage2_walker", "done 9"]
+        "store 1 bb 40001000 3 2000 400007df 4000075f stage2_walker",
+        "store 0 aa 40001000 3 2000 4000075f 400007df stage2_walker",
+        "store 0 aa 40001000 1 7fc0000000 0 40004001 stage2_walker", "done 10"]
 
 
 def test_a_row_of_entries_is_short(qemu, tmp_path):
