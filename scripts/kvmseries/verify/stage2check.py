@@ -17,7 +17,7 @@ Synchronization Barrier".
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from ..base.errors import Fail
 
@@ -98,9 +98,9 @@ class Tlbi(NamedTuple):
     task: str
     local: bool                   # of its own CPU alone
     stages: frozenset
-    span: tuple | None            # (first address, behind the last), None for all
+    span: Optional[tuple]         # (first address, behind the last), None for all
     last_level: bool              # of leaves alone
-    hint: int | None              # level
+    hint: Optional[int]           # level
 
 
 @dataclass
