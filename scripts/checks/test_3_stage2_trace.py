@@ -11,6 +11,7 @@ from kvmseries.verify import stage2check
 FOLDER = stage2trace.SOURCE
 DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "2")
 STRESS = ("/tests/stage2_fault_stress_test", "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M", "-t", "8", "-o")
+CHANGE_PTE = ("/tests/change_pte_test", "-t", "6", "-f", "-n", "-i", "1", "-b", "2M")
 ALL = "rally,punch,log,slots,remap,split,collapse,ksm,migrate,pageout,age,exec,readonly"
 # What must have happened for a run to have shown something.
 KINDS = ("unmapped", "protected", "granted", "table", "full table")
@@ -61,9 +62,19 @@ def _keeps_the_rules(name, kernel, command, kinds, cpu="max"):
 
 @pytest.mark.boot
 @pytest.mark.slow
-@pytest.mark.parametrize("label", ["series", "base"])
-def test_dirty_logging_keeps_the_rules(label):
-    _keeps_the_rules(f"dirty-log-{label}", guests.built(label), DIRTY_LOG, KINDS[:4])
+@pytest.mark.parametrize("command, kinds", [(DIRTY_LOG, KINDS[:4]), (CHANGE_PTE, ("unmapped", "protected"))],
+                         ids=["dirty_log_test", "change_pte_test"])
+def test_the_series_keeps_the_rules(command, kinds):
+    _keeps_the_rules(command[0].rpartition("/")[2], guests.built("series"), command, kinds)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_negative_control_base_hints_at_a_level_where_it_unlinks_a_table():
+    """What patch 7 mends, and nothing else."""
+    _, report = _trace("dirty-log-base", guests.built("base"), DIRTY_LOG)
+    rule, words = MISTAKES["tlb-unmap-table-level"]
+    assert report.findings and stage2check.found(report, rule, words) == report.findings, report.findings[:5]
 
 
 @pytest.mark.boot
@@ -80,5 +91,6 @@ def test_all_that_takes_mappings_away_keeps_the_rules(cpu):
 def test_negative_control_a_mistake_with_tlbs_is_found(bug):
     rule, words = (MISTAKES | CONTROLS)[bug]
     kernel = guests.planted(*guests.BUGS, "tlb-planted")
-    _, report = _trace(bug, kernel, (*STRESS, "rally,punch,log,ksm"), (guests.bug(bug),))
+    command = CHANGE_PTE if bug.startswith("change-pte") else (*STRESS, "rally,punch,log,ksm")
+    _, report = _trace(bug, kernel, command, (guests.bug(bug),))
     assert stage2check.found(report, rule, words), report.findings[:5]
