@@ -6,10 +6,12 @@ The trace is the file `trace` in the directory of the run; its format is in the 
 
 import hashlib
 import re
+from pathlib import Path
 
 from ..base import debian, files, paths, proc
 from ..base.errors import Fail, Usage
 from ..base.progress import say
+from ..kernel.build import Kernel
 from . import vtime
 
 SOURCE = paths.TESTS / "stage2-trace"
@@ -26,7 +28,7 @@ OPERATIONS = ("kvm_vm_ioctl", "kvm_vcpu_ioctl", "kvm_handle_guest_abort", "kvm_p
 _DESTROY = "kvm_pgtable_stage2_destroy"
 
 
-def library():
+def library() -> Path:
     """Path of the plugin, compiled if its source has changed."""
     sources = sorted(SOURCE.glob("*.[ch]"))
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
@@ -44,7 +46,7 @@ def library():
     return target
 
 
-def code(table, release):
+def code(table: str, release: str) -> str:
     """The plugin's list of code, from `table`, the text of a System.map: lines of a role, a name and two addresses.
 
     Raises Fail if the kernel, which calls itself `release`, lacks a function."""
@@ -70,7 +72,7 @@ def code(table, release):
     return "".join(lines)
 
 
-def prefix(arch):
+def prefix(arch: str) -> list[str]:
     """Words to put before QEMU's command line instead of its name."""
     if arch != "arm64":
         raise Usage(f"the trace of stage-2 page tables is for arm64, not {arch}")
@@ -78,7 +80,7 @@ def prefix(arch):
     return ["env", *found.environment(), found.program, *found.arguments()]
 
 
-def plugin(kernel, folder):
+def plugin(kernel: Kernel, folder: Path) -> list[str]:
     """QEMU's arguments for the plugin; writes the list of code of `kernel` (a build.Kernel) to `folder`."""
     table = next((parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists()), None)
     if not table:

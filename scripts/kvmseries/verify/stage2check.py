@@ -14,15 +14,17 @@ Rules of TLBIs and DSBs: Arm Architecture Reference Manual for A-profile (DDI 04
 Synchronization Barrier".
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from ..base.errors import Fail
 
 VERSION = 1
-RULES = ("break-before-make", "invalidate", "forget", "outside")
 _VALID, _TABLE = 1, 2
 _READ, _WRITE, _ACCESSED, _NOT_EXECUTE = 1 << 6, 1 << 7, 1 << 10, 3 << 53
 # What may change in a valid leaf without break-before-make: the above, DBM, and the bits that are left to software.
@@ -60,15 +62,15 @@ class Debt:
     kind: str          # of _KINDS
     before: int        # the entry's old value
     who: str           # the function that has stored
-    paid: set = field(default_factory=set)        # of the stages 1 and 2
+    paid: set[int] = field(default_factory=set)   # of the stages 1 and 2
     near: str = ""     # why the last TLBI that was meant for it did not count
 
     @property
-    def broken(self):
+    def broken(self) -> bool:
         """Whether the entry was made invalid."""
         return self.kind in ("unmapped", "table", "full table")
 
-    def overlaps(self, ipa, end):
+    def overlaps(self, ipa: int, end: int) -> bool:
         """Whether it is about addresses from `ipa` to `end`."""
         return ipa < self.ipa + self.size and self.ipa < end
 
@@ -80,12 +82,12 @@ class Tree:
     vmid: str
     level: int
     page_shift: int
-    entries: dict = field(default_factory=dict)          # (level, IPA): value, where it is not 0
-    debts: dict = field(default_factory=lambda: defaultdict(list))      # (level, IPA): [Debt]
-    broken: list = field(default_factory=list)           # those of them that are broken
-    half: list = field(default_factory=list)             # those of which stage 2 is paid
+    entries: dict[tuple[int, int], int] = field(default_factory=dict)    # (level, IPA): value, where it is not 0
+    debts: dict[tuple[int, int], list[Debt]] = field(default_factory=lambda: defaultdict(list))      # by (level, IPA)
+    broken: list[Debt] = field(default_factory=list)     # those of them that are broken
+    half: list[Debt] = field(default_factory=list)       # those of which stage 2 is paid
 
-    def shift(self, level):
+    def shift(self, level: int) -> int:
         """log2 of what an entry of `level` translates."""
         return self.page_shift + (self.page_shift - 3) * (3 - level)
 
@@ -97,21 +99,21 @@ class Tlbi(NamedTuple):
     cpu: int
     task: str
     local: bool                   # of its own CPU alone
-    stages: frozenset
-    span: Optional[tuple]         # (first address, behind the last), None for all
+    stages: frozenset[int]
+    span: tuple[int, int] | None  # (first address, behind the last), None for all
     last_level: bool              # of leaves alone
-    hint: Optional[int]           # level
+    hint: int | None              # level
 
 
 @dataclass
 class Report:
     """What was found, and how much was looked at."""
 
-    findings: list = field(default_factory=list)
-    counts: Counter = field(default_factory=Counter)      # stores, tlbis, and debts by kind
+    findings: list[Finding] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)      # stores, tlbis, and debts by kind
 
 
-def check(lines):
+def check(lines: Iterable[str]) -> Report:
     """The Report of a trace, an iterable of its lines.  Raises Fail for a trace that is no such trace, is cut short, or
     lacks something that has happened."""
     checker = _Checker()
@@ -127,17 +129,17 @@ def check(lines):
     return checker.report
 
 
-def debts(report):
+def debts(report: Report) -> int:
     """How many debts a Report has seen."""
     return sum(report.counts[kind] for kind in _KINDS)
 
 
-def found(report, rule, words):
+def found(report: Report, rule: str, words: str) -> list[Finding]:
     """The findings of `rule` in a Report whose text has `words`, a pattern."""
     return [finding for finding in report.findings if finding.rule == rule and re.search(words, finding.text)]
 
 
-def tlbi(words, trees):
+def tlbi(words: list[str], trees: list[Tree]) -> Tlbi:
     """The Tlbi of a line's words after the first; trees: those whose page size may be meant."""
     cpu, task, name, _, argument = words
     match = re.fullmatch(r"(r?ipas2(?:l)?e1|vmalls12e1|alle1|vmalle1)(is|os)?", name)
@@ -150,7 +152,7 @@ def tlbi(words, trees):
     return Tlbi(name, int(cpu), task, not match[2], stages, span, "s2l" in match[1], hint)
 
 
-def _span(value, is_range, trees):
+def _span(value: int, is_range: bool, trees: list[Tree]) -> tuple[tuple[int, int], int | None]:
     """(addresses, level hint) of a TLBI's argument."""
     if not is_range:
         ipa = (value & ((1 << 40) - 1)) << 12
@@ -161,7 +163,7 @@ def _span(value, is_range, trees):
     return (start, start + (pages << shift)), (value >> 37 & 3 or None)
 
 
-def content(text):
+def content(text: str) -> dict[int, int]:
     """{index: value} of the last field of a `table` line."""
     found = {}
     for part in () if text == "-" else text.split(","):
@@ -174,11 +176,11 @@ def content(text):
     return found
 
 
-def _is_table(level, value):
+def _is_table(level: int, value: int) -> bool:
     return level < 3 and value & (_VALID | _TABLE) == _VALID | _TABLE
 
 
-def _same_memory(level, old, new):
+def _same_memory(level: int, old: int, new: int) -> bool:
     """Whether two valid entries are leaves that differ in what may change."""
     return not _is_table(level, old) and not _is_table(level, new) and not (old ^ new) & ~_MUTABLE
 
@@ -186,15 +188,15 @@ def _same_memory(level, old, new):
 class _Checker:
     """The state after some lines of a trace."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.report = Report()
         self.done = False
-        self.trees = {}                                   # by root
-        self.operations = defaultdict(list)               # by task: [(name, its debts)]
-        self.issued = defaultdict(list)                   # by CPU: [(Debt, Tlbi)] that no DSB has completed
-        self.stores_seen = defaultdict(lambda: [0] * 4)   # by CPU: line of the last DSB for stores, by domain
+        self.trees: dict[str, Tree] = {}                                  # by root
+        self.operations: dict[str, list[tuple[str, list[Debt]]]] = defaultdict(list)      # by task: names, and their debts
+        self.issued: dict[int, list[tuple[Debt, Tlbi]]] = defaultdict(list)      # by CPU: those that no DSB has completed
+        self.stores_seen: dict[int, list[int]] = defaultdict(lambda: [0] * 4)    # by CPU: line of the last DSB for stores, by domain
 
-    def event(self, number, words):
+    def event(self, number: int, words: list[str]) -> None:
         """Take in line `number`."""
         if number == 1:
             if words != ["stage2-trace", str(VERSION)]:
@@ -207,34 +209,33 @@ class _Checker:
         else:
             getattr(self, f"_on_{words[0]}", self._unknown)(number, words[1:])
 
-    def _unknown(self, _number, words):
+    def _unknown(self, _number: int, words: list[str]) -> None:
         raise ValueError(words)
 
-    def _on_done(self, _number, _words):
+    def _on_done(self, _number: int, _words: list[str]) -> None:
         self.done = True
 
-    def _on_root(self, _number, words):
+    def _on_root(self, _number: int, words: list[str]) -> None:
         _, root, vmid, level, _, page_shift = words
         if root in self.trees:
             self.trees[root].vmid = vmid
         else:
             self.trees[root] = Tree(vmid, int(level), int(page_shift))
 
-    def _on_gone(self, _number, words):
+    def _on_gone(self, _number: int, words: list[str]) -> None:
         for debts in self.trees.pop(words[1]).debts.values():
             for debt in debts:
                 debt.paid = {1, 2}
 
-    def _on_table(self, _number, words):
-        _, root, level, ipa, _, entries = words
-        tree, level, ipa = self.trees[root], int(level), int(ipa, 16)
-        for index, value in content(entries).items():
+    def _on_table(self, _number: int, words: list[str]) -> None:
+        tree, level, ipa = self.trees[words[1]], int(words[2]), int(words[3], 16)
+        for index, value in content(words[5]).items():
             tree.entries[level, ipa + (index << tree.shift(level))] = value
 
-    def _on_begin(self, _number, words):
+    def _on_begin(self, _number: int, words: list[str]) -> None:
         self.operations[words[1]].append((words[2], []))
 
-    def _on_end(self, number, words):
+    def _on_end(self, number: int, words: list[str]) -> None:
         _, task, name = words[:3]
         stack = self.operations[task]
         if not stack or stack[-1][0] != name:
@@ -245,15 +246,15 @@ class _Checker:
                 self._find(rule, number, debt, f"{name} ended")
                 self._pay(debt, {1, 2})
 
-    def _find(self, rule, number, debt, what):
+    def _find(self, rule: str, number: int, debt: Debt, what: str) -> None:
         why = debt.near or "no TLBI for it came"
         self.report.findings.append(Finding(rule, number, (
             f"line {number}: {what}, and the entry of level {debt.level} for {debt.ipa:x} {_KINDS[debt.kind]} on line "
             f"{debt.line} ({debt.who}, CPU {debt.cpu}): {why}")))
 
-    def _on_store(self, number, words):
-        cpu, task, root, level, ipa, old, new, who = words
-        tree, level, ipa, old, new = self.trees[root], int(level), int(ipa, 16), int(old, 16), int(new, 16)
+    def _on_store(self, number: int, words: list[str]) -> None:
+        cpu, task, root, who = *words[:3], words[7]
+        tree, level, (ipa, old, new) = self.trees[root], int(words[3]), (int(word, 16) for word in words[4:7])
         self.report.counts["stores"] += 1
         size = 1 << tree.shift(level)
         if new & _VALID:
@@ -265,7 +266,7 @@ class _Checker:
         if kind:
             self._owe(Debt(number, int(cpu), task, root, level, ipa, size, kind, old, who))
 
-    def _make(self, number, tree, change, who):
+    def _make(self, number: int, tree: Tree, change: tuple[int, int, int, int], who: str) -> None:
         """An entry is valid now: the debts of what was broken there must be paid."""
         level, ipa, old, new = change
         if old & _VALID and not _same_memory(level, old, new):
@@ -278,7 +279,7 @@ class _Checker:
                 self._find("break-before-make", number, debt, f"{who} made the entry of level {level} for {ipa:x} valid")
                 self._pay(debt, {1, 2})
 
-    def _kind(self, tree, level, ipa, old, new, task):
+    def _kind(self, tree: Tree, level: int, ipa: int, old: int, new: int, task: str) -> str | None:
         """The kind of debt that a store makes; None for none."""
         if not old & _VALID:
             return None
@@ -296,7 +297,7 @@ class _Checker:
         stack = self.operations[task]
         return "protected" if (old & ~new) & _ACCESSED and stack and stack[-1][0] == _FLUSHES_YOUNG else None
 
-    def _owe(self, debt):
+    def _owe(self, debt: Debt) -> None:
         self.report.counts[debt.kind] += 1
         tree, stack = self.trees[debt.root], self.operations[debt.task]
         tree.debts[debt.level, debt.ipa].append(debt)
@@ -307,10 +308,10 @@ class _Checker:
         else:
             self._find("outside", debt.line, debt, "no known operation is under way")
 
-    def _pay(self, debt, stages):
+    def _pay(self, debt: Debt, stages: Iterable[int]) -> None:
         """Stages of a debt are paid."""
         tree = self.trees.get(debt.root)
-        debt.paid |= stages
+        debt.paid.update(stages)
         if not tree:
             return
         key = debt.level, debt.ipa
@@ -326,13 +327,12 @@ class _Checker:
             debt.near = "no TLBI of stage 1 followed that of stage 2"
             tree.half.append(debt)
 
-    def _on_dsb(self, number, words):
-        cpu, _, option = words
-        cpu = int(cpu)
+    def _on_dsb(self, number: int, words: list[str]) -> None:
+        cpu, option = int(words[0]), words[2]
         match = re.fullmatch(r"(?:([nio])sh|sy)?(ld|st)?", option)
         if not match or not option:
             raise ValueError(option)
-        domain, loads_only = _DOMAINS.get(match[1], _SYSTEM), match[2] == "ld"
+        domain, loads_only = _DOMAINS[match[1]] if match[1] else _SYSTEM, match[2] == "ld"
         if not loads_only:
             for lower in range(domain + 1):
                 self.stores_seen[cpu][lower] = number
@@ -348,7 +348,7 @@ class _Checker:
                 left.append((debt, which))
         self.issued[cpu] = left
 
-    def _on_tlbi(self, number, words):
+    def _on_tlbi(self, number: int, words: list[str]) -> None:
         self.report.counts["tlbis"] += 1
         trees = [tree for tree in self.trees.values() if words[2].startswith("alle1") or tree.vmid == words[3]]
         which = tlbi(words, trees)
@@ -361,7 +361,7 @@ class _Checker:
                     debt.near = f"no DSB completed the TLBI {which.name.upper()} on line {number}"
                     self.issued[which.cpu].append((debt, which))
 
-    def _counts(self, debt, which):
+    def _counts(self, debt: Debt, which: Tlbi) -> str:
         """Why a TLBI does not pay, or pay a stage of, a debt that it is meant for; "" if it does."""
         if which.local and not (debt.kind == "granted" and debt.task == which.task):
             return "is for its own CPU only"
@@ -376,7 +376,7 @@ class _Checker:
         return "is for leaves only" if which.last_level or which.hint is not None else ""
 
 
-def _below(tree, level, ipa, end):
+def _below(tree: Tree, level: int, ipa: int, end: int) -> Iterator[tuple[int, int]]:
     """(value, address) of the leaves below an entry of `level` for addresses from `ipa` to `end`."""
     size = 1 << tree.shift(level + 1)
     for address in range(ipa, end, size):
@@ -387,7 +387,7 @@ def _below(tree, level, ipa, end):
             yield value, address
 
 
-def _forget_below(tree, level, ipa, size):
+def _forget_below(tree: Tree, level: int, ipa: int, size: int) -> None:
     """Forget the entries of the tables below an entry of `level`."""
     step = 1 << tree.shift(level + 1)
     for address in range(ipa, ipa + size, step):
@@ -396,7 +396,7 @@ def _forget_below(tree, level, ipa, size):
             _forget_below(tree, level + 1, address, step)
 
 
-def _meant(tree, which):
+def _meant(tree: Tree, which: Tlbi) -> list[Debt]:
     """The debts of `tree` for whose entries a Tlbi is."""
     if which.span is None:
         return list(tree.half) if which.stages == {1} else [debt for debts in tree.debts.values() for debt in debts]
