@@ -1,7 +1,10 @@
 """scripts/series trace"""
 
+from __future__ import annotations
+
 import shutil
 import sys
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..base import paths
@@ -20,7 +23,7 @@ COMMAND = True
 _MOST = 20
 
 
-def add_arguments(parser, _project):
+def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which kernel, on which machine; where the trace goes."""
     shared.point(parser)
     shared.configs(parser)
@@ -36,7 +39,7 @@ def add_arguments(parser, _project):
     parser.usage = "scripts/series trace SERIES [options] -- COMMAND"
 
 
-def run(options):
+def run(options: Namespace) -> None:
     """Print what was checked and found; raise Fail if a rule is broken or nothing could break one."""
     if bool(options.read) == bool(options.command):
         raise Usage("trace needs a command, -- /tests/NAME ARGUMENT..., or --read FILE")
@@ -54,7 +57,7 @@ def run(options):
         raise Fail("the trace has shown nothing: no entry of a stage-2 page table was taken away or changed")
 
 
-def check(path):
+def check(path: Path) -> stage2check.Report:
     """The Report of the trace in the file `path`."""
     try:
         with open(path, encoding="ascii", errors="replace") as lines:
@@ -63,7 +66,7 @@ def check(path):
         raise paths.os_fail(error, path) from None
 
 
-def _record(options):
+def _record(options: Namespace) -> stage2check.Report:
     """Run the command; returns the Report of its trace."""
     machine = machines.Machine("arm64", options.cpu, params=(machines.SWAP, *options.param), trace=True)
     machines.check(machine)

@@ -4,6 +4,8 @@ tools-testing-selftests-kvm/stage2-trace, and what it must know of the kernel.
 The trace is the file `trace` in the directory of the run; its format is in the plugin's README.md.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 from pathlib import Path
