@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from checks import guests
+from checks import guests, test_3_stage2_trace
 from kvmseries.base import paths
 from kvmseries.conftest import below, write
 from kvmseries.kernel import build, toolchain
@@ -73,17 +73,27 @@ def _table(folder, head):
     return set(re.findall(r"^\| `([^`]+)`", table, re.M))
 
 
+def _bugs(name):
+    """Names of the bugs that a debug patch plants."""
+    text = (paths.ROOT / "patches/debug" / name).read_text(encoding="utf-8")
+    return {name.replace("_", "-") for name in re.findall(r"^\+\tbug\((\w+)\)", text, re.M)}
+
+
 def test_the_readme_names_each_debug_patch_and_each_bug():
     folder = paths.ROOT / "patches/debug"
     assert _table(folder, "patch") == {path.name for path in folder.glob("*.patch")}
-    text = (folder / "v5.10-planted.patch").read_text(encoding="utf-8")
-    bugs = {name.replace("_", "-") for name in re.findall(r"^\+\tbug\((\w+)\)", text, re.M)}
-    assert bugs and _table(folder, "`kvm.planted=`") == bugs
+    for patch, head in (("v5.10-planted.patch", "`kvm.planted=`"), ("v5.10-tlb-planted.patch", "`kvm.planted=tlb-`")):
+        assert _bugs(patch) and _table(folder, head) == _bugs(patch)
+
+
+def test_the_trace_must_find_each_mistake_with_tlbs():
+    mistakes = {*test_3_stage2_trace.MISTAKES, *test_3_stage2_trace.CONTROLS}
+    assert _bugs("v5.10-tlb-planted.patch") <= mistakes
+    assert _table(test_3_stage2_trace.FOLDER, "`kvm.planted=`") == mistakes
 
 
 def test_each_bug_that_a_check_plants_is_there():
-    text = (paths.ROOT / "patches/debug/v5.10-planted.patch").read_text(encoding="utf-8")
-    bugs = {name.replace("_", "-") for name in re.findall(r"^\+\tbug\((\w+)\)", text, re.M)}
+    bugs = _bugs("v5.10-planted.patch")
     checks = "\n".join(path.read_text(encoding="utf-8") for path in (paths.ROOT / "scripts/checks").glob("*.py"))
     planted = set(re.findall(r'guests\.bug\("([\w-]+)"\)', checks))
     assert planted and planted <= bugs

@@ -17,7 +17,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Protocol, cast
 
 NAMES = ("list", "deps", "fetch", "apply", "export", "check", "litmus", "build", "hostkernel", "boot", "bench", "calibrate", "test",
-         "soak", "hunt", "report", "compare", "figures", "model", "mutants", "proof")
+         "soak", "hunt", "trace", "report", "compare", "figures", "model", "mutants", "proof")
 
 
 class Command(Protocol):

@@ -12,7 +12,7 @@ from ..base import debian, distro, proc
 from ..base.errors import Usage
 from ..kernel import toolchain
 from ..kernel.build import Kernel
-from . import vtime
+from . import stage2trace, vtime
 
 # The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and IDC;
 # cortex-a72 is nVHE without them.  Any other name that QEMU knows may be given.
@@ -37,6 +37,7 @@ class Machine:
     clock: str = "wall"            # or "virtual": every CPU has a clock of its own (scripts/vtime)
     model: str = vtime.NOMINAL     # of the virtual clock
     slice_ns: int = 500            # of the virtual clock
+    trace: bool = False            # records stores to stage-2 page tables, and TLBIs (stage2trace)
 
 
 def binary(arch: str) -> str:
@@ -46,6 +47,10 @@ def binary(arch: str) -> str:
 
 def check(machine: Machine) -> None:
     """Install QEMU, and raise Usage if the machine cannot be had on this host."""
+    if machine.trace:
+        if machine.accel != "tcg" or machine.clock == "virtual":
+            raise Usage("the trace of stage 2 is for emulated CPUs with the wall clock")
+        stage2trace.prefix(machine.arch)
     if machine.clock == "virtual":
         if machine.accel != "tcg":
             raise Usage("--clock virtual is for emulated CPUs: use --accel tcg")
@@ -83,6 +88,8 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     line = [binary(machine.arch)]
     if machine.clock == "virtual":
         line = vtime.prefix(machine.arch)
+    if machine.trace:
+        line = stage2trace.prefix(machine.arch)
     line += ["-nodefaults", "-display", "none", "-no-reboot",
             "-accel", accel, "-cpu", cpu, "-smp", str(machine.cpus), "-m", f"{machine.memory}M"]
     if machine.arch == "arm64":
@@ -102,6 +109,8 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     # The kernel panics if the timer has not ticked after a wait that is counted in TSC cycles, which go on
     # where an overloaded host does not let QEMU's timers run.
     more = ["no_timer_check"] if machine.arch == "x86_64" and machine.accel == "tcg" else []
+    if machine.trace and folder:
+        line += stage2trace.plugin(kernel, folder)
     if machine.clock == "virtual":
         if folder:
             vtime.marks(kernel, folder / "marks")

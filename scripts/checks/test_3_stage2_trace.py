@@ -1,0 +1,96 @@
+"""TLB maintenance of the arm64 host, by traces of its stage-2 page tables (tools-testing-selftests-kvm/stage2-trace): the
+series keeps the rules, and mistakes that no selftest notices here are found."""
+
+import pytest
+
+from checks import guests
+from kvmseries.base import paths, progress
+from kvmseries.guest import machine, run as guest, stage2trace
+from kvmseries.verify import stage2check
+
+FOLDER = stage2trace.SOURCE
+DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "2")
+STRESS = ("/tests/stage2_fault_stress_test", "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M", "-t", "8", "-o")
+CHANGE_PTE = ("/tests/change_pte_test", "-t", "6", "-f", "-n", "-i", "1", "-b", "2M")
+ALL = "rally,punch,log,slots,remap,split,collapse,ksm,migrate,pageout,age,exec,readonly"
+# What must have happened for a run to have shown something.
+KINDS = ("unmapped", "protected", "granted", "table", "full table")
+# Mistakes: the rule that finds each, and words of what it says.
+MISTAKES = {
+    "tlb-harvest-no-flush": ("invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_entries.*no TLBI for it came"),
+    "tlb-log-on-no-flush": ("invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_entries.*no TLBI for it came"),
+    "tlb-log-on-flush-first": ("invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_entries.*no TLBI for it came"),
+    "tlb-relax-no-tlbi": ("forget", "stage2_attr_walker.*no TLBI for it came"),
+    "tlb-break-no-tlbi": ("break-before-make", "no TLBI for it came"),
+    "tlb-break-local": ("break-before-make", "is for its own CPU only"),
+    "tlb-break-skipped": ("break-before-make", "did not make it invalid in between"),
+    "tlb-break-wrong-level": ("break-before-make", "has the hint that the entry is of level"),
+    "tlb-unmap-table-level": ("invalidate", "led to an empty table.*is for leaves only"),
+    "tlb-unmap-next-page": ("invalidate", "was unmapped.*no TLBI for it came"),
+    "tlb-no-dsb-before": ("invalidate", "came before a DSB that waits for the store"),
+    "tlb-no-dsb-after": ("invalidate", "no DSB completed the TLBI VMALLE1IS"),
+    "tlb-no-stage1": ("invalidate", "no TLBI of stage 1 followed that of stage 2"),
+}
+# The same, of v5.10-planted.patch.
+CONTROLS = {
+    "no-tlbi-in-unmap": ("invalidate", "was unmapped.*no TLBI for it came"),
+    "change-pte-no-flush": ("invalidate", "kvm_mmu_notifier_change_pte ended.*no TLBI for it came"),
+}
+
+
+def _trace(name, kernel, command, params=(), cpu="max"):
+    """(guest.Outcome, stage2check.Report) of a command and its trace."""
+    archive = guests.initrd()
+    with progress.single("stage2-trace", f"trace of stage 2: {name}", 25) as note:
+        result = guest.run(kernel, archive, machine.Machine("arm64", cpu, params=(machine.SWAP, *params), trace=True),
+                           [("trace", 300, list(command))], f"stage2-trace-{name}", note)
+    assert not result.splats
+    trace = result.folder / "trace"
+    with open(trace, encoding="ascii") as lines:
+        report = stage2check.check(lines)
+    # Some MB each; what is found quotes the numbers of its lines.
+    paths.remove(trace)
+    return result.outcomes[0], report
+
+
+def _keeps_the_rules(name, kernel, command, kinds, cpu="max"):
+    outcome, report = _trace(name, kernel, command, cpu=cpu)
+    assert not outcome.status, outcome.output
+    assert not report.findings, report.findings[:5]
+    assert all(report.counts[kind] for kind in kinds), report.counts
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("command, kinds", [(DIRTY_LOG, KINDS[:4]), (CHANGE_PTE, ("unmapped", "protected"))],
+                         ids=["dirty_log_test", "change_pte_test"])
+def test_the_series_keeps_the_rules(command, kinds):
+    _keeps_the_rules(command[0].rpartition("/")[2], guests.built("series"), command, kinds)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_negative_control_base_hints_at_a_level_where_it_unlinks_a_table():
+    """What patch 7 mends, and nothing else."""
+    _, report = _trace("dirty-log-base", guests.built("base"), DIRTY_LOG)
+    rule, words = MISTAKES["tlb-unmap-table-level"]
+    assert report.findings and stage2check.found(report, rule, words) == report.findings, report.findings[:5]
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("cpu", ["max"])
+def test_all_that_takes_mappings_away_keeps_the_rules(cpu):
+    """With delays where faults race."""
+    _keeps_the_rules(f"all-{cpu}", guests.planted(*guests.BUGS, "tlb-planted"), (*STRESS, ALL), KINDS, cpu)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", [*MISTAKES, *CONTROLS])
+def test_negative_control_a_mistake_with_tlbs_is_found(bug):
+    rule, words = (MISTAKES | CONTROLS)[bug]
+    kernel = guests.planted(*guests.BUGS, "tlb-planted")
+    command = CHANGE_PTE if bug.startswith("change-pte") else (*STRESS, "rally,punch,log,ksm")
+    _, report = _trace(bug, kernel, command, (guests.bug(bug),))
+    assert stage2check.found(report, rule, words), report.findings[:5]

@@ -1,0 +1,91 @@
+"""Recording what a KVM host on arm64 does to its stage-2 page tables and TLBs: the TCG plugin in
+tools-testing-selftests-kvm/stage2-trace, and what it must know of the kernel.
+
+The trace is the file `trace` in the directory of the run; its format is in the plugin's README.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from ..base import debian, files, paths, proc
+from ..base.errors import Fail, Usage
+from ..base.progress import say
+from ..kernel.build import Kernel
+from . import vtime
+
+SOURCE = paths.TESTS / "stage2-trace"
+# The plugin interface's declarations, which the two plugins share.
+_HEADER = vtime.SOURCE / "qemu_api.h"
+_FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
+# Code that writes stage-2 page tables, by the start of its name; gcc inlines the rest into these.
+_STORES = r"_{0,2}kvm_pgtable_|stage2_|kvm_(set|clear|publish)_\w*pte"
+# Operations whose beginning and end are recorded. They end by a RET of their own: none ends by a jump to another
+# function. What each has promised when it returns is the checker's to know (verify/stage2check.py).
+OPERATIONS = ("kvm_vm_ioctl", "kvm_vcpu_ioctl", "kvm_handle_guest_abort", "kvm_pgtable_stage2_unmap",
+              "kvm_mmu_notifier_invalidate_range_start", "kvm_mmu_notifier_change_pte",
+              "kvm_mmu_notifier_clear_flush_young", "kvm_mmu_notifier_clear_young", "kvm_mmu_notifier_release")
+_DESTROY = "kvm_pgtable_stage2_destroy"
+
+
+def library() -> Path:
+    """Path of the plugin, compiled if its source has changed."""
+    sources = sorted(SOURCE.glob("*.[ch]"))
+    digest = hashlib.sha256(" ".join(_FLAGS).encode())
+    for source in (*sources, _HEADER):
+        digest.update(source.read_bytes())
+    target = paths.cache(f"stage2-trace-{digest.hexdigest()[:12]}.so")
+    with paths.locked("stage2-trace", say, shared=True):
+        if not target.exists():
+            debian.install("vtime")
+            proc.need("gcc")
+            with files.whole(target) as part:
+                proc.run(["gcc", *_FLAGS, f"-I{vtime.SOURCE}", "-o", str(part),
+                          *(str(source) for source in sources if source.suffix == ".c"), "-lpthread"],
+                         f"compiling {SOURCE.relative_to(paths.ROOT)}")
+    return target
+
+
+def code(table: str, release: str) -> str:
+    """The plugin's list of code, from `table`, the text of a System.map: lines of a role, a name and two addresses.
+
+    Raises Fail if the kernel, which calls itself `release`, lacks a function."""
+    symbols = sorted((int(words[0], 16), words[1], words[2]) for words in map(str.split, table.splitlines())
+                     if len(words) == 3)
+    starts = sorted({address for address, _, _ in symbols})
+    ends = dict(zip(starts, starts[1:]))
+    lines, found = [], set()
+    for address, kind, name in symbols:
+        if kind not in "tT" or address not in ends:
+            continue
+        plain = re.sub(r"\.(isra|constprop|part|cold)\b.*", "", name)
+        for role, match in (("store", re.match(_STORES, name)), ("op", plain in OPERATIONS and ".cold" not in name),
+                            ("destroy", plain == _DESTROY)):
+            if match:
+                lines.append(f"{role} {plain} {address:x} {ends[address]:x}\n")
+                found.add(plain if role != "store" else role)
+    lacking = [name for name in ("store", *OPERATIONS, _DESTROY) if name not in found]
+    if lacking:
+        what = "function that writes stage-2 page tables" if lacking[0] == "store" else f"{lacking[0]}()"
+        raise Fail(f"linux {release} has no {what}, which the trace of stage 2 needs: correct the names in "
+                   "scripts/kvmseries/guest/stage2trace.py")
+    return "".join(lines)
+
+
+def prefix(arch: str) -> list[str]:
+    """Words to put before QEMU's command line instead of its name."""
+    if arch != "arm64":
+        raise Usage(f"the trace of stage-2 page tables is for arm64, not {arch}")
+    found = vtime.qemu(arch)
+    return ["env", *found.environment(), found.program, *found.arguments()]
+
+
+def plugin(kernel: Kernel, folder: Path) -> list[str]:
+    """QEMU's arguments for the plugin; writes the list of code of `kernel` (a build.Kernel) to `folder`."""
+    table = next((parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists()), None)
+    if not table:
+        raise Fail(f"{kernel.image} has no System.map beside it: build it with `scripts/series build`")
+    (folder / "code").write_text(code(table.read_text(encoding="utf-8"), kernel.release), encoding="utf-8")
+    return ["-plugin", f"{library()},out={folder / 'trace'},code={folder / 'code'}"]
