@@ -20,7 +20,7 @@ export TREE
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
-	@echo 'make proof  the arm64 stage-2 code under a model checker: all scenarios, all planted mistakes (minutes)'
+	@echo 'make proof  the patched code under a model checker: all scenarios, all planted mistakes (minutes)'
 	@echo 'make test   unit tests, patches, builds, functional selftests, races, planted bugs (about 40 minutes); GO_ON=1: leave out checks that have passed with the same inputs'
 	@echo 'make test-all  every check (hours): a build after each patch, all planted bugs, the clock, migrations; repeat it to continue'
 	@echo 'make check  the checks that boot nothing (minutes)'

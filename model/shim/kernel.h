@@ -22,9 +22,10 @@ enum { S2_RELAXED, S2_ACQUIRE, S2_RELEASE, S2_FULL };
 enum { S2_XCHG, S2_OR, S2_ANDNOT, S2_ADD };
 enum { S2_READ, S2_READ_UNLOCK, S2_WRITE, S2_WRITE_UNLOCK };
 enum { S2_ishst, S2_ish, S2_nsh, S2_nshst };
-enum { S2_ipas2e1is, S2_ipas2e1, S2_vmalle1is, S2_vmalle1, S2_vmalls12e1is };
+enum { S2_ipas2e1is, S2_ipas2e1, S2_vmalle1is, S2_vmalle1, S2_vmalls12e1is, S2_flush_local };
 enum { S2_HELD_WRITE, S2_HELD_RCU };
-enum { S2_PTL_LOCK, S2_PTL_UNLOCK, S2_GIVE_BACK, S2_PTE_SET };
+enum { S2_PTL_LOCK, S2_PTL_UNLOCK, S2_GIVE_BACK, S2_PTE_SET, S2_PFN_DIRTY, S2_PFN_ACCESSED };
+enum { S2_IRQ_OFF, S2_IRQ_ON, S2_IRQ_KICK };
 
 /* The checker binds these when it has loaded the code. */
 extern struct s2_ops {
@@ -44,9 +45,12 @@ extern struct s2_ops {
 	int (*held)(int what);
 	void *(*alloc)(u64 pages);
 	void (*free)(const void *p, u64 pages);
-	u64 (*gup)(u64 gfn, int write, int *writable);	/* the pfn that the primary MMU maps */
+	u64 (*gup)(u64 gfn, int write, int *writable);	/* the pfn that the primary MMU maps; write 2: without sleeping, for write */
 	int (*thp)(u64 pfn);
 	void (*host)(int what, u64 arg);
+	void (*irq)(int what, int cpu);			/* x86: interrupts of this CPU; an IPI to another */
+	void (*relax)(void);
+	long (*page_live)(u64 pfn);
 	void (*fail)(const char *what, const char *file, int line);
 	const struct s2_site *site;
 } s2;
@@ -170,7 +174,10 @@ struct rcu_head { void (*func)(struct rcu_head *); };
 #define __GFP_ACCOUNT		0
 #define __GFP_ZERO		0
 struct page { u64 count; unsigned long private; struct rcu_head rcu_head; };
-#define S2_PAGES		96
+#define S2_PAGES		160
+/* Where the memslot is, for the guest and for the process: neither at 0. */
+#define S2_BASE_GFN		512
+#define S2_HVA			(1UL << 30)
 extern char s2_arena[S2_PAGES * 4096];
 #define __pa(p)			((u64)((char *)(p) - s2_arena))
 #define __va(pa)		((void *)(s2_arena + (pa)))
@@ -197,32 +204,6 @@ extern char s2_arena[S2_PAGES * 4096];
 #define free_percpu(p)		((void)0)
 #define percpu_counter_add(c, n) ((void)(*(c) += (n)))
 
-/* arm64 */
-#define ARM64_HW_PGTABLE_LEVEL_SHIFT(n)	((PAGE_SHIFT - 3) * (4 - (n)) + 3)
-#define ARM64_HW_PGTABLE_LEVELS(va)	(((va) - 4) / (PAGE_SHIFT - 3))
-#define VTCR_EL2_IPA(v)		(64 - ((v) & 0x3f))
-#define VTCR_EL2_SL0_MASK	(3UL << 6)
-#define VTCR_EL2_TGRAN_SL0_BASE	2UL
-#define MT_NORMAL		0
-#define MT_DEVICE_nGnRE		5
-#define MT_S2_NORMAL		0xfUL
-#define MT_S2_DEVICE_nGnRE	0x1UL
-#define PAGE_S2_MEMATTR(a)	(MT_S2_ ## a << 2)
-/* A CPU with FWB and DIC: no cache maintenance, pages may always be executed. */
-#define ARM64_HAS_STAGE2_FWB	0
-#define ARM64_HAS_CACHE_DIC	1
-#define cpus_have_const_cap(c)	1
-#define __flush_dcache_area(p, s) ((void)(p), (void)(s))
-#define dsb(x)			({ S2_AT; s2.dsb(S2_ ## x); })
-#define isb()			((void)0)
-#define __tlbi(op)		({ S2_AT; s2.tlbi(S2_ ## op, 0, 0); })
-#define __tlbi_level(op, a, l)	({ S2_AT; s2.tlbi(S2_ ## op, (u64)(a) << 12, l); })
-#define __tlbi_sync_s1ish_hyp()	dsb(ish)
-struct tlb_inv_context { int unused; };
-#define __tlb_switch_to_guest(m, c) ((void)(m), (void)(c), s2.vmid(1))
-#define __tlb_switch_to_host(c)	s2.vmid(0)
-#define kvm_call_hyp(f, ...)	f(__VA_ARGS__)
-
 /* The primary MMU's entries: the page, whether it may be written to. */
 typedef struct { u64 pte; } pte_t;
 #define __pte(v)		((pte_t) { v })
@@ -231,44 +212,21 @@ typedef struct { u64 pte; } pte_t;
 #define pte_pfn(p)		(((p).pte & GENMASK(47, 12)) >> PAGE_SHIFT)
 
 /* KVM */
-#include "defines.inc"
-struct kvm; struct kvm_pgtable; struct kvm_vcpu;
-#define KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE 3
-struct kvm_mmu_memory_cache { int nobjs; gfp_t gfp_zero; void *kmem_cache;
-			      void *objects[KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE]; };
-int kvm_mmu_memory_cache_nr_free_objects(struct kvm_mmu_memory_cache *mc);
-void *kvm_mmu_memory_cache_alloc(struct kvm_mmu_memory_cache *mc);
-void kvm_mmu_memory_cache_put(struct kvm_mmu_memory_cache *mc, void *obj);
-struct kvm_s2_mmu { struct kvm_pgtable *pgt; struct kvm *kvm; phys_addr_t pgd_phys; int *last_vcpu_ran; };
-struct kvm_memory_slot { gfn_t base_gfn; unsigned long npages; unsigned long *dirty_bitmap;
-			 unsigned long userspace_addr; u32 flags; };
-struct kvm_memslots { int used_slots; struct kvm_memory_slot memslots[1]; };
+struct kvm; struct kvm_vcpu;
 struct mmu_notifier { int unused; };
 struct mm_struct;
 struct mmu_notifier_range { unsigned long start, end; unsigned int flags; };
 #define MMU_NOTIFIER_RANGE_BLOCKABLE	1
 #define MMU_NOTIFIER_RANGE_CHANGE_PTE	2
-struct kvm {
-	int mmu_lock, srcu;
-	struct mmu_notifier mmu_notifier;
-	unsigned long mmu_notifier_seq;
-	long mmu_notifier_count;
-	bool manual_dirty_log_protect;
-	struct kvm_memslots slots;
-	struct { struct kvm_s2_mmu mmu; u64 vtcr; } arch;
-	struct { unsigned long change_pte[8]; u64 stage2_ages[8]; } stat;
-};
-struct kvm_vcpu {
-	struct kvm *kvm;
-	int mutex;
-	bool write; unsigned long fault_level;	/* the syndrome */
-	struct { struct kvm_s2_mmu *hw_mmu; struct kvm_mmu_memory_cache mmu_page_cache;
-		 unsigned int idle_perm_faults; gfn_t idle_perm_gfn; } arch;
-	struct { u64 stage2_faults_lockless, stage2_faults_parallel, stage2_faults_repeated, mmu_seq_retries, stage2_blocks_split,
-		     stage2_tables_collapsed, stage2_races_lost, stage2_entries_locked; } stat;
-};
+#define KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE 3
+struct kvm_mmu_memory_cache { int nobjs; gfp_t gfp_zero; void *kmem_cache;
+			      void *objects[KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE]; };
+int kvm_mmu_memory_cache_nr_free_objects(struct kvm_mmu_memory_cache *mc);
+void *kvm_mmu_memory_cache_alloc(struct kvm_mmu_memory_cache *mc);
 extern struct page *s2_page;
-void __kvm_tlb_flush_vmid_ipa(struct kvm_s2_mmu *mmu, phys_addr_t ipa, int level);
-void __kvm_tlb_flush_vmid_ipa_local(struct kvm_s2_mmu *mmu, phys_addr_t ipa, int level);
-void __kvm_tlb_flush_vmid(struct kvm_s2_mmu *mmu);
+#ifdef S2_X86
+#include "x86.h"
+#else
+#include "arm64.h"
+#endif
 #endif

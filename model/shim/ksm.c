@@ -8,6 +8,8 @@
 #undef get_page
 #undef put_page
 #undef page_count
+#undef page_to_pfn
+#undef is_zero_pfn
 struct vm_area_struct { struct mm_struct *vm_mm; int vm_page_prot; pte_t *pte; u64 address; int flushes; };
 struct page_vma_mapped_walk { struct page *page; struct vm_area_struct *vma; u64 address; pte_t *pte; };
 typedef struct { int unused; } pmd_t, spinlock_t;

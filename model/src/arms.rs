@@ -1,23 +1,21 @@
 //! Which arms of the code the executions of a scenario have reached, races lost among them.
 
+use crate::code::code;
 use crate::trace::{self, Site};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// As s2_arms() in shim/vm.c.
-pub const NAMES: [&str; 16] = ["faults_lockless", "faults_parallel", "seq_retries", "blocks_split", "tables_collapsed", "races_lost", "entries_locked",
-    "change_replaced", "change_protected", "change_unmapped", "change_overlapped",
-    "age_done", "age_lost", "age_unmapped", "age_replaced", "age_late"];
-
-static COUNTS: Mutex<[u64; 16]> = Mutex::new([0; 16]);
+/// More than the libraries count.
+const MOST: usize = 24;
+static COUNTS: Mutex<[u64; MOST]> = Mutex::new([0; MOST]);
 static LOST: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 
 /// An execution is over.
 pub fn add() {
-    let mut now = [0u64; 16];
-    (crate::code::code().arms)(now.as_mut_ptr());
+    let mut now = [0u64; MOST];
+    (code().arms)(now.as_mut_ptr());
     let mut all = COUNTS.lock().unwrap();
-    for i in 0..16 { all[i] += now[i] }
+    for i in 0..MOST { all[i] += now[i] }
 }
 
 /// A cmpxchg has failed.
@@ -26,19 +24,19 @@ pub fn lost(site: *const Site) {
 }
 
 pub fn count(name: &str) -> u64 {
-    let i = NAMES.iter().position(|n| *n == name).unwrap_or_else(|| panic!("no arm {name}"));
+    let i = code().arm_names.iter().position(|n| *n == name).unwrap_or_else(|| panic!("no arm {name}"));
     COUNTS.lock().unwrap()[i]
 }
 
 pub fn clear() {
-    *COUNTS.lock().unwrap() = [0; 16];
+    *COUNTS.lock().unwrap() = [0; MOST];
     LOST.lock().unwrap().clear();
 }
 
 /// What was reached, for the report.
 pub fn reached() -> Vec<String> {
     let counts = COUNTS.lock().unwrap();
-    let mut found: Vec<String> = (0..16).filter(|i| counts[*i] > 0).map(|i| NAMES[i].to_string()).collect();
+    let mut found: Vec<String> = code().arm_names.iter().enumerate().filter(|(i, _)| counts[*i] > 0).map(|(_, n)| n.clone()).collect();
     let places: std::collections::BTreeSet<String> = LOST.lock().unwrap().keys().map(|s| format!("lost cmpxchg: {}", trace::place(*s as *const Site))).collect();
     found.extend(places);
     found

@@ -9,12 +9,37 @@ use crate::state::{st, THREADS};
 use crate::trace;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// arm64's stage 2.
 const VALID: u64 = 1;
 const TYPE: u64 = 2;
 pub const R: u64 = 1 << 6;
 pub const W: u64 = 1 << 7;
 pub const AF: u64 = 1 << 10;
 pub const ADDR: u64 = 0xffff_ffff_f000;
+/// x86: NPT, and EPT, of which RWX are the lowest three bits.
+const X86_RWX: u64 = 7;
+const X86_R: u64 = 1;
+pub const X86_W: u64 = 1 << 1;
+pub const X86_A: u64 = 1 << 5;
+pub const X86_D: u64 = 1 << 6;
+const X86_BLOCK: u64 = 1 << 7;
+
+fn x86() -> bool { crate::code::code().x86 }
+/// Whether an entry leads anywhere.
+pub fn valid(pte: u64) -> bool { if x86() { pte & X86_RWX != 0 } else { pte & VALID != 0 } }
+/// Whether a valid entry maps memory. Levels are counted as arm64 does: 3 is that of pages, on both.
+pub fn leaf(pte: u64, level: u32) -> bool { level == 3 || if x86() { pte & X86_BLOCK != 0 } else { pte & TYPE == 0 } }
+fn allows(pte: u64, write: bool) -> bool {
+    let bit = match (x86(), write) { (true, true) => X86_W, (true, false) => X86_R, (false, true) => W, (false, false) => R };
+    pte & bit != 0
+}
+/// What the CPU sets in a leaf when it uses it, where it sets something.
+fn used_bits(write: bool) -> u64 { match (x86(), write) { (false, _) => AF, (true, true) => X86_A | X86_D, (true, false) => X86_A } }
+/// The table that a CPU's walk begins in, and its level.
+fn first_table(cpu: usize) -> (usize, u32) {
+    let code = crate::code::code();
+    if let Some(root) = code.root { (root(cpu as i32), 0) } else { ((code.pgd)(), 1) }
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -43,6 +68,8 @@ struct Floor { thread: usize, end: usize, loads: bool }
 #[derive(Clone, Copy)]
 struct Tlbi { op: i32, ipa: u64, level: u32 }
 
+impl Tlbi { fn is_local(&self) -> bool { [1, 3, 5].contains(&self.op) } }
+
 #[derive(Default)]
 pub struct Cpus {
     entries: [Vec<Entry>; THREADS],
@@ -51,8 +78,10 @@ pub struct Cpus {
     /// The invalidations of stage 2 that a CPU has seen, one after the other.
     forgotten: [Vec<Tlbi>; THREADS],
     guest_vmid: [bool; THREADS + 1],
+    /// arm64: the first table when the threads began; a CPU that has switched to the guest's VMID has it in VTTBR_EL2.
+    root: usize,
     log: Vec<Log>,
-    /// Whether the CPU sets the access flag by itself.
+    /// Whether the CPU sets the access flag by itself; on x86 also the Dirty bit.
     pub ha: bool,
 }
 
@@ -90,7 +119,20 @@ fn granule(level: u32) -> u64 { 1 << (12 + 9 * (3 - level)) }
 
 fn world() { step(WORLD, Relaxed) }
 
-pub extern "C-unwind" fn vmid(guest: i32) { let me = st().cur; st().cpu.guest_vmid[me] = guest != 0 }
+pub extern "C-unwind" fn vmid(guest: i32) {
+    let me = st().cur;
+    st().cpu.guest_vmid[me] = guest != 0 && (x86() || !st().running || (crate::code::code().pgd)() != 0);
+}
+
+/// The threads begin.
+pub fn begin() { if st().host.guests && !x86() { st().cpu.root = (crate::code::code().pgd)() } }
+
+/// A page is freed: no CPU has it in VTTBR_EL2.
+pub fn freed(at: usize) {
+    if at != st().cpu.root { return }
+    world();
+    if st().cpu.guest_vmid.iter().any(|v| *v) { trace::fail("freed-table", "the page table is freed while a CPU has it in VTTBR_EL2") }
+}
 
 const ISHST: i32 = 0;
 const ISH: i32 = 1;
@@ -108,7 +150,7 @@ pub extern "C-unwind" fn dsb(kind: i32) {
         // In the order that is worse, if there are several.
         let mine: Vec<Tlbi> = std::mem::take(&mut st().cpu.pending[me]);
         for t in mine.into_iter().rev() {
-            let local = t.op == 1 || t.op == 3;
+            let local = t.is_local();
             if kind != ISH && !local { st().cpu.pending[me].insert(0, t); continue }
             world();
             for cpu in 0..THREADS { if !local || cpu == me { invalidate(cpu, t) } }
@@ -131,12 +173,26 @@ pub extern "C-unwind" fn tlbi(op: i32, ipa: u64, level: u32) {
     let site = trace::site();
     let me = st().cur;
     if !st().running {
-        for cpu in 0..THREADS { if !(op == 1 || op == 3) || cpu == me { invalidate(cpu, Tlbi { op, ipa, level }) } }
+        let t = Tlbi { op, ipa, level };
+        for cpu in 0..THREADS { if !t.is_local() || cpu == me { invalidate(cpu, t) } }
         return;
     }
-    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is"][op as usize], 0, ipa, level as u64);
+    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB"][op as usize], 0, ipa, level as u64);
+    if x86() { return flush(Tlbi { op, ipa, level }) }
     if !st().cpu.guest_vmid[me] { return }
     st().cpu.pending[me].push(Tlbi { op, ipa, level });
+}
+
+/// x86: an IPI to each CPU that flushes its TLB, or this CPU does. All that this thread has done comes before.
+fn flush(t: Tlbi) {
+    let me = st().cur;
+    memory::fence(memory::FULL);
+    world();
+    let floor = Floor { thread: me, end: st().cpu.log.len(), loads: true };
+    for cpu in (0..THREADS).filter(|cpu| !t.is_local() || *cpu == me) {
+        st().cpu.floors[cpu].push(floor);
+        invalidate(cpu, t);
+    }
 }
 
 fn invalidate(cpu: usize, t: Tlbi) {
@@ -162,17 +218,22 @@ pub fn access(ipa: u64, write: bool) -> Result<(), Fault> {
     let cpu = st().cur;
     for _ in 0..8 {
         world();
+        if x86() {
+            // What does not do for the access is forgotten, and read again.
+            let needs = if st().cpu.ha { used_bits(write) } else { 0 };
+            st().cpu.entries[cpu].retain(|e| e.kind == Kind::Table || !e.is_for(ipa) || allows(e.pte, write) && e.pte & needs == needs);
+        }
         let found = |k| st().cpu.entries[cpu].iter().find(|e| e.kind == k && e.is_for(ipa)).copied();
         if let Some(e) = found(Kind::Combined) { return use_entry(cpu, e, ipa, write) }
         if let Some(e) = found(Kind::Stage2) {
             st().cpu.entries[cpu].push(Entry { kind: Kind::Combined, ..e });
             return use_entry(cpu, e, ipa, write);
         }
-        match walk(cpu, ipa) {
+        match walk(cpu, ipa, write) {
             Walk::Again => continue,
             Walk::Fault(f) => { trace::event(std::ptr::null(), "guest faults", 0, ipa, write as u64); return Err(f) }
             Walk::Leaf(e, tables) => {
-                check_break_before_make(cpu, &e);
+                if !x86() { check_break_before_make(cpu, &e) }
                 st().cpu.entries[cpu].extend(tables);
                 st().cpu.entries[cpu].push(e);
                 st().cpu.entries[cpu].push(Entry { kind: Kind::Combined, ..e });
@@ -186,18 +247,17 @@ pub fn access(ipa: u64, write: bool) -> Result<(), Fault> {
 
 enum Walk { Leaf(Entry, Vec<Entry>), Fault(Fault), Again }
 
-fn walk(cpu: usize, ipa: u64) -> Walk {
+fn walk(cpu: usize, ipa: u64, write: bool) -> Walk {
     let begun = st().cpu.forgotten[cpu].len();
     let floors = st().cpu.floors[cpu].clone();
     // Whether a TLBI has waited for this walk, which has come to an entry of that level. Without a hint it waits for
     // all that came by a table's entry which translates its IPA; with one, for leaves of that level.
     let over = |level| st().cpu.forgotten[cpu][begun..].iter().any(|t| {
         let of = if t.level == 0 { level - 1 } else { level };
-        t.op == 4 || (t.level == 0 || t.level == level) && (t.ipa ^ ipa) & !(granule(of) - 1) == 0
+        t.op >= 4 || (t.level == 0 || t.level == level) && (t.ipa ^ ipa) & !(granule(of) - 1) == 0
     });
-    let pgd = (crate::code::code().pgd)();
-    if pgd == 0 { return Walk::Fault(Fault::Translation(0)) }
-    let (mut table, mut level) = (pgd, 1);
+    let (mut table, mut level) = first_table(cpu);
+    if table == 0 { return Walk::Fault(Fault::Translation(0)) }
     let mut tables = vec![];
     if let Some(e) = st().cpu.entries[cpu].iter().filter(|e| e.kind == Kind::Table && e.is_for(ipa)).max_by_key(|e| e.level) {
         (table, level) = (st().arena + (e.pte & ADDR) as usize, e.level + 1);
@@ -207,24 +267,25 @@ fn walk(cpu: usize, ipa: u64) -> Walk {
         let pte = load(at, &floors);
         if over(level) { return Walk::Again }
         memory::walker_check(at, pte);
-        if pte & VALID == 0 {
+        if !valid(pte) {
             // This answer counts at this moment, or not.
             world();
             return if over(level) { Walk::Again } else { Walk::Fault(Fault::Translation(level)) };
         }
-        if level == 3 || pte & TYPE == 0 { break (at, pte) }
+        if leaf(pte, level) { break (at, pte) }
         tables.push(Entry { kind: Kind::Table, ipa: ipa & !(granule(level) - 1), level, pte });
         table = st().arena + (pte & ADDR) as usize;
         level += 1;
     };
-    if pte & AF == 0 {
+    let bits = used_bits(write);
+    if pte & bits != bits && (!x86() || st().cpu.ha && allows(pte, write)) {
         if !st().cpu.ha {
             world();
             return if over(level) { Walk::Again } else { Walk::Fault(Fault::Access(level)) };
         }
-        if !memory::walker_cas(at, pte, pte | AF) { return Walk::Again }
-        pte |= AF;
-        trace::event(std::ptr::null(), "CPU sets AF", at, pte, pte);
+        if !memory::walker_cas(at, pte, pte | bits) { return Walk::Again }
+        pte |= bits;
+        trace::event(std::ptr::null(), if bits & X86_D != 0 { "CPU sets A and D" } else { "CPU sets AF" }, at, pte, pte);
     }
     world();
     if over(level) { return Walk::Again }
@@ -253,7 +314,7 @@ fn check_break_before_make(cpu: usize, new: &Entry) {
 
 /// One step with the lookup: whoever invalidates waits for an access that uses the old translation.
 fn use_entry(cpu: usize, e: Entry, ipa: u64, write: bool) -> Result<(), Fault> {
-    if e.pte & if write { W } else { R } == 0 {
+    if !allows(e.pte, write) {
         trace::event(std::ptr::null(), "guest faults", 0, ipa, write as u64);
         return Err(Fault::Permission(e.level));
     }

@@ -77,7 +77,9 @@ pub const MMU: usize = 0;
 pub const RCU_READ: usize = MMU + crate::state::THREADS;
 pub const PTL: usize = RCU_READ + crate::state::THREADS;
 pub const SLOTS: usize = PTL + 1;
-pub const MUTEXES: usize = SLOTS + 1;
+/// A CPU that has its interrupts off: an IPI waits for it.
+pub const IRQ: usize = SLOTS + 1;
+pub const MUTEXES: usize = IRQ + crate::state::THREADS;
 
 pub fn lock(id: usize) {
     if !st().running { return }
@@ -103,6 +105,17 @@ pub fn unlock(id: usize) {
     st().cur = me;
 }
 
+/// The thread waits for another one in a loop.
+pub extern "C-unwind" fn relax() {
+    if !st().running { crate::trace::fail("warn", "one thread alone waits for another") }
+    crate::memory::flush();
+    st().waits += 1;
+    if st().waits > 500 { crate::trace::fail("livelock", "a thread waits for a lock that nobody releases") }
+    let me = st().cur;
+    if st().eng == Engine::Loom { loom::thread::yield_now() } else { shuttle::thread::yield_now() }
+    st().cur = me;
+}
+
 /// From here on there is more than one thread.
 pub fn begin() {
     let s = st();
@@ -120,6 +133,7 @@ pub fn begin() {
         Engine::Raw => unreachable!(),
     }
     s.running = true;
+    crate::cpu::begin();
 }
 
 /// There is one thread again, and it sees all that was done.

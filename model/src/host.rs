@@ -27,6 +27,8 @@ pub struct Host {
     /// The syndrome of a permission fault on a page says that a block denied the access: as where one huge page of the
     /// host takes several entries, the fault maps, although the entry is there.
     pub other_level: bool,
+    /// x86: the caches are not topped up before the threads begin.
+    pub cold: bool,
 
     /// Where the primary MMU's entries are.
     pub ptes: usize,
@@ -51,14 +53,22 @@ pub struct Host {
     accesses: u64,
     accessed: [u64; GFNS],
     aged: [u64; GFNS],
+    /// Of each page of the host's: the guest has written to it; it was marked dirty, accessed.
+    wrote: Vec<bool>,
+    marked: Vec<bool>,
+    pub young: Vec<bool>,
+    /// x86, where the guest has page tables: which page the guest's mapping leads to.
+    pub alias: [u64; GFNS],
 }
+
+const ITSELF: [u64; GFNS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 impl Default for Host {
     fn default() -> Self {
-        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, other_level: false, ptes: 0, word: vec![], freed: vec![],
+        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, other_level: false, cold: false, ptes: 0, word: vec![], freed: vec![],
             next_pfn: 0, written: [0; GFNS], copied: [0; GFNS], writes: 0, stable: [false; GFNS], handling: [[false; GFNS]; THREADS + 1],
             busy: [false; THREADS + 1], gave_up: 0, rests: 0,
-            accesses: 0, accessed: [0; GFNS], aged: [0; GFNS] }
+            accesses: 0, accessed: [0; GFNS], aged: [0; GFNS], wrote: vec![], marked: vec![], young: vec![], alias: ITSELF }
     }
 }
 
@@ -67,6 +77,10 @@ impl Host {
         self.ptes = 0;
         self.word = vec![0; PFNS];
         self.freed = vec![false; PFNS];
+        self.alias = ITSELF;
+        self.wrote = vec![false; PFNS];
+        self.marked = vec![false; PFNS];
+        self.young = vec![false; PFNS];
         self.next_pfn = FIRST_PFN + BLOCK;
         self.written = [0; GFNS];
         self.copied = [0; GFNS];
@@ -81,6 +95,15 @@ impl Host {
 }
 
 fn pte(pfn: u64, writable: bool) -> u64 { pfn << 12 | PTE_VALID | if writable { PTE_WRITE } else { 0 } }
+/// Where the memslot is, for the guest and for the host's process: as S2_BASE_GFN, S2_HVA in shim/kernel.h.
+pub const BASE: u64 = 2 << 20;
+const HVA: u64 = 1 << 30;
+/// The guest's pages are the first six of the memslot, the last one that the first word of the log has, and the last one of
+/// all: the guest's address of page `n`, the process's, and which page an address of one of them belongs to.
+fn offset(n: u64) -> u64 { (match n { 6 => 63, 7 => BLOCK - 1, _ => n }) << 12 }
+pub fn ipa(n: u64) -> u64 { BASE + offset(n) }
+fn hva(n: u64) -> u64 { HVA + offset(n) }
+fn page_at(address: u64) -> u64 { match (address >> 12) % BLOCK { 63 => 6, 511 => 7, n => n } }
 fn pfn_of(pte: u64) -> u64 { (pte & cpu::ADDR) >> 12 }
 fn at(gfn: u64) -> usize { st().host.ptes + gfn as usize * 8 }
 fn page(pfn: u64) -> usize { (pfn - FIRST_PFN) as usize }
@@ -88,7 +111,7 @@ fn page(pfn: u64) -> usize { (pfn - FIRST_PFN) as usize }
 /// The primary MMU maps all of the guest's memory, writable or not.
 pub fn setup(writable: bool) {
     st().host.ptes = memory::alloc(1);
-    for g in 0..GFNS as u64 { memory::set_raw(at(g), pte(FIRST_PFN + g, writable)) }
+    for g in 0..GFNS as u64 { memory::set_raw(at(g), pte(FIRST_PFN + (offset(g) >> 12), writable)) }
 }
 
 /* ---- guest ---- */
@@ -98,7 +121,7 @@ pub fn guest_access(cpu: usize, gfn: u64, pfn: u64, write: bool) {
     let h = &mut st().host;
     if pfn < FIRST_PFN || page(pfn) >= PFNS { trace::fail("wrong-page", &format!("CPU {cpu} uses page {pfn:#x}, which is not the guest's")) }
     if h.freed[page(pfn)] { trace::fail("no-access-after-unmap", &format!("CPU {cpu} uses page {pfn:#x}, which has been given back")) }
-    let g = gfn as usize;
+    let g = h.alias[page_at(gfn << 12) as usize] as usize;
     h.accesses += 1;
     h.accessed[g] = h.accesses;
     if h.word[page(pfn)] != h.written[g] {
@@ -109,6 +132,7 @@ pub fn guest_access(cpu: usize, gfn: u64, pfn: u64, write: bool) {
         h.writes += 1;
         h.written[g] = h.writes;
         h.word[page(pfn)] = h.writes;
+        h.wrote[page(pfn)] = true;
     }
 }
 
@@ -122,6 +146,8 @@ fn done() {
 
 fn others_busy() -> bool { (0..st().host.threads).any(|i| i != st().cur && st().host.busy[i]) }
 
+/// The guest's page table maps nothing there.
+const GUESTS_OWN: i32 = -1;
 /// How often a vCPU tries before it does something else.
 const TRIES: u32 = 6;
 
@@ -135,15 +161,17 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
         // What the others have done, if they are done, is not overlooked for ever.
         if alone > 0 { step(WORLD, Acquire) }
         let (others, rests) = (others_busy(), st().host.rests);
-        match cpu::access(gfn << 12, write) {
+        if let Some(enter) = code().enter { enter(me as i32); memory::flush() }
+        match cpu::access(ipa(gfn), write) {
             Ok(()) => { done(); return true }
             Err(f) => {
                 let (kind, level) = match f { Fault::Translation(l) => (4, l), Fault::Access(l) => (8, l), Fault::Permission(l) => (12, l) };
                 let level = if kind == 12 && st().host.other_level { 2 } else { level };
                 st().host.handling[me][gfn as usize] = true;
-                let ret = (code().fault)(me as i32, gfn << 12, kind, write as i32, level as i32);
+                let ret = (code().fault)(me as i32, ipa(gfn), kind, write as i32, level as i32);
                 memory::flush();
                 st().host.handling[me][gfn as usize] = false;
+                if ret == GUESTS_OWN { break }
                 if ret != 0 { trace::fail("fault-error", &format!("a fault returns {ret} to userspace")) }
             }
         }
@@ -160,10 +188,21 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
 
 /// What get_user_pages_fast() and its slow path do: the pfn, and whether it may be written to.
 pub extern "C-unwind" fn gup(gfn: u64, write: i32, writable: *mut i32) -> u64 {
+    let gfn = page_at(gfn << 12);
     let v = memory::load(at(gfn), 0);
-    let found = if v & PTE_VALID != 0 && (write == 0 || v & PTE_WRITE != 0) { v } else { slow(gfn, write != 0) };
+    let fast = v & PTE_VALID != 0 && (write == 0 || v & PTE_WRITE != 0);
+    if write == WITHOUT_SLEEPING && !fast { return u64::MAX }
+    let found = if fast { v } else { slow(gfn, write != 0) };
     unsafe { *writable = (found & PTE_WRITE != 0) as i32 }
     pfn_of(found)
+}
+
+const WITHOUT_SLEEPING: i32 = 2;
+
+/// page_count() of a page of the guest's: 0 if it has been given back.
+pub extern "C-unwind" fn page_live(pfn: u64) -> i64 {
+    if pfn < FIRST_PFN { return (code().page_count)(pfn) as i64 }
+    !st().host.freed[page(pfn)] as i64
 }
 
 /// handle_mm_fault(): a new page where there is none, a copy where it is read-only.
@@ -184,7 +223,7 @@ fn slow(gfn: u64, write: bool) -> u64 {
 
 /// wp_page_copy()
 fn copy_on_write(gfn: u64) -> u64 {
-    let (start, end) = (gfn << 12, (gfn + 1) << 12);
+    let (start, end) = (hva(gfn), hva(gfn) + 4096);
     (code().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
     engine::lock(PTL);
     let old = memory::load(at(gfn), 0);
@@ -208,6 +247,9 @@ fn new_page(word: u64) -> u64 {
 /// A page is given back: to somebody else, who is not to see the guest in it.
 fn give_back(pfn: u64) {
     step(WORLD, Relaxed);
+    if code().x86 && st().host.wrote[page(pfn)] && !st().host.marked[page(pfn)] {
+        trace::fail("page-dirty", &format!("page {pfn:#x} is given back, and a write to it has not marked it dirty"))
+    }
     st().host.freed[page(pfn)] = true;
     trace::event(std::ptr::null(), "page given back", 0, pfn, 0);
 }
@@ -222,7 +264,7 @@ fn change(gfn: u64, old: u64, to: Option<u64>, writable: bool, flush: bool) -> u
     if flush { memory::fence(memory::FULL) }
     let pfn = to.unwrap_or_else(|| { step(WORLD, Relaxed); new_page(st().host.word[page(pfn_of(old))]) });
     let new = pte(pfn, writable);
-    (code().change_pte)(gfn << 12, new);
+    (code().change_pte)(hva(gfn), new);
     if writable { st().host.stable[gfn as usize] = false }
     memory::store(at(gfn), new, memory::RELEASE);
     if pfn_of(old) != pfn { give_back(pfn_of(old)) }
@@ -230,10 +272,19 @@ fn change(gfn: u64, old: u64, to: Option<u64>, writable: bool, flush: bool) -> u
 }
 
 /// madvise(MADV_DONTNEED), reclaim: the page goes, what the guest wrote there is forgotten.
-pub fn unmap(gfn: u64) {
-    let me = st().cur;
+pub fn unmap(gfn: u64) { unmap_range(gfn, 1) }
+
+/// The same of `n` pages from `first` on, which follow each other, in one call.
+pub fn unmap_range(first: u64, n: u64) {
+    let (me, start, end) = (st().cur, hva(first), hva(first) + n * 4096);
     st().host.busy[me] = true;
-    (code().range_start)(gfn << 12, (gfn + 1) << 12, RANGE_BLOCKABLE);
+    (code().range_start)(start, end, RANGE_BLOCKABLE);
+    for gfn in first..first + n { take_out(gfn) }
+    (code().range_end)(start, end, RANGE_BLOCKABLE);
+    done();
+}
+
+fn take_out(gfn: u64) {
     engine::lock(PTL);
     let old = memory::load(at(gfn), 0);
     memory::store(at(gfn), 0, memory::RELAXED);
@@ -244,8 +295,6 @@ pub fn unmap(gfn: u64) {
         st().host.written[gfn as usize] = 0;
         st().host.copied[gfn as usize] = 0;
     }
-    (code().range_end)(gfn << 12, (gfn + 1) << 12, RANGE_BLOCKABLE);
-    done();
 }
 
 /// KSM, by its own functions: the page is write-protected; then, if `merge`, replaced by another one with the same
@@ -254,12 +303,12 @@ pub fn ksm(gfn: u64, merge: bool, flush: bool) {
     let (me, pfn) = (st().cur, mapped_now(gfn));
     st().host.busy[me] = true;
     let mut now = 0;
-    if pfn != 0 && (code().ksm_protect)(gfn << 12, at(gfn), pfn, flush as i32, &mut now) == 0 && merge {
+    if pfn != 0 && (code().ksm_protect)(hva(gfn), at(gfn), pfn, flush as i32, &mut now) == 0 && merge {
         memory::flush();
         // KSM compares the pages now, and finds them the same.
         step(WORLD, Relaxed);
         let new = new_page(st().host.word[page(pfn)]);
-        if (code().ksm_replace)(gfn << 12, at(gfn), pfn, new, flush as i32, now) != 0 { st().host.freed[page(new)] = true }
+        if (code().ksm_replace)(hva(gfn), at(gfn), pfn, new, flush as i32, now) != 0 { st().host.freed[page(new)] = true }
     }
     memory::flush();
     done();
@@ -278,17 +327,25 @@ pub extern "C-unwind" fn call(what: i32, arg: u64) {
         0 => engine::lock(PTL),
         1 => engine::unlock(PTL),
         2 => give_back(arg),
+        4 | 5 => {
+            step(WORLD, Relaxed);
+            let h = &mut st().host;
+            if arg < FIRST_PFN || page(arg) >= PFNS { trace::fail("wrong-page", &format!("page {arg:#x} is marked, which is not the guest's")) }
+            if h.freed[page(arg)] { trace::fail("no-access-after-unmap", &format!("page {arg:#x} is marked, which has been given back")) }
+            if what == 4 { h.marked[page(arg)] = true } else { h.young[page(arg)] = true }
+        }
         _ => {
             // A PTE is set. What is read-only stays as it is, for as long as it is read-only.
             step(WORLD, Relaxed);
-            if !writable(arg) { st().host.stable[arg as usize] = true }
+            let n = page_at(arg << 12);
+            if !writable(n) { st().host.stable[n as usize] = true }
         }
     }
 }
 
 /// uprobes: whatever is mapped is replaced by a copy that is read-only.
 pub fn uprobe(gfn: u64) {
-    let (me, start, end) = (st().cur, gfn << 12, (gfn + 1) << 12);
+    let (me, start, end) = (st().cur, hva(gfn), hva(gfn) + 4096);
     st().host.busy[me] = true;
     (code().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
     engine::lock(PTL);
@@ -307,11 +364,28 @@ pub fn age(gfn: u64, flush: bool) -> bool {
     st().host.busy[me] = true;
     engine::lock(PTL);
     let f = if flush { code().clear_flush_young } else { code().clear_young };
-    let young = f(gfn << 12, (gfn + 1) << 12) != 0;
+    let young = f(hva(gfn), hva(gfn) + 4096) != 0;
     if flush {
         step(WORLD, Relaxed);
         st().host.aged[gfn as usize] = st().host.accesses;
     }
+    engine::unlock(PTL);
+    done();
+    young
+}
+
+/// Whether the page is young, without a change.
+pub fn test_young(gfn: u64) -> bool {
+    engine::lock(PTL);
+    let young = (code().test_young)(hva(gfn)) != 0;
+    engine::unlock(PTL);
+    young
+}
+
+/// Two pages are aged in one call, as a PMD is. Whether one was young.
+pub fn age_two(first: u64) -> bool {
+    engine::lock(PTL);
+    let young = (code().clear_young)(hva(first), hva(first) + 2 * 4096) != 0;
     engine::unlock(PTL);
     done();
     young
@@ -358,6 +432,15 @@ fn harvest(get: impl FnOnce() -> u64) -> u64 {
     bits
 }
 
+/// All pages have been written to disk.
+pub fn written_back() { st().host.wrote.fill(false); st().host.marked.fill(false) }
+
+/// Userspace has turned the log on, and copies all pages.
+pub fn copy_all() {
+    step(WORLD, Relaxed);
+    copy(u64::MAX);
+}
+
 fn copy(bits: u64) {
     let h = &mut st().host;
     for g in (0..GFNS).filter(|g| bits & 1 << g != 0) { h.copied[g] = h.written[g] }
@@ -365,14 +448,14 @@ fn copy(bits: u64) {
 
 /// All vCPUs have stopped: the last harvest, then userspace has all that the guest has written.
 pub fn last_log(manual: bool) {
-    let bits = if manual { get_and_clear_log() } else { get_log() };
-    let _ = bits;
+    if manual { get_and_clear_log() } else { get_log() };
     for g in 0..GFNS {
         let h = &st().host;
         if h.written[g] != h.copied[g] {
             trace::fail("no-write-missing", &format!("gfn {g}: the guest has written {}, userspace's copy has {}", h.written[g], h.copied[g]))
         }
     }
+    if get_log() != 0 { trace::fail("progress", "what was cleared is in the log again, and nobody has written") }
 }
 
 /// The guest would find what it has written.
@@ -395,5 +478,6 @@ pub fn writable(gfn: u64) -> bool { memory::raw(at(gfn)) & PTE_WRITE != 0 }
 
 pub extern "C-unwind" fn thp(pfn: u64) -> i32 { (st().host.thp && pfn < FIRST_PFN + BLOCK) as i32 }
 
+pub fn setup_read_only(gfn: u64) { memory::set_raw(at(gfn), memory::raw(at(gfn)) & !PTE_WRITE) }
 /// The primary MMU lets a page be written to from now on.
 pub fn setup_writable(gfn: u64) { memory::set_raw(at(gfn), memory::raw(at(gfn)) | PTE_WRITE) }

@@ -12,6 +12,7 @@ mod engine;
 mod host;
 mod memory;
 mod scenarios;
+mod scenarios_x86;
 mod state;
 mod sync;
 mod trace;
@@ -31,7 +32,9 @@ fn execution(sc: &'static Scenario, eng: Engine) {
     st().host.thp = sc.thp;
     st().host.threads = sc.threads.len();
     st().host.guests = !sc.is_litmus();
+    if let (Some(mode), Some(set)) = (sc.x86, code::code().mode) { set(mode, sc.threads.len() as i32) }
     (sc.setup)();
+    if sc.x86.is_some() && !st().host.cold { for v in 0..sc.threads.len() { (code::code().topup)(v as i32) } }
     st().eng = eng;
     st().trace.clear();
     st().setting_up = false;
@@ -139,19 +142,22 @@ fn options(args: &[String]) -> Result<Options, String> {
     Ok(o)
 }
 
+fn all() -> impl Iterator<Item = &'static Scenario> { scenarios::SCENARIOS.iter().chain(scenarios_x86::SCENARIOS).chain(calibration::LITMUS) }
+
 fn list() {
-    for s in scenarios::SCENARIOS {
-        println!("{}\t{}\t{}\t{}", s.name, if s.long { "long" } else { "short" }, s.bound.map_or("all".into(), |b| b.to_string()), s.threads.len())
+    for s in all() {
+        let kind = if s.is_litmus() { "litmus" } else if s.long { "long" } else { "short" };
+        println!("{}\t{kind}\t{}\t{}\t{}", s.name, s.bound.map_or("all".into(), |b| b.to_string()), s.threads.len(), s.arch())
     }
-    for s in calibration::LITMUS { println!("{}\tlitmus\tall\t{}", s.name, s.threads.len()) }
 }
 
 fn run(args: &[String]) -> Result<bool, String> {
     if args.len() < 3 { return Err("usage: s2check LIBRARY SCENARIO loom|random|pct [bound=N] [limit=N] [seconds=N] [seed=N] [depth=N] [trace]".into()) }
     let o = options(args)?;
-    let sc = scenarios::SCENARIOS.iter().chain(calibration::LITMUS).find(|s| s.name == args[1]).ok_or(format!("no scenario '{}'", args[1]))?;
+    let sc = all().find(|s| s.name == args[1]).ok_or(format!("no scenario '{}'", args[1]))?;
     if sc.long && o.engine == "loom" { return Err(format!("{} is too long for loom", sc.name)) }
     code::open(&args[0])?;
+    if code::code().x86 != sc.x86.is_some() { return Err(format!("{} is of {}, and {} is not", sc.name, sc.arch(), args[0])) }
     quiet();
     let time = std::time::Instant::now();
     let (result, restarts) = search(sc, &o);
@@ -163,7 +169,7 @@ fn run(args: &[String]) -> Result<bool, String> {
     let (verdict, invariant, text) = match (&result, failed) {
         (Err(()), Some((i, t))) => ("found", i, t),
         (Err(()), None) => ("engine", String::new(), MESSAGE_KEPT.lock().unwrap().clone().unwrap_or_default()),
-        (Ok(()), _) => match sc.must.iter().find(|m| arms::count(m) == 0) {
+        (Ok(()), _) => match sc.must.iter().find(|m| !code::code().no_counts && arms::count(m) == 0) {
             Some(m) => ("nothing", m.to_string(), "has shown nothing: never reached".into()),
             None => (if stopped { "stopped" } else { "holds" }, String::new(), String::new()),
         },

@@ -278,6 +278,7 @@ pub extern "C-unwind" fn free(a: usize, pages: u64) {
                 }
             }
             trace::event(site, "free page", start, 0, 0);
+            crate::cpu::freed(start);
         }
         st().page[page] = PageState::Freed;
     }

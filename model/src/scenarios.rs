@@ -2,7 +2,7 @@
 //! that has no vCPU has a CPU all the same.
 
 use crate::code::code;
-use crate::cpu::{AF, W};
+use crate::cpu::{self, AF, W};
 use crate::host::{self, GFNS};
 use crate::memory;
 use crate::state::{st, PageState, PAGES};
@@ -10,6 +10,8 @@ use crate::trace::fail;
 
 pub struct Scenario {
     pub name: &'static str,
+    /// On x86: how the VM is made (MODE_* of shim/x86.c). None: arm64.
+    pub x86: Option<i32>,
     /// Whether the CPUs set the access flag; whether the primary MMU has a huge page.
     pub ha: bool,
     pub thp: bool,
@@ -24,6 +26,8 @@ pub struct Scenario {
     pub bound: Option<usize>,
 }
 
+impl Scenario { pub fn arch(&self) -> &'static str { if self.x86.is_some() { "x86" } else { "arm64" } } }
+
 const VALID: u64 = 1;
 const TYPE: u64 = 2;
 const SW_WRITABLE: u64 = 1 << 55;
@@ -31,11 +35,11 @@ const LOCKED: u64 = 0xf << 55;
 const ADDR: u64 = crate::cpu::ADDR;
 
 static mut BITMAP: usize = 0;
-fn bitmap() -> usize { unsafe { BITMAP } }
+pub fn bitmap() -> usize { unsafe { BITMAP } }
 
 /* ---- setting up ---- */
 
-fn vm_as(log: bool, manual: bool, writable: bool) {
+pub fn vm_as(log: bool, manual: bool, writable: bool) {
     unsafe { BITMAP = memory::alloc(1) }
     (code().vm_init)(if log { bitmap() } else { 0 }, manual as i32);
     host::setup(writable);
@@ -43,14 +47,14 @@ fn vm_as(log: bool, manual: bool, writable: bool) {
 fn vm(log: bool) { vm_as(log, false, true) }
 
 /// As vCPU `v`.
-fn on(v: usize, f: impl FnOnce()) {
+pub fn on(v: usize, f: impl FnOnce()) {
     let me = st().cur;
     st().cur = v;
     f();
     st().cur = me;
 }
-fn read(gfn: u64) { host::vcpu(gfn, false); }
-fn write(gfn: u64) { host::vcpu(gfn, true); }
+pub fn read(gfn: u64) { host::vcpu(gfn, false); }
+pub fn write(gfn: u64) { host::vcpu(gfn, true); }
 
 /// A page that was written to and harvested: mapped, write-protected for the log alone. vCPU 0 remembers it so.
 fn logged_page() {
@@ -59,7 +63,7 @@ fn logged_page() {
     host::get_log();
     on(0, || read(0));
     let pte = entry(0).0;
-    assert!(pte & W == 0 && pte & SW_WRITABLE != 0 && dirty() == 0);
+    assert!(pte & W == 0 && dirty() == 0);
 }
 fn logged_manual() {
     vm_as(true, true, true);
@@ -127,14 +131,14 @@ fn merged_logged() { logged_page(); host::ksm(0, true, true); on(0, || read(0));
 
 /* ---- looking at it ---- */
 
-fn dirty() -> u64 { memory::raw(bitmap()) }
+pub fn dirty() -> u64 { memory::raw(bitmap()) }
 
 /// The entry for a page at the lowest level there is, and its level.
-fn entry(gfn: u64) -> (u64, u32) {
+pub fn entry(gfn: u64) -> (u64, u32) {
     let mut table = (code().pgd)();
-    for level in 1..4 {
-        let pte = memory::raw(table + ((gfn << 12 >> (12 + 9 * (3 - level))) as usize % 512) * 8);
-        if level == 3 || pte & (VALID | TYPE) != VALID | TYPE { return (pte, level) }
+    for level in if code().x86 { 0 } else { 1 }..4 {
+        let pte = memory::raw(table + ((host::ipa(gfn) >> (12 + 9 * (3 - level))) as usize % 512) * 8);
+        if !cpu::valid(pte) || cpu::leaf(pte, level) { return (pte, level) }
         table = code().arena + (pte & ADDR) as usize;
     }
     unreachable!()
@@ -159,7 +163,8 @@ fn check_table(table: usize, level: u32) {
 /// What holds after all executions.
 pub fn check_always() {
     crate::sync::finish();
-    let pgt = (code().pgt)();
+    if code().x86 { return crate::scenarios_x86::check_always() }
+    let pgt = code().pgt.unwrap()();
     if pgt != 0 && st().page[(pgt - code().arena) / 4096] == PageState::Freed { fail("freed-table", "mmu->pgt leads to a page table that is free") }
     let gone = pgt == 0;
     if !gone {
@@ -175,13 +180,13 @@ pub fn check_always() {
 fn check_entry(gfn: u64) {
     let (pte, level) = entry(gfn);
     if pte & VALID == 0 { return }
-    let pfn = ((pte & ADDR) >> 12) + if level == 2 { gfn % 512 } else { 0 };
+    let pfn = ((pte & ADDR) >> 12) + if level == 2 { (host::ipa(gfn) - host::BASE) >> 12 } else { 0 };
     if pfn != host::mapped(gfn) { fail("maps-what-the-primary-maps", &format!("gfn {gfn} is mapped to {pfn:#x}, the primary MMU has {:#x}", host::mapped(gfn))) }
     if pte & (W | SW_WRITABLE) != 0 && !host::writable(gfn) { fail("maps-what-the-primary-maps", &format!("gfn {gfn} may be written to, but not for the primary MMU")) }
 }
 
 /// Take everything down: no page is left.
-fn check_leaks() {
+pub fn check_leaks() {
     let freed = |i: usize| st().page[i] == PageState::Freed;
     let before: Vec<bool> = (0..PAGES).map(freed).collect();
     for v in 0..4 { (code().cache_free)(v) }
@@ -189,7 +194,7 @@ fn check_leaks() {
         if !(0..512).all(|e| memory::raw(code().arena + i * 4096 + e * 8) == 0) { fail("cache-is-clean", "a table in a cache is not empty") }
         if (code().page_count)(i as u64) != 1 { fail("cache-is-clean", "a table in a cache has references") }
     }
-    (code().free_pgd)();
+    if code().x86 { crate::scenarios_x86::free() } else { (code().free_pgd)() }
     crate::sync::run_callbacks();
     let left = (code().reserved..PAGES).filter(|&i| st().page[i] == PageState::Used).count();
     if left != 2 { fail("leak", &format!("{} pages are left", left as i64 - 2)) }
@@ -200,43 +205,75 @@ fn check_log() {
     if pte & W != 0 && dirty() & 1 == 0 { fail("no-write-missing", "gfn 0 is writable and not in the log") }
     host::last_log(false)
 }
-fn check_manual_log() { host::last_log(true) }
-fn nothing_more() {}
+pub fn check_manual_log() { host::last_log(true) }
+pub fn nothing_more() {}
 /// A vCPU that is not in the guest.
-fn idle() {}
+pub fn idle() {}
 fn check_mapped() { if entry(0).0 & VALID == 0 { fail("progress", "not mapped") } }
 fn check_split() { if entry(0).1 != 3 { fail("progress", "not split") } check_log_all() }
-fn check_log_all() { host::last_log(false) }
+pub fn check_log_all() { host::last_log(false) }
 fn check_collapsed() { if entry(0).1 != 2 { fail("progress", "not collapsed") } }
 
 /* ---- threads ---- */
 
-fn write_0() { host::vcpu(0, true); }
-fn write_1() { host::vcpu(1, true); }
-fn read_0() { host::vcpu(0, false); }
-fn read_1() { host::vcpu(1, false); }
-fn read_twice() { read_0(); read_0() }
+pub fn write_0() { host::vcpu(0, true); }
+pub fn write_1() { host::vcpu(1, true); }
+pub fn read_0() { host::vcpu(0, false); }
+pub fn read_1() { host::vcpu(1, false); }
+pub fn read_twice() { read_0(); read_0() }
 
-fn harvest() { host::get_log(); }
-fn harvest_manual() { host::get_and_clear_log(); }
-fn clear_all() { host::clear_log((1 << GFNS) - 1) }
-fn age() { host::age(0, false); }
-fn age_flush() { host::age(0, true); }
-fn unmap() { host::unmap(0) }
-fn ksm_protect() { host::ksm(0, false, true) }
-fn ksm_merge() { host::ksm(0, true, true) }
-fn ksm_no_flush() { host::ksm(0, true, false) }
+pub fn harvest() { host::get_log(); }
+pub fn harvest_manual() { host::get_and_clear_log(); }
+pub fn clear_all() { host::clear_log((1 << GFNS) - 1) }
+pub fn age() { host::age(0, false); }
+pub fn age_flush() { host::age(0, true); }
+pub fn unmap() { host::unmap(0) }
+pub fn ksm_protect() { host::ksm(0, false, true) }
+pub fn ksm_merge() { host::ksm(0, true, true) }
+pub fn ksm_no_flush() { host::ksm(0, true, false) }
 fn teardown() { (code().free_pgd)() }
-fn write_twice() { write_0(); write_0() }
+pub fn write_twice() { write_0(); write_0() }
 fn write_2() { host::vcpu(2, true); }
-fn read_write() { read_0(); write_0() }
+pub fn read_write() { read_0(); write_0() }
 /// kvm_phys_addr_ioremap(): maps with mmu_lock held for write.
-fn ioremap() { assert_eq!((code().ioremap)(0, host::FIRST_PFN << 12), 0) }
+fn ioremap() { assert_eq!((code().ioremap.unwrap())(host::ipa(0), host::FIRST_PFN << 12), 0) }
 /// The guest accesses what may not be mapped yet; its faults go to nobody.
-fn glance_twice() { for _ in 0..2 { let _ = crate::cpu::access(0, false); } }
-fn read_1_twice() { read_1(); read_1() }
-fn unmap_both() { host::unmap(0); host::unmap(1) }
-fn uprobe() { host::uprobe(0) }
+fn glance_twice() { for _ in 0..2 { let _ = crate::cpu::access(host::ipa(0), false); } }
+pub fn read_1_twice() { read_1(); read_1() }
+pub fn test_young() { if !host::test_young(0) { fail("young", "test_young does not find the access") } }
+fn page_set() { if entry(0).0 & AF == 0 { fail("young", "test_young has taken the flag") } }
+fn age_invalid() {
+    if !host::age(0, false) || entry(0).0 & AF == 0 { fail("young", "a memslot that is going away was aged") }
+}
+/// Logging begins: what was written before is copied by userspace.
+fn log_on() {
+    (code().log)(bitmap());
+    (code().wp_memslot)();
+    host::copy_all();
+    host::get_log();
+}
+fn write_6() { host::vcpu(6, true); }
+fn chunk_end() { vm(false); on(0, || write(6)) }
+fn write_7() { host::vcpu(7, true); }
+fn last_page() { vm(false); on(0, || write(7)) }
+fn last_logged_as(manual: bool) {
+    vm_as(true, manual, true);
+    on(0, || write(7));
+    if manual { host::get_and_clear_log(); } else { host::get_log(); }
+    on(0, || { read(7); write(7) });
+    if !manual { assert!(memory::raw(bitmap() + 56) >> 63 == 1) }
+}
+fn last_logged() { last_logged_as(false) }
+fn last_logged_manual() { last_logged_as(true) }
+fn invalid_slot() { page(); (code().slot_flags)(1 << 16) }
+fn one_old() { two_pages(); assert!(host::age(0, true)) }
+/// Both vCPUs remember the page as the log has write-protected it.
+fn logged_page_both() { logged_page(); on(1, || read(0)) }
+fn ksm_then() { host::ksm(0, false, true) }
+pub fn unmap_two() { host::unmap_range(0, 2) }
+pub fn age_two() { if !host::age_two(0) { fail("young", "the second page of a range is young, and is not reported") } }
+pub fn unmap_both() { host::unmap(0); host::unmap(1) }
+pub fn uprobe() { host::uprobe(0) }
 fn check_accessed() {
     let (pte, _) = entry(0);
     if pte & VALID != 0 && pte & AF == 0 && host::accessed_since_aged(0) {
@@ -244,25 +281,25 @@ fn check_accessed() {
     }
 }
 /// Nobody but this one ages, and the page is young all the time.
-fn age_must_be_young() { if !host::age(0, false) { fail("young", "a page whose access flag was set is reported as idle") } }
+pub fn age_must_be_young() { if !host::age(0, false) { fail("young", "a page whose access flag was set is reported as idle") } }
 /// Aged once, by one: if the flag is gone somebody was told.
 fn check_young() {
     let (pte, _) = entry(0);
     if pte & VALID != 0 && pte & AF == 0 && !reported() { fail("young", "the access flag is gone, and nobody was told") }
 }
-static mut REPORTED: bool = false;
-fn reported() -> bool { unsafe { REPORTED } }
-fn age_told() { if host::age(0, false) { unsafe { REPORTED = true } } }
+pub static mut REPORTED: bool = false;
+pub fn reported() -> bool { unsafe { REPORTED } }
+pub fn age_told() { if host::age(0, false) { unsafe { REPORTED = true } } }
 fn page_young() { unsafe { REPORTED = false } page() }
-fn ages() { for _ in 0..10 { host::age(0, false); } }
-fn writes() { for i in 0..20 { host::vcpu(i % 3, true); } }
-fn reads_and_writes() { for i in 0..20 { host::vcpu(i % 3, i % 2 == 0); } }
-fn harvests() { for _ in 0..10 { host::get_log(); } }
-fn unmaps() { for i in 0..8 { host::unmap(i % 3) } }
-fn ksms() { for i in 0..6 { host::ksm(i % 3, i % 2 == 0, true) } }
+pub fn ages() { for _ in 0..10 { host::age(0, false); } }
+pub fn writes() { for i in 0..20 { host::vcpu(i % 3, true); } }
+pub fn reads_and_writes() { for i in 0..20 { host::vcpu(i % 3, i % 2 == 0); } }
+pub fn harvests() { for _ in 0..10 { host::get_log(); } }
+pub fn unmaps() { for i in 0..8 { host::unmap(i % 3) } }
+pub fn ksms() { for i in 0..6 { host::ksm(i % 3, i % 2 == 0, true) } }
 fn logged_pages() { vm(true); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
 
-const SHORT: Scenario = Scenario { name: "", ha: true, thp: false, setup: empty, threads: &[], check: nothing_more, must: &[], long: false, bound: Some(2) };
+pub const SHORT: Scenario = Scenario { name: "", x86: None, ha: true, thp: false, setup: empty, threads: &[], check: nothing_more, must: &[], long: false, bound: Some(2) };
 
 pub static SCENARIOS: &[Scenario] = &[
     /* the dirty log */
@@ -275,6 +312,12 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "write-harvest-remembered", setup: remembered, threads: &[write_twice, harvest], check: check_log_all, must: &[], bound: Some(3), ..SHORT },
     Scenario { name: "write-clear-remembered", setup: remembered_manual, threads: &[write_twice, harvest_manual], check: check_manual_log, must: &[], bound: Some(3), ..SHORT },
     Scenario { name: "read-then-write", setup: empty_logged, threads: &[read_write, harvest], check: check_log_all, must: &["faults_parallel"], bound: Some(3), ..SHORT },
+    Scenario { name: "log-on", setup: page, threads: &[write_0, log_on], check: check_log_all, must: &[], ..SHORT },
+    Scenario { name: "log-on-last", setup: last_page, threads: &[write_7, log_on], check: check_log_all, must: &[], ..SHORT },
+    Scenario { name: "log-on-chunk", setup: chunk_end, threads: &[write_6, log_on], check: check_log_all, must: &[], ..SHORT },
+    Scenario { name: "write-harvest-last", setup: last_logged, threads: &[write_7, harvest], check: check_log_all, must: &[], ..SHORT },
+    Scenario { name: "write-clear-last", setup: last_logged_manual, threads: &[write_7, harvest_manual], check: check_manual_log, must: &[], ..SHORT },
+    Scenario { name: "write-write", setup: logged_page_both, threads: &[write_0, write_0], check: check_log_all, must: &["faults_lockless"], bound: Some(3), ..SHORT },
     /* faults */
     Scenario { name: "map-map", setup: empty, threads: &[write_0, write_0], check: check_mapped, must: &["races_lost"], ..SHORT },
     Scenario { name: "map-near", setup: empty, threads: &[write_0, write_1], check: check_mapped, must: &["races_lost"], ..SHORT },
@@ -308,6 +351,10 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "unmap-age", setup: page, threads: &[age, unmap], check: nothing_more, must: &["age_done"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-relax", setup: relaxable, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-split", thp: true, setup: block_logged, threads: &[write_0, unmap], check: nothing_more, must: &["blocks_split"], ..SHORT },
+    Scenario { name: "unmap-two", setup: two_pages, threads: &[read_1, unmap_two], check: nothing_more, must: &[], ..SHORT },
+    Scenario { name: "age-two", setup: one_old, threads: &[age_two, idle], check: nothing_more, must: &["age_done"], bound: None, ..SHORT },
+    Scenario { name: "test-young", setup: page, threads: &[test_young, test_young], check: page_set, must: &[], bound: None, ..SHORT },
+    Scenario { name: "age-invalid", setup: invalid_slot, threads: &[age_invalid], check: nothing_more, must: &[], bound: None, ..SHORT },
     /* change_pte */
     Scenario { name: "ksm-write", setup: page, threads: &[write_0, ksm_protect], check: nothing_more, must: &["change_protected"], bound: None, ..SHORT },
     Scenario { name: "ksm-logged", setup: logged_page, threads: &[write_0, ksm_protect], check: check_log_all, must: &["change_protected", "faults_lockless"], bound: Some(3), ..SHORT },
@@ -326,6 +373,8 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "cow-cow", setup: merged, threads: &[write_0, write_0], check: nothing_more, must: &["change_replaced"], ..SHORT },
     /* teardown */
     Scenario { name: "teardown-age", setup: page, threads: &[age_flush, teardown], check: nothing_more, must: &["age_done", "age_late"], bound: None, ..SHORT },
+    Scenario { name: "teardown-unmap", setup: page, threads: &[unmap, teardown], check: nothing_more, must: &[], ..SHORT },
+    Scenario { name: "teardown-change", setup: page, threads: &[ksm_then, teardown], check: nothing_more, must: &[], ..SHORT },
     /* CPUs in the middle of a walk, and more of them */
     Scenario { name: "harvest-walk", setup: remembered_forgotten, threads: &[write_twice, harvest], check: check_log_all, must: &[], bound: Some(3), ..SHORT },
     Scenario { name: "split-walk", thp: true, setup: block_forgotten, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },

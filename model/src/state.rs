@@ -3,7 +3,7 @@
 use crate::engine::{Engine, Guard, Mutex, Word, EXTRA, MUTEXES};
 use crate::trace::Event;
 
-pub const PAGES: usize = 96;
+pub const PAGES: usize = 160;
 pub const WORDS: usize = PAGES * 512;
 pub const THREADS: usize = 4;
 /// Of State::word: no atomic of loom's stands for this one.
@@ -17,6 +17,8 @@ pub struct State {
     pub running: bool,
     pub cur: usize,
     pub ops: u64,
+    /// How often threads have waited in a loop, in this execution.
+    pub waits: u64,
     pub arena: usize,
 
     /* Learnt, and kept from one execution to the next. */
@@ -62,7 +64,7 @@ pub fn st() -> &'static mut State { unsafe { &mut *STATE } }
 
 pub fn init(arena: usize) {
     let s = State {
-        eng: Engine::Raw, running: false, cur: 0, ops: 0, arena,
+        eng: Engine::Raw, running: false, cur: 0, ops: 0, waits: 0, arena,
         readers: vec![0; WORDS], writers: vec![0; WORDS], word: vec![NONE; WORDS], word_address: vec![],
         pointer: vec![false; WORDS], rmw: vec![false; WORDS], extra_used: vec![false; EXTRA],
         mutex_used: vec![false; MUTEXES], discovering: false,
@@ -79,6 +81,7 @@ pub fn reset(eng: Engine) {
     s.eng = eng;
     s.running = false;
     s.cur = 0;
+    s.waits = 0;
     // What an execution that failed has left is not to be dropped outside of it.
     std::mem::take(&mut s.words).into_iter().for_each(std::mem::forget);
     std::mem::take(&mut s.extra).into_iter().for_each(std::mem::forget);

@@ -3,7 +3,7 @@
 //! mmu_lock is a "big reader" lock: each thread has a mutex of its own, to read is to hold it, to
 //! write is to hold all. So readers exclude writers and are not ordered among themselves.
 
-use crate::engine::{lock, step, unlock, MMU, RCU, RCU_READ};
+use crate::engine::{lock, step, unlock, IRQ, MMU, RCU, RCU_READ};
 use crate::state::{st, THREADS};
 use crate::trace;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -15,6 +15,8 @@ struct Callback {
     waits: Vec<(usize, u64)>,
     head: usize,
     func: Func,
+    /// Who has called call_rcu().
+    caller: usize,
 }
 
 #[derive(Default)]
@@ -46,15 +48,31 @@ pub extern "C-unwind" fn mmu_lock(what: i32) {
             if st().running { unlock(MMU + me) }
         }
         WRITE => {
-            if st().running { for i in 0..st().host.threads { lock(MMU + i) } }
+            if st().running { for i in 0..writers() { lock(MMU + i) } }
             st().sync.writer = Some(me);
             trace::event(site, "write_lock(mmu_lock)", 0, 0, 0);
         }
         _ => {
             st().sync.writer = None;
             trace::event(site, "write_unlock(mmu_lock)", 0, 0, 0);
-            if st().running { for i in (0..st().host.threads).rev() { unlock(MMU + i) } }
+            if st().running { for i in (0..writers()).rev() { unlock(MMU + i) } }
         }
+    }
+}
+
+/// How many mutexes a writer takes. A spinlock has no readers.
+fn writers() -> usize { if crate::code::code().x86 { 1 } else { st().host.threads } }
+
+/// x86: local_irq_disable(), local_irq_enable(), an IPI to another CPU, which is waited for.
+pub extern "C-unwind" fn irq(what: i32, cpu: i32) {
+    let (me, cpu) = (st().cur, cpu as usize);
+    trace::event(trace::site(), ["irqs off", "irqs on", "IPI"][what as usize], 0, cpu as u64, cpu as u64);
+    if !st().running { return }
+    match what {
+        0 => lock(IRQ + me),
+        1 => unlock(IRQ + me),
+        _ if cpu != me => { lock(IRQ + cpu); unlock(IRQ + cpu) }
+        _ => {}
     }
 }
 
@@ -99,7 +117,8 @@ pub extern "C-unwind" fn call_rcu(head: usize, func: Func) {
         // Some of them may have ended since they were looked at.
         waits.retain(|(i, n)| st().sync.depth[*i] > 0 && st().sync.sections[*i] == *n);
     }
-    st().sync.callbacks.push(Callback { waits, head, func });
+    let caller = st().cur;
+    st().sync.callbacks.push(Callback { waits, head, func, caller });
     run_callbacks();
 }
 
@@ -109,9 +128,11 @@ pub fn run_callbacks() {
     crate::memory::flush();
     while let Some(i) = st().sync.callbacks.iter().position(|c| c.waits.is_empty()) {
         let c = st().sync.callbacks.remove(i);
+        let me = std::mem::replace(&mut st().cur, c.caller);
         st().sync.in_callback = true;
         (c.func)(c.head);
         st().sync.in_callback = false;
+        st().cur = me;
     }
 }
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..model import build, coverage, mutants, prove, runs
+from ..model import build, coverage, mutants, prove, runs, source
 from . import modeltree, options as shared
 
-HELP = "run the stage-2 code of a tree under a model checker: see model/README.md"
+HELP = "run the MMU code of a tree under a model checker: see model/README.md"
 SERIES = True
 PROJECTS = ("linux",)
 
@@ -46,26 +47,30 @@ def run(options: Namespace) -> None:
             raise Usage(f"--plant {options.plant}: no such file")
         tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"))
     if options.coverage:
-        _coverage(tree)
+        _coverage(tree, modeltree.arches(options))
         return
-    program, library = runs.ready(tree)
+    program, libraries = runs.ready(tree, modeltree.arches(options))
     if options.engine != "loom":
-        results = prove.shuttle(program, library, options.scenario, options.engine, options.schedules,
+        results = prove.shuttle(program, libraries, options.scenario, options.engine, options.schedules,
                                 options.seed, say)
     else:
-        results = prove.loom(program, library, options.scenario, options.bound, say)
+        results = prove.loom(program, libraries, options.scenario, options.bound, say)
     bad = [result for result in results if not result.good]
     for result in bad:
         print(result.trace)
+    missing = [name for arch in libraries for name in source.absent(tree, source.ARCHES[arch])]
+    if missing:
+        say(f"not in this tree, which is of an earlier milestone: {', '.join(missing)}")
     say(f"{len(results)} scenarios, {sum(r.executions for r in results):,} executions, "
         f"{len({arm for r in results for arm in r.arms})} arms reached")
     if bad:
         raise Fail(f"{len(bad)} of {len(results)} scenarios fail, the first: {bad[0].line}")
 
 
-def _coverage(tree: Path) -> None:
-    functions = coverage.measure(tree, build.checker())
-    for function in functions:
-        if function.missed:
-            print(function.text)
-    say(coverage.summary(functions))
+def _coverage(tree: Path, arches: Iterable[str]) -> None:
+    for arch in arches:
+        functions = coverage.measure(tree, build.checker(), arch)
+        for function in functions:
+            if function.missed:
+                print(function.text)
+        say(f"{arch}: {coverage.summary(functions)}")

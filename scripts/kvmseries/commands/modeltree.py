@@ -1,4 +1,4 @@
-"""Which tree the model is of: options of model, mutants and proof."""
+"""Which tree the model is of: options of model, mutants and proof, and which architectures."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..base.errors import Usage
+from ..model import source
 from ..source import trees
 from . import options as shared
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """--applied, --upto, --tree"""
+    """--applied, --upto, --arch, --tree"""
     parser.add_argument("--applied", metavar="DIR", help="a tree that apply has made (default: the tool's own)")
     parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
+    parser.add_argument("--arch", choices=("arm64", "x86_64"), help="only the code of this architecture (default: both)")
     shared.tree(parser)
+
+
+def arches(options: Namespace) -> tuple[str, ...]:
+    """The names of the architectures that --arch asks for."""
+    return (options.arch.replace("x86_64", "x86"),) if options.arch else tuple(source.ARCHES)
 
 
 def find(options: Namespace) -> Path:

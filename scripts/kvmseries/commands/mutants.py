@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..model import mutants, prove, runs
+from ..model import build, mutants, prove
 from . import modeltree
 
 HELP = "check that the model finds each mistake of model/mutants"
@@ -22,13 +22,13 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 
 def run(options: Namespace) -> None:
     """Print which are found; raise Fail if one is not, that must be."""
-    every = mutants.every()
+    every = mutants.every(modeltree.arches(options))
     unknown = set(options.names) - {mutant.name for mutant in every}
     if unknown:
         raise Usage(f"no mutant '{sorted(unknown)[0]}' in {mutants.FOLDER}")
     chosen = [mutant for mutant in every if not options.names or mutant.name in options.names]
     tree = modeltree.find(options)
-    program, _ = runs.ready(tree)
+    program = build.checker()
     outcomes = mutants.judge_all(chosen, tree, program, lambda outcome: say(outcome.line))
     say(prove.summary(outcomes))
     bad = [outcome for outcome in outcomes if not outcome.good]

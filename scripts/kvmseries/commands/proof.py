@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from ..base.errors import Fail
-from ..model import mutants, prove, runs
+from ..model import coverage, mutants, prove, runs
 from . import modeltree, options as shared
 
 HELP = "run the whole model: calibration, all scenarios, all mutants; one screen"
@@ -23,12 +23,18 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 def run(options: Namespace) -> None:
     """Print one screen; raise Fail if anything is not as it must be."""
     tree = modeltree.find(options)
-    program, library = runs.ready(tree)
-    complaints = prove.calibration(program, library)
-    results = prove.loom(program, library, (), None, lambda line: None)
-    random = prove.shuttle(program, library, (), "random", options.schedules, 1, lambda line: None)
+    program, libraries = runs.ready(tree)
+    complaints = prove.calibration(program, libraries)
+    results = prove.loom(program, libraries, (), None, lambda line: None)
+    random = prove.shuttle(program, libraries, (), "random", options.schedules, 1, lambda line: None)
     outcomes = mutants.judge_all(mutants.every(), tree, program)
-    print(prove.screen(runs.scenarios(program), results, random, outcomes, complaints))
+    covered = []
+    for arch in libraries:
+        covered.append(f"{arch}: {coverage.summary(coverage.measure(tree, program, arch))}")
+    arms = {arm for result in results + random for arm in result.arms}
+    never = [place for arch in libraries for place in coverage.never_lost(tree, arch, arms)]
+    covered.append(f"each cmpxchg was lost in some scenario but {', '.join(never)}" if never else "each cmpxchg was lost in some scenario")
+    print(prove.screen(runs.scenarios(program), results, random, outcomes, complaints, covered))
     bad = complaints + [r.line for r in results + random if not r.good] + [o.line for o in outcomes if not o.good]
     if bad:
         raise Fail(f"{len(bad)} things are not as they must be, the first: {bad[0]}")

@@ -1,4 +1,4 @@
-"""The kernel's stage-2 code under a model checker: see model/README.md.
+"""The kernel's page-table code under a model checker: see model/README.md.
 
 `source` collects the code of an applied tree, `build` compiles it and the checker, `mutants` plants
 mistakes, `runs` runs scenarios and says what came of them.

@@ -45,10 +45,12 @@ def checker() -> Path:
     return program
 
 
-def library(tree: Path) -> Path:
-    """The path of the library made of the kernel in `tree`: found again by what went into it."""
-    digest = hashlib.sha256()
-    for path in [*(tree / name for name in source.files()), source.LIST, *sorted((ROOM / "shim").iterdir())]:
+def library(tree: Path, arch: str) -> Path:
+    """The path of the library made of the kernel in `tree` for the architecture of that name: found again by what
+    went into it."""
+    of = source.ARCHES[arch]
+    digest = hashlib.sha256(arch.encode())
+    for path in [*(tree / name for name in source.files(of)), of.list, *sorted((ROOM / "shim").iterdir())]:
         if not path.is_file():
             raise Fail(f"{tree} has no {path.relative_to(tree)}: the model needs a tree made by scripts/series apply")
         digest.update(path.read_bytes())
@@ -57,17 +59,21 @@ def library(tree: Path) -> Path:
         with paths.locked(f"model-{folder.name}", say):
             if not (folder / "code.so").exists():
                 with paths.whole(folder) as part:
-                    source.collect(tree, part)
-                    compile_in(part)
+                    source.collect(tree, part, of)
+                    compile_in(part, of)
     return folder / "code.so"
 
 
-def compile_in(folder: Path, *options: str) -> None:
-    """Compile what source.collect() has written to `folder` to code.so, with more options of gcc's."""
-    flags = [*_CFLAGS, *options, f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
+def compile_in(folder: Path, arch: source.Arch, *options: str) -> None:
+    """Compile what source.collect() has written to `folder` for an Arch to code.so, with more options of gcc's."""
+    flags = [*_CFLAGS, *options, f"-DS2_{arch.name.upper()}", f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
+    if "enum kvm_change_pte" not in (folder / "defines.inc").read_text(encoding="utf-8"):
+        # A milestone before the patches that count.
+        flags.append("-DS2_NO_COUNTS")
+    shims = [ROOM / "shim" / name for name in (f"{arch.name}.c", "ksm.c")]
     objects = []
-    for file, more in ((folder / "pgtable.c", [_TSAN]), (ROOM / "shim/vm.c", [_TSAN]), (ROOM / "shim/ksm.c", [_TSAN]),
-                       (ROOM / "shim/hooks.c", [])):
+    for file, more in [*((path, [_TSAN]) for path in [*(folder / unit for unit in arch.units), *shims]),
+                       (ROOM / "shim/hooks.c", [])]:
         objects.append(str(folder / f"{file.stem}.o"))
         proc.run(["gcc", *flags, *more, "-c", str(file), "-o", objects[-1]], f"compiling {file.name} for the model")
     proc.run(["gcc", *options, "-shared", "-Wl,-z,defs", "-o", str(folder / "code.so"), *objects], "linking the model's library")

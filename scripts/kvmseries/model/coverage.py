@@ -1,17 +1,22 @@
-"""Which lines of the kernel's functions the scenarios reach: gcov on a library of its own."""
+"""Which lines and branches of the kernel's functions the scenarios reach: gcov on a library of its own."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import re
 from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base import paths, proc
 from ..base.errors import Fail
 from . import build, runs, source
+
+
+# Of a scenario: what it reaches it reaches early.
+EXECUTIONS = 4000
 
 
 class Function(NamedTuple):
@@ -21,6 +26,8 @@ class Function(NamedTuple):
     name: str
     lines: int       # that have code
     missed: tuple[int, ...]  # numbers of the lines never run
+    branches: int = 0
+    taken: int = 0   # of the branches
 
     @property
     def text(self) -> str:
@@ -30,22 +37,24 @@ class Function(NamedTuple):
         return f"{self.path}: {self.name}(): lines {', '.join(map(str, self.missed))}"
 
 
-def measure(tree: Path, program: Path) -> list[Function]:
-    """All Functions that are compiled of the kernel in `tree`, after every short scenario of the checker
-    `program` has been run by loom, with its own bound."""
-    folder = paths.out("model", "coverage")
-    with paths.locked("model-coverage"):
+def measure(tree: Path, program: Path, arch: str) -> list[Function]:
+    """All Functions that are compiled of the kernel in `tree` for the architecture `arch`, after every short scenario of the checker
+    `program` has been run by loom, with its own bound, EXECUTIONS at most."""
+    folder = paths.out("model", f"coverage-{arch}")
+    with paths.locked(folder.name):
         paths.remove(folder)
         folder.mkdir(parents=True)
-        source.collect(tree, folder)
-        build.compile_in(folder, "--coverage")
+        source.collect(tree, folder, source.ARCHES[arch])
+        build.compile_in(folder, source.ARCHES[arch], "--coverage")
+
         def run(scenario: runs.Scenario) -> None:
-            runs.run(program, folder / "code.so", scenario.name, "loom", *([] if scenario.bound == "all" else [f"bound={scenario.bound}"]))
+            runs.run(program, folder / "code.so", scenario.name, "loom", f"limit={EXECUTIONS}",
+                     *([] if scenario.bound == "all" else [f"bound={scenario.bound}"]))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(run, [s for s in runs.scenarios(program) if s.kind == "short"]))
+            list(pool.map(run, [s for s in runs.scenarios(program) if s.kind == "short" and s.arch == arch]))
         found = []
-        for unit in ("pgtable", "vm", "ksm"):
-            text = proc.run(["gcov", "--json-format", "--stdout", f"{unit}.o"], "gcov", cwd=folder)
+        for unit in (*(Path(name).stem for name in source.ARCHES[arch].units), arch, "ksm"):
+            text = proc.run(["gcov", "--json-format", "--branch-probabilities", "--stdout", f"{unit}.o"], "gcov", cwd=folder)
             found += parse(text, str(folder))
     if not found:
         raise Fail("gcov has nothing to say of the kernel's functions")
@@ -61,11 +70,14 @@ def parse(text: str, folder: str) -> list[Function]:
             continue
         for function in file["functions"]:
             lines: dict[int, int] = {}
+            branches: list[int] = []
             for line in file["lines"]:
                 if line.get("function_name", function["name"]) == function["name"] \
                         and function["start_line"] <= line["line_number"] <= function["end_line"]:
                     lines[line["line_number"]] = lines.get(line["line_number"], 0) + line["count"]
-            found.append(Function(path, function["name"], len(lines), tuple(sorted(n for n, count in lines.items() if not count))))
+                    branches += [branch["count"] for branch in line.get("branches", []) if not branch["throw"]]
+            found.append(Function(path, function["name"], len(lines), tuple(sorted(n for n, count in lines.items() if not count)),
+                                  len(branches), sum(count > 0 for count in branches)))
     return found
 
 
@@ -74,5 +86,33 @@ def summary(functions: Sequence[Function]) -> str:
     lines = sum(function.lines for function in functions)
     missed = sum(len(function.missed) for function in functions)
     never = sum(len(function.missed) == function.lines for function in functions)
-    return (f"{lines - missed} of {lines} lines run ({100 * (lines - missed) / lines:.0f} %), of {len(functions)} functions; "
-            f"{never} are never run")
+    branches, taken = sum(f.branches for f in functions), sum(f.taken for f in functions)
+    return (f"{lines - missed} of {lines} lines run ({100 * (lines - missed) / lines:.0f} %), {taken} of {branches} branches taken"
+            f"{f' ({100 * taken / branches:.0f} %)' if branches else ''}, of {len(functions)} functions; {never} are never run")
+
+
+def never_lost(tree: Path, arch: str, arms: Iterable[str]) -> list[str]:
+    """Where the code that is compiled of the kernel in `tree` for `arch` has a cmpxchg, "file:line", that no scenario has lost:
+    `arms` are those that scenarios reached (runs.Result.arms)."""
+    folder = paths.out("model", f"races-{arch}")
+    with paths.locked(folder.name):
+        paths.remove(folder)
+        folder.mkdir(parents=True)
+        source.collect(tree, folder, source.ARCHES[arch])
+        texts = [(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.*")) if path.is_file()]
+    reached = {arm.rpartition(" ")[2] for arm in arms if arm.startswith("lost cmpxchg")}
+    return sorted({place for name, text in texts for place in exchanges(name, text)} - reached)
+
+
+def exchanges(name: str, text: str) -> set[str]:
+    """The places "file:line" of each cmpxchg in the text of the file `name`; #line says where a part of it is from."""
+    found: set[str] = set()
+    number = 0
+    for line in text.splitlines():
+        number += 1
+        moved = re.match(r'#line (\d+) "(?:.*/)?([^/"]+)"', line)
+        if moved:
+            number, name = int(moved[1]) - 1, moved[2]
+        elif re.search(r"\bcmpxchg\w*\(", line) and not line.lstrip().startswith("*"):
+            found.add(f"{name}:{number}")
+    return found

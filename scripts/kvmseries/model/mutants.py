@@ -37,6 +37,11 @@ class Mutant(NamedTuple):
         """The file's name, without suffix."""
         return self.path.stem
 
+    @property
+    def arch(self) -> str:
+        """The architecture whose code it changes: the name says so."""
+        return "x86" if self.name.startswith("x86-") else "arm64"
+
 
 def load(path: str | Path) -> Mutant:
     """The Mutant in the file `path`; Fail if a line of its head is missing."""
@@ -53,9 +58,10 @@ def load(path: str | Path) -> Mutant:
                   found.get("Survives", ""))
 
 
-def every() -> list[Mutant]:
-    """All Mutants, by name."""
-    return [load(path) for path in sorted(FOLDER.glob("*.patch"))]
+def every(arches: Iterable[str] = tuple(source.ARCHES)) -> list[Mutant]:
+    """All Mutants of these architectures, by name."""
+    found = [load(path) for path in sorted(FOLDER.glob("*.patch"))]
+    return [mutant for mutant in found if mutant.arch in arches]
 
 
 def plant(tree: Path, patch: str | Path, folder: Path) -> Path:
@@ -105,17 +111,17 @@ class Outcome(NamedTuple):
         """One line for the terminal."""
         mutant, result = self.mutant, self.result
         if result is None:
-            return f"{mutant.name:29}survives: {mutant.survives}"
+            return f"{mutant.name:31}survives: {mutant.survives}"
         if not self.killed:
-            return f"{mutant.name:29}NOT FOUND by {mutant.scenario} ({result.line.split(None, 1)[1]})"
+            return f"{mutant.name:31}NOT FOUND by {mutant.scenario} ({result.line.split(None, 1)[1]})"
         by = result.invariant if result.verdict == "found" else f"{result.invariant} not reached"
-        return f"{mutant.name:29}{mutant.scenario:26}{result.executions:>6,}  {by}"
+        return f"{mutant.name:31}{mutant.scenario:30}{result.executions:>6,}  {by}"
 
 
 def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     """The Outcome of one Mutant, planted into the kernel in `tree`."""
     folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name))
-    library = build.library(folder)
+    library = build.library(folder, mutant.arch)
     if not mutant.scenario:
         return Outcome(mutant, None)
     return Outcome(mutant, runs.run(program, library, mutant.scenario, *mutant.engine))

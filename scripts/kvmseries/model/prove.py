@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,49 +19,55 @@ NOT_SEEN = ("SB+mbs", "MP+rel+rmb", "MP+wmb+rmb", "2+2W+mbs", "R+mbs", "RWC+mbs"
             "RMW-atomicity", "CAS-atomicity", "writer-orders", "RCU-MP", "LB")
 
 
-def _chosen(program: Path, names: Collection[str], kinds: Collection[str]) -> list[runs.Scenario]:
-    every = runs.scenarios(program)
+def _chosen(program: Path, names: Collection[str], kinds: Collection[str], arches: Collection[str]) -> list[runs.Scenario]:
+    every = [s for s in runs.scenarios(program) if s.arch in arches]
     unknown = [name for name in names if name not in {s.name for s in every}]
     if unknown:
         raise Usage(f"no scenario '{unknown[0]}': the model has {', '.join(s.name for s in every if s.kind != 'litmus')}")
     return [s for s in every if (s.name in names if names else s.kind in kinds)]
 
 
-def loom(program: Path, library: Path, names: Collection[str], bound: str | None,
+def loom(program: Path, libraries: Mapping[str, Path], names: Collection[str], bound: str | None,
          told: Callable[[str], object]) -> list[runs.Result]:
     """The Results of loom on the scenarios named (default: all short ones), with the preemption bound given or
     each one's own; `told` gets a line for each."""
     def one(scenario: runs.Scenario) -> tuple[runs.Result, str]:
         limit = scenario.bound if bound is None else bound
-        return runs.run(program, library, scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])), limit
+        return runs.run(program, libraries[scenario.arch], scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])), limit
 
     results = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for result, limit in pool.map(one, _chosen(program, names, ("short",))):
+        for result, limit in pool.map(one, _chosen(program, names, ("short",), libraries)):
             told(f"{result.line}{'' if not result.good else ', complete' if limit == 'all' else f', up to {limit} preemption' + 's' * (limit != '1')}")
             results.append(result)
     return results
 
 
-def shuttle(program: Path, library: Path, names: Collection[str], engine: str, schedules: int, seed: int,
+def shuttle(program: Path, libraries: Mapping[str, Path], names: Collection[str], engine: str, schedules: int, seed: int,
             told: Callable[[str], object]) -> list[runs.Result]:
     """The Results of shuttle on the scenarios named (default: all long ones)."""
     results = []
-    for scenario in _chosen(program, names, ("long",)):
-        results.append(runs.run(program, library, scenario.name, engine, f"limit={schedules}", f"seed={seed}"))
+    for scenario in _chosen(program, names, ("long",), libraries):
+        results.append(runs.run(program, libraries[scenario.arch], scenario.name, engine, f"limit={schedules}", f"seed={seed}"))
         told(f"{results[-1].line}, {engine}, seed {seed}")
     return results
 
 
-def calibration(program: Path, library: Path) -> list[str]:
+def calibration(program: Path, libraries: Mapping[str, Path]) -> list[str]:
     """What is not as SEEN and NOT_SEEN say of the engine, a line each."""
     complaints = []
     for names, wanted in ((SEEN, "found"), (NOT_SEEN, "holds")):
         for name in names:
-            verdict = runs.run(program, library, name, "loom").verdict
+            verdict = runs.run(program, libraries["arm64"], name, "loom").verdict
             if verdict != wanted:
                 complaints.append(f"{name}: {verdict}, not {wanted}")
     return complaints
+
+
+# Scenarios that do not hold before a milestone. Aging of base takes one page, and does not look at the memslot's flags. Before
+# change-pte an unlock and a lock stand between the stores to the PTE and to mmu_notifier_seq. The kernel orders stores by such
+# a pair, and loom does not.
+NOT_BEFORE = {"aging": ("age-two", "age-invalid"), "change-pte": ("ksm-map", "x86-ksm-map", "x86-tdp-ksm-map")}
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -73,8 +79,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def screen(scenarios: Iterable[runs.Scenario], results: list[runs.Result], random: list[runs.Result],
-           outcomes: Sequence[Outcome], complaints: Sequence[str]) -> str:
-    """What `make proof` ends with: one screen of text."""
+           outcomes: Sequence[Outcome], complaints: Sequence[str], covered: Sequence[str]) -> str:
+    """What `make proof` ends with: one screen of text; `covered` are lines about coverage."""
     bounds = {scenario.name: scenario.bound for scenario in scenarios}
     complete = [r for r in results if bounds[r.name] == "all"]
     others = Counter(bounds[r.name] for r in results if bounds[r.name] != "all")
@@ -86,6 +92,7 @@ def screen(scenarios: Iterable[runs.Scenario], results: list[runs.Result], rando
                  f"{sum(r.good for r in random)} hold")
     lines.append(f"arms          {len({arm for r in results + random for arm in r.arms})} reached, "
                  f"{len({arm for r in results for arm in r.arms if arm.startswith('lost cmpxchg')})} of them a cmpxchg that is lost")
+    lines += [f"{'coverage' if not i else '':14}{line}" for i, line in enumerate(covered)]
     lines.append(f"mutants       {summary(outcomes)}")
     for outcome in outcomes:
         if not outcome.killed:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import Fail
-from . import build
+from . import build, source
 
 
 class Scenario(NamedTuple):
@@ -17,6 +18,7 @@ class Scenario(NamedTuple):
     kind: str        # "short" for loom and shuttle, "long" for shuttle, "litmus": calibration
     bound: str       # loom's preemption bound, "all" for none
     threads: int
+    arch: str = "arm64"
 
 
 class Result(NamedTuple):
@@ -57,8 +59,8 @@ _LIMIT = 1800
 def scenarios(program: Path) -> list[Scenario]:
     """All Scenarios that the checker `program` has."""
     text = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
-    rows = (line.split("\t") for line in text.splitlines())
-    return [Scenario(name, kind, bound, int(threads)) for name, kind, bound, threads, *_ in rows]
+    fields = (line.split("\t") for line in text.splitlines())
+    return [Scenario(name, kind, bound, int(threads), arch) for name, kind, bound, threads, arch in fields]
 
 
 def run(program: Path, library: Path, name: str, engine: str, *options: str) -> Result:
@@ -93,6 +95,6 @@ def of(name: str, program: Path) -> Scenario:
     raise Fail(f"the model has no scenario '{name}': scripts/series model -h says how to list them")
 
 
-def ready(tree: Path) -> tuple[Path, Path]:
-    """(program, library) for the kernel in `tree`, built if they are not."""
-    return build.checker(), build.library(tree)
+def ready(tree: Path, arches: Iterable[str] = tuple(source.ARCHES)) -> tuple[Path, dict[str, Path]]:
+    """(program, libraries by the name of the architecture) for the kernel in `tree`, built if they are not."""
+    return build.checker(), {arch: build.library(tree, arch) for arch in arches}

@@ -6,7 +6,7 @@ import pytest
 from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.model import build, coverage, mutants, prove, ROOM, runs, source
+from kvmseries.model import build, coverage, mutants, prove, runs, source
 
 SOURCE = """\
 static int one(struct kvm *kvm);
@@ -52,9 +52,21 @@ def test_what_has_moved_is_said(wanted, message):
         source.cut(SOURCE, wanted, "a.c")
 
 
+SECTION = source.Section("functions", "a.c", "", (f"? {ONE}", "? int gone(void)", "int two(void) || static gfn_t two(void)"))
+
+
+def test_a_milestone_may_lack_what_is_marked():
+    assert source.present(SOURCE, SECTION) == [ONE, "static gfn_t two(void)"]
+    with pytest.raises(Fail, match="gone.. is not there"):
+        source.cut(SOURCE, "int gone(void)", "a.c")
+    with pytest.raises(Fail, match="one.. is declared otherwise"):
+        source.cut(SOURCE, source.present(SOURCE, SECTION._replace(wanted=("? int one(void)",)))[0], "a.c")
+
+
 def test_the_list_of_functions():
-    sections = source.sections((ROOM / "functions").read_text(encoding="utf-8"))
-    assert all(source.name_of(wanted) for section in sections for wanted in section.wanted)
+    for arch in source.ARCHES.values():
+        sections = source.sections(arch.list.read_text(encoding="utf-8"))
+        assert all(source.name_of(wanted) for section in sections for wanted in section.wanted)
     assert "virt/kvm/kvm_main.c" in source.files()
     with pytest.raises(Fail, match="a declaration before the first file"):
         source.sections("int one(void)\n")
@@ -64,7 +76,7 @@ def test_the_list_of_functions():
 
 def test_a_tree_that_is_none(tmp_path):
     with pytest.raises(Fail, match="has no .*: the model needs a tree made by scripts/series apply"):
-        build.library(tmp_path)
+        build.library(tmp_path, "arm64")
 
 
 def _tree(tmp_path, text="a\nb\nc\n"):
@@ -148,7 +160,8 @@ def test_outcomes():
 
 
 GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "start_line": 3, "end_line": 6},
- {"name": "g", "start_line": 8, "end_line": 9}], "lines": [{"line_number": 3, "count": 1, "function_name": "f"},
+ {"name": "g", "start_line": 8, "end_line": 9}], "lines": [{"line_number": 3, "count": 1, "function_name": "f",
+  "branches": [{"count": 1, "throw": false}, {"count": 0, "throw": false}, {"count": 0, "throw": true}]},
  {"line_number": 4, "count": 0, "function_name": "f"}, {"line_number": 8, "count": 0, "function_name": "g"}]},
  {"file": "/model/shim/vm.c", "functions": [{"name": "h", "start_line": 1, "end_line": 2}], "lines": []}]}"""
 
@@ -156,12 +169,21 @@ GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "sta
 def test_lines_that_are_not_run():
     functions = coverage.parse(GCOV, "/out")
     assert [function.text for function in functions] == ["pgtable.c: f(): lines 4", "pgtable.c: g() is never run"]
-    assert coverage.summary(functions) == "1 of 3 lines run (33 %), of 2 functions; 1 are never run"
+    assert coverage.summary(functions) == ("1 of 3 lines run (33 %), 1 of 2 branches taken (50 %), of 2 functions; 1 are never "
+                                           "run")
+
+
+def test_where_a_cmpxchg_is():
+    text = '#line 7 "x/mmu.c"\nif (cmpxchg_relaxed(p,\n\t0, 1))\n/* by\n * a cmpxchg() */\n#line 3 "y.h"\ncmpxchg64(p, 0, 1);\n'
+    assert coverage.exchanges("functions.inc", text) == {"mmu.c:7", "y.h:3"}
+    assert coverage.exchanges("pgtable.c", "\n\tcmpxchg(p, 0, 1);\n") == {"pgtable.c:2"}
 
 
 def test_the_screen_is_one_screen():
     result = runs.parse(0, LAST, "", "x")
-    text = prove.screen([runs.Scenario("write-harvest", "short", "2", 2)], [result], [result], [_outcome("found")], [])
+    text = prove.screen([runs.Scenario("write-harvest", "short", "2", 2)], [result], [result], [_outcome("found")], [],
+                        ["arm64: 1 of 3 lines run"])
+    assert "coverage      arm64: 1 of 3 lines run" in text
     assert len(text.splitlines()) < 24
     assert "1 up to 2 preemptions" in text and "never" not in text.lower()
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the functions that are cut out need, those functions (functions.inc), and what the
+ * arm64: what the functions that are cut out need, those functions (functions.inc), and what the
  * scenarios call. All objects are in the arena, where the checker sees each access.
  */
 #include "kernel.h"
@@ -58,20 +58,29 @@ struct kvm_clear_dirty_log { u32 slot, num_pages; u64 first_page; void *dirty_bi
 #define trace_kvm_age_hva(...)	((void)0)
 #define trace_kvm_test_age_hva(...) ((void)0)
 #define trace_kvm_access_fault(...) ((void)0)
+/* For milestones before "aging" and "bounded". */
+#define pte_young(p)		(!!((p).pte & BIT(10)))
+#define stage2_pgd_addr_end(k, a, e) min(ALIGN_DOWN(a, PUD_SIZE) + PUD_SIZE, (u64)(e))
+/* Less than the kernel's, so that the memslot is several chunks. */
+#define STAGE2_CHUNK_WORK	64
 #include "functions.inc"
 
 static struct kvm_memory_slot *s2_slot(void) { return &vm->kvm.slots.memslots[0]; }
 
-/* A VM with one memslot of 2 MiB at 0; with a log if there is a page for one. */
+/* A VM with one memslot of 2 MiB and one of a page; with a log if there is a page for one. */
 void s2_vm_init(unsigned long *bitmap, int manual)
 {
 	struct kvm *kvm = &vm->kvm;
 	struct kvm_pgtable *pgt;
 
 	kvm->arch.vtcr = (64 - 32) | 1UL << 6;		/* 32 bits from level 1: one page of pgd */
-	kvm->slots.used_slots = 1;
+	kvm->slots.used_slots = 2;
 	s2_slot()->npages = 512;
+	s2_slot()->base_gfn = S2_BASE_GFN;
+	s2_slot()->userspace_addr = S2_HVA;
 	s2_slot()->dirty_bitmap = bitmap;
+	/* The first page is in another memslot, too; nobody accesses it there. */
+	kvm->slots.memslots[1] = (struct kvm_memory_slot) { .base_gfn = 2 * S2_BASE_GFN, .npages = 1, .userspace_addr = S2_HVA };
 	kvm->manual_dirty_log_protect = manual;
 	/* As kvm_init_stage2_mmu(). */
 	pgt = kzalloc(sizeof(*pgt), 0);
@@ -102,21 +111,22 @@ int s2_fault(int v, u64 ipa, int type, int write, int level)
 		handle_access_fault(vcpu, ipa);
 		return 0;
 	}
-	return user_mem_abort(vcpu, ipa, s2_slot(), ipa, type);
+	return user_mem_abort(vcpu, ipa, s2_slot(), ipa - S2_BASE_GFN * PAGE_SIZE + S2_HVA, type);
 }
 
+/* The guest's pages: see offset() in src/host.rs. */
 u64 s2_get_log(void)
 {
 	u64 bits[8] = { 0 };
 	struct kvm_dirty_log log = { .dirty_bitmap = bits };
 
 	WARN_ON(kvm_get_dirty_log_protect(&vm->kvm, &log));
-	return bits[0];
+	return (bits[0] & 0x3f) | bits[0] >> 63 << 6 | bits[7] >> 63 << 7;
 }
 
 void s2_clear_log(u64 mask)
 {
-	u64 bits[8] = { mask };
+	u64 bits[8] = { (mask & 0x3f) | (mask >> 6 & 1) << 63, [7] = mask >> 7 << 63 };
 	struct kvm_clear_dirty_log log = { .dirty_bitmap = bits, .num_pages = 512 };
 
 	WARN_ON(kvm_clear_dirty_log_protect(&vm->kvm, &log));
@@ -151,6 +161,7 @@ int s2_clear_young(u64 start, u64 end)
 	return kvm_mmu_notifier_clear_young(&vm->kvm.mmu_notifier, NULL, start, end);
 }
 
+void s2_slot_flags(u32 flags) { s2_slot()->flags = flags; }
 int s2_test_young(u64 addr) { return kvm_mmu_notifier_test_young(&vm->kvm.mmu_notifier, NULL, addr); }
 void s2_free_pgd(void) { kvm_free_stage2_pgd(&vm->kvm.arch.mmu); }
 void *s2_pgd(void) { return vm->kvm.arch.mmu.pgt ? vm->kvm.arch.mmu.pgt->pgd : NULL; }
@@ -160,7 +171,14 @@ long s2_notifier_count(void) { return vm->kvm.mmu_notifier_count; }
 u64 s2_page_count(u64 n) { return vm->pages[n].count; }
 void s2_page_init(u64 n) { s2_page[n].count = 1; s2_page[n].private = 0; }
 
-/* Which arms of the code were reached: see S2_ARMS in src/code.rs. */
+/* Which arms of the code were reached. */
+#ifdef S2_NO_COUNTS
+const int s2_no_counts = 1;
+#endif
+const char *const s2_arm_names[] = {
+	"faults_lockless", "faults_parallel", "seq_retries", "blocks_split", "tables_collapsed", "races_lost", "entries_locked",
+	"change_replaced", "change_protected", "change_unmapped", "change_overlapped",
+	"age_done", "age_lost", "age_unmapped", "age_replaced", "age_late", NULL };
 void s2_arms(u64 *to)
 {
 	memcpy(to, (u64 [7]) { 0 }, 56);
