@@ -168,6 +168,8 @@ fn run(args: &[String]) -> Result<bool, String> {
     if result.is_err() && o.trace { trace::print() }
     let (verdict, invariant, text) = match (&result, failed) {
         (Err(()), Some((i, t))) => ("found", i, t),
+        // What the scenario begins with is not there: an assertion of its setup.
+        (Err(()), None) if st().setting_up => ("nothing", "the setup".into(), MESSAGE_KEPT.lock().unwrap().clone().unwrap_or_default()),
         (Err(()), None) => ("engine", String::new(), MESSAGE_KEPT.lock().unwrap().clone().unwrap_or_default()),
         (Ok(()), _) => match sc.must.iter().find(|m| !code::code().no_counts && arms::count(m) == 0) {
             Some(m) => ("nothing", m.to_string(), "has shown nothing: never reached".into()),

@@ -101,11 +101,11 @@ def collect(tree: Path, folder: Path, arch: Arch) -> None:
 
 def present(source: str, section: Section) -> list[str]:
     """The declarations of a Section that are to be cut out of the text `source` of its file. One that begins with "? " may be
-    missing, since the milestones before it lack it. Of several, with " || " between them, it is the one that is there."""
+    missing, since the milestones before it lack it, and one with "< ", which only they have. Of several, with " || " between them, it is the one that is there."""
     found = []
     for line in section.wanted:
-        optional, choices = line.startswith("? "), line.removeprefix("? ").split(" || ")
-        if optional and not _find(source, choices[0]):
+        choices = _plain(line).split(" || ")
+        if line != _plain(line) and not _find(source, choices[0]):
             continue
         found.append(next((c for c in choices[:-1] if _declared(source, c) == c), choices[-1]))
     return found
@@ -119,6 +119,10 @@ def absent(tree: Path, arch: Arch) -> list[str]:
             source = _read(tree, section.path)
             found += [name_of(line[2:]) for line in section.wanted if line.startswith("? ") and not _find(source, line[2:])]
     return found
+
+
+def _plain(wanted: str) -> str:
+    return wanted.removeprefix("? ").removeprefix("< ")
 
 
 def _find(source: str, wanted: str) -> re.Match[str] | None:
@@ -147,7 +151,7 @@ def _read(tree: Path, path: str) -> str:
 
 def name_of(wanted: str) -> str:
     """The name that a declaration declares."""
-    wanted = wanted.removeprefix("? ")
+    wanted = _plain(wanted)
     match = (re.match(r"(?:#define|enum|struct|union) (\w+)(?!.*\()", wanted)
              or re.search(r"(FNAME\(\w+\)|\w+)\(", wanted))
     if not match:

@@ -52,7 +52,7 @@ def test_what_has_moved_is_said(wanted, message):
         source.cut(SOURCE, wanted, "a.c")
 
 
-SECTION = source.Section("functions", "a.c", "", (f"? {ONE}", "? int gone(void)", "int two(void) || static gfn_t two(void)"))
+SECTION = source.Section("functions", "a.c", "", (f"? {ONE}", "? int gone(void)", "< int old(void)", "int two(void) || static gfn_t two(void)"))
 
 
 def test_a_milestone_may_lack_what_is_marked():
