@@ -18,7 +18,7 @@ import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from .shape import Host, Results, Run
 
@@ -54,6 +54,8 @@ COUNTERS = (PER_FAULT, "faults_permission", "faults_translation", "faults_access
 
 # Which sample: the number of its file, and of the sample in it.
 Sample = tuple[int, int]
+# Where kernels are compared: a number of vCPUs, or (of migrations) that and the way to track dirty pages.
+Place = Union[int, tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,7 @@ class Summary:
         return sorted(self._vcpus)
 
     @property
-    def places(self) -> list[int]:
+    def places(self) -> Sequence[Place]:
         """Where kernels are compared: the vCPU counts."""
         return self.vcpus
 

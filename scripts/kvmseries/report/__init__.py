@@ -10,8 +10,19 @@ kvmseries.errors.Fail, and only when a file cannot be written.
 rich and matplotlib are imported when first used, so importing this package is cheap.
 """
 
+from __future__ import annotations
 
-def write_page(results, out, commands):
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..data.shape import Results
+
+
+def write_page(results: Sequence[Results], out: str | Path, commands: Sequence[str]) -> Path:
     """Write the self-contained page to the folder `out`, atomically; migrations among others have a page of their own.
 
     commands: the shell commands that reproduce the results, one string each.
@@ -21,25 +32,25 @@ def write_page(results, out, commands):
     return write(results, out, commands)
 
 
-def print_table(results, console):
+def print_table(results: Sequence[Results], console: Console) -> None:
     """Print the main table of each group of runs to `console` (a rich.console.Console)."""
     from .table import print_table as write
     write(results, console)
 
 
-def markdown_table(results):
+def markdown_table(results: Sequence[Results]) -> str:
     """The main tables as Markdown, for README.md; ends with a newline."""
     from .table import markdown_table as make
     return make(results)
 
 
-def ascii_table(results):
+def ascii_table(results: Sequence[Results]) -> str:
     """The main tables in ASCII, at most 75 columns wide, for a cover letter; ends in a newline."""
     from .table import ascii_table as make
     return make(results)
 
 
-def plot_png(results, out):
+def plot_png(results: Sequence[Results], out: str | Path) -> None:
     """Write README's picture, a PNG of 1200x500 pixels, to the file `out`, atomically; where all
     results are of aging, the plot of that, of 1200x672, where all are of merging, of that."""
     from .plots import plot_png as write

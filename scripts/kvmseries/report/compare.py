@@ -17,8 +17,12 @@ rise of a cheaper operation judged where the dearer one that it stands for fell 
 taken for read instead of for write.
 """
 
+from __future__ import annotations
+
 import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich import box
 from rich.console import Group
@@ -28,6 +32,7 @@ from rich.text import Text
 from ..base.errors import Fail
 from ..data import summary as s
 from ..data.results import KEYS
+from ..data.shape import Results
 from . import merging, unmapping
 from .layout import count_text, TO
 
@@ -43,6 +48,9 @@ MODELS = "virtual times: the models differ"
 WALL = f"times, contentions and exits meanwhile: {s.EMULATED}"
 OVERLAPPING = "contentions", "while_merged"     # in names of counts that depend on what overlaps
 
+# The values of KEY.
+Key = tuple[Any, ...]
+
 
 @dataclass(frozen=True)
 class Change:
@@ -52,14 +60,14 @@ class Change:
     (it did, but nothing says whether for the better) or SAME.
     """
 
-    key: dict
+    key: dict[str, Any]
     unit: str
-    before: tuple
-    after: tuple
+    before: tuple[float, ...]
+    after: tuple[float, ...]
     verdict: str
 
     @property
-    def relative(self):
+    def relative(self) -> float:
         """after by before, of the medians, minus 1; infinite if it came from 0."""
         before, after = map(statistics.median, (self.before, self.after))
         if before == after:
@@ -72,21 +80,21 @@ class Comparison:
     """changes: all Changes, in the order of the first file; left_out: reason to how many were not
     compared for it; alone: how many measurements only the first, only the second file has."""
 
-    changes: list
-    left_out: dict
-    alone: tuple
+    changes: list[Change]
+    left_out: dict[str, int]
+    alone: tuple[int, int]
 
-    def of(self, verdict):
+    def of(self, verdict: str) -> list[Change]:
         """The Changes with this verdict."""
         return [change for change in self.changes if change.verdict == verdict]
 
     @property
-    def status(self):
+    def status(self) -> int:
         """Exit status: 1 if anything got worse."""
         return 1 if self.of(WORSE) else 0
 
 
-def compare(before, after, names=("the first file", "the second")):
+def compare(before: Results, after: Results, names: Sequence[str] = ("the first file", "the second")) -> Comparison:
     """The Comparison of two loaded results files; names: what to call them in a Fail.
 
     Raises Fail if they have nothing in common that can be compared.
@@ -97,7 +105,8 @@ def compare(before, after, names=("the first file", "the second")):
         raise Fail(f"{names[0]} and {names[1]} have nothing in common: {_differences(old, new)}")
     models = [s.model(data["host"]) for data in (before, after)]
     same_model = models[0] == models[1] or not all(models)
-    changes, left_out = {}, {}
+    changes: dict[Key, Change] = {}
+    left_out: dict[str, int] = {}
     for key in common:
         unit, samples = old[key]
         named = dict(zip(KEY, key))
@@ -116,17 +125,17 @@ def compare(before, after, names=("the first file", "the second")):
     return Comparison(judged, left_out, (len(old) - len(common), len(new) - len(common)))
 
 
-def _collect(data):
+def _collect(data: Results) -> dict[Key, tuple[str, list[float]]]:
     """{values of KEY: (unit, samples)}; runs that differ in nothing else are further samples."""
-    found = {}
+    found: dict[Key, tuple[str, list[float]]] = {}
     for run in data["runs"]:
-        key = tuple(tuple(run[name]) if isinstance(run[name], list) else run[name]
-                    for name in KEY)
+        fields: Mapping[str, Any] = run
+        key = tuple(tuple(fields[name]) if isinstance(fields[name], list) else fields[name] for name in KEY)
         found.setdefault(key, (run["unit"], []))[1].extend(run["samples"])
     return found
 
 
-def _differences(old, new):
+def _differences(old: Iterable[Key], new: Iterable[Key]) -> str:
     """Why no key is in both: the first thing in which they differ throughout."""
     if not old or not new:
         return "one has no runs"
@@ -137,18 +146,18 @@ def _differences(old, new):
     return "no run of one agrees in all of its keys with one of the other"
 
 
-def _listed(values):
+def _listed(values: Iterable[object]) -> str:
     words = sorted(" ".join(map(str, value)) if isinstance(value, tuple) else str(value)
                    for value in values)
     return ", ".join(f"'{word}'" for word in words[:3]) + (", ..." if len(words) > 3 else "")
 
 
-def _metric(key):
+def _metric(key: Mapping[str, Any]) -> str:
     """The metric's name without its phase."""
     return key["metric"].split(".", 1)[0]
 
 
-def _reason(key, unit, same_model):
+def _reason(key: Mapping[str, Any], unit: str, same_model: bool) -> str | None:
     """Why a measurement is not compared, or None."""
     if s.clock_name(key["accel"], key["clock"]) == s.EMULATED \
             and (unit == "s" or any(word in _metric(key) for word in OVERLAPPING)):
@@ -158,9 +167,9 @@ def _reason(key, unit, same_model):
     return None
 
 
-def _verdict(key, unit, before, after):
+def _verdict(key: Mapping[str, Any], unit: str, before: Sequence[float], after: Sequence[float]) -> str:
     contended = key["vcpus"] != 1
-    floor, slack = CONTENDED, 0
+    floor, slack = CONTENDED, 0.0
     if _metric(key) in merging.METRICS:
         if _metric(key) in merging.EXITS:
             slack = PER_PAGE
@@ -184,7 +193,7 @@ def _verdict(key, unit, before, after):
     return WORSE if new > old else BETTER
 
 
-def _traded(key, change, changes):
+def _traded(key: Key, change: Change, changes: Mapping[Key, Change]) -> Change:
     """`change`, not judged if it is the cheaper operation that took a dearer one's place."""
     dearer = INSTEAD.get(_metric(change.key))
     if change.verdict != WORSE or not dearer:
@@ -202,9 +211,9 @@ def _traded(key, change, changes):
     return Change(change.key, change.unit, change.before, change.after, CHANGED)
 
 
-def _samples_text(samples, unit):
+def _samples_text(samples: Sequence[float], unit: str) -> str:
     """ "3.41 ms (3.39-3.44)": the median, and the spread where there is one."""
-    def text(number):
+    def text(number: float) -> str:
         return f"{number * 1e3:,.4g}" if unit == "s" else count_text(number)
     middle, low, high = (text(of(samples)) for of in (statistics.median, min, max))
     if unit == "s":
@@ -212,14 +221,15 @@ def _samples_text(samples, unit):
     return middle if low == high else f"{middle} ({low}{TO}{high})"
 
 
-def change_text(change):
+def change_text(change: Change) -> str:
     """By how much it changed: "+3.4 %", "from 0"."""
     return "from 0" if change.relative == float("inf") else f"{change.relative * 100:+.2f} %"
 
 
-def view(comparison):
+def view(comparison: Comparison) -> Group:
     """What moved, to print with rich: for each test and machine its clock and a table."""
-    parts, groups = [], {}
+    parts: list[Text | Table] = []
+    groups: dict[tuple[Any, ...], list[Change]] = {}
     for change in comparison.changes:
         if change.verdict != SAME:
             groups.setdefault(tuple(change.key[name] for name in SHARED), []).append(change)
@@ -248,7 +258,7 @@ def view(comparison):
     return Group(*parts)
 
 
-def verdict(comparison):
+def verdict(comparison: Comparison) -> str:
     """One line that says it all."""
     counts = {name: comparison.of(name) for name in (WORSE, BETTER, CHANGED, SAME)}
     parts = [f"{name} {len(changes)}" for name, changes in counts.items()

@@ -1,6 +1,11 @@
 """The tables of the report as text cells, which table.py and page.py only have to draw."""
 
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence, Collection
 from dataclasses import dataclass, field
+from typing import Optional, TypeVar, Union
 
 from ..data import repeat, summary as s
 
@@ -9,6 +14,12 @@ RATIO = f"/{s.BASE}"   # ends the label of a row of ratios
 TO = "\u2013"         # en dash, between the ends of a spread
 OLD = " (old)"       # behind the label of a kernel that patches/ make of another source today
 DIFFERS = "*"        # behind what does not repeat from round to round
+
+# Writes a number.
+Text = Callable[[float], str]
+# What a column shows of a kernel with so many vCPUs.
+Getter = Callable[[str, int], Optional[s.Value]]
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,10 @@ class Column:
     full: str = ""
     timed: bool = False     # a time: its spread is shown wherever the table is drawn
 
+# Label, cells; and what a block is of (a number of vCPUs, a phase), its rows.
+Row = tuple[str, list[Cell]]
+Block = tuple[Union[int, str], list[Row]]
+
 
 @dataclass
 class Sheet:
@@ -38,22 +53,22 @@ class Sheet:
     the table.
     """
 
-    columns: list
-    blocks: list
+    columns: list[Column]
+    blocks: list[Block]
     row_head: str = "kernel"
-    notes: list = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     block_head: str = "vCPUs"
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self.columns and self.blocks)
 
 
-def count_text(number):
+def count_text(number: float) -> str:
     """A count for people: "1,234,567"."""
     return f"{number:,.0f}"
 
 
-def ratio_text(number):
+def ratio_text(number: float) -> str:
     """A ratio to two or three significant digits: "1.04", "0.087", "0.0012", "127"."""
     if number >= 99.95:
         return f"{number:,.0f}"
@@ -64,7 +79,7 @@ def ratio_text(number):
     return f"{number:.3f}" if number >= 0.00995 else f"{number:.2g}"
 
 
-def time_unit(values):
+def time_unit(values: Iterable[s.Value]) -> tuple[str, float, int]:
     """(unit, how many make a second, decimals) in which to show these Values (seconds)."""
     medians = [value.median for value in values]
     greatest = max(medians, default=0)
@@ -74,22 +89,24 @@ def time_unit(values):
     return unit, scale, decimals
 
 
-def value_cell(value, text=count_text):
+def value_cell(value: s.Value | s.Ratio | None, text: Text = count_text) -> Cell:
     """The Cell of a Value or Ratio (or None), its numbers written by `text`; of one that does not repeat the range."""
     if value is None:
         return Cell()
+    low, high = value.low, value.high
     if not value.repeats:
-        ends = [value.median] if value.low is None else [value.low, value.high]
+        ends = [value.median] if low is None or high is None else [low, high]
         return Cell(TO.join(dict.fromkeys(map(text, ends))) + DIFFERS)
-    if value.low is None or text(value.low) == text(value.high):
+    if low is None or high is None or text(low) == text(high):
         return Cell(text(value.median))
-    return Cell(text(value.median), f"{text(value.low)}{TO}{text(value.high)}")
+    return Cell(text(value.median), f"{text(low)}{TO}{text(high)}")
 
 
-def sheet_of(summary, columns, notes, counts=None):
+def sheet_of(summary: s.Summary, columns: Sequence[tuple[Column, Text, Getter]], notes: list[str],
+             counts: Sequence[int] | None = None) -> Sheet:
     """A Sheet of (Column, how to write a number, value(kernel, vcpus)) for all kernels; counts: of vCPUs, all unless said."""
     compared = summary.compared
-    blocks = []
+    blocks: list[Block] = []
     for vcpus in counts or summary.vcpus:
         rows = [(kernel, [value_cell(value(kernel, vcpus), text) for _, text, value in columns])
                 for kernel in summary.kernels]
@@ -103,10 +120,10 @@ def sheet_of(summary, columns, notes, counts=None):
     return Sheet([column for column, _, _ in columns], blocks, notes=notes)
 
 
-def repeat_notes(summary):
+def repeat_notes(summary: s.Summary) -> list[str]:
     """Lines about what does not repeat from round to round, with the reason that bench.yaml has; and about what was
     measured again."""
-    places = {}
+    places: dict[tuple[str, str], dict[str, list[int]]] = {}
     for run in summary.unsteady:
         metric = run["metric"].replace("_", " ")
         metric += f", iteration {run['iteration']}" if run["iteration"] else ""
@@ -125,18 +142,24 @@ def repeat_notes(summary):
     return lines
 
 
-def _getter(summary, metric):
+def getter(summary: s.Summary, metric: str) -> Getter:
+    """Summary.value() of one metric."""
     return lambda kernel, vcpus: summary.value(kernel, vcpus, metric)
 
 
-def _unsplit(summary, phase=None):
+def getter_at(summary: s.Summary, metric: str, iteration: int | None) -> Getter:
+    """Summary.at() of one metric and iteration."""
+    return lambda kernel, vcpus: summary.at(kernel, vcpus, metric, iteration)
+
+
+def _unsplit(summary: s.Summary, phase: str | None = None) -> bool:
     """True if some contentions are known only as a total, not by write and read."""
     return any(summary.value(kernel, vcpus, s.in_phase(s.CONTENDED, phase))
                and not summary.value(kernel, vcpus, s.in_phase(s.CONTENDED_WRITES, phase))
                for kernel in summary.kernels for vcpus in summary.vcpus)
 
 
-def lock_sheet(summary):
+def lock_sheet(summary: s.Summary) -> Sheet:
     """mmu_lock acquisitions and contentions per vCPU count and kernel."""
     if not any(summary.has(metric) for metric in s.LOCK_METRICS):
         return Sheet([], [])
@@ -151,17 +174,17 @@ def lock_sheet(summary):
                     (Column(waited, "read", "read contended"), s.CONTENDED_READS)]
     note = (f"mmu_lock, counts of the whole test: {_samples(summary, s.LOCK_METRICS)}, lockstat "
             "kernels. A spinlock counts as write.")
-    return sheet_of(summary, [(column, count_text, _getter(summary, metric))
+    return sheet_of(summary, [(column, count_text, getter(summary, metric))
                               for column, metric in columns], [note])
 
 
-def _samples(summary, metrics):
+def _samples(summary: s.Summary, metrics: Collection[str]) -> str:
     """ "median of 3 samples", or "one sample"."""
     note = summary.sample_note(metrics)
     return "one sample" if note == "1 sample" else f"median of {note}"
 
 
-def iterations_note(summary, metric):
+def iterations_note(summary: s.Summary, metric: str) -> str:
     """What a column's number is made of: "sum of 2 iterations", or "" for the whole test."""
     kinds = {value.iterations for value in summary.values(metric)}
     if kinds == {()} or not kinds:
@@ -173,13 +196,13 @@ def iterations_note(summary, metric):
     return "1 iteration" if count == 1 else f"sum of {count} iterations"
 
 
-def time_sheet(summary, metrics):
+def time_sheet(summary: s.Summary, metrics: Iterable[str]) -> Sheet:
     """Times of `metrics` per vCPU count and kernel, all in one unit, with spread."""
     metrics = [metric for metric in metrics if summary.has(metric)]
     unit, scale, decimals = time_unit(
         [value for metric in metrics for value in summary.values(metric)])
 
-    def text(seconds):
+    def text(seconds: float) -> str:
         return f"{seconds * scale:,.{decimals}f}"
 
     columns = []
@@ -188,7 +211,7 @@ def time_sheet(summary, metrics):
         full = [f"{name} ({unit})", made]
         columns.append((Column(f"times, {unit}", ", ".join(filter(None, (name, made))),
                                ", ".join(filter(None, full)), timed=True),
-                        text, _getter(summary, metric)))
+                        text, getter(summary, metric)))
     if not columns:
         return Sheet([], [])
     several = any(len(value.samples) > 1 for metric in metrics for value in summary.values(metric))
@@ -198,7 +221,7 @@ def time_sheet(summary, metrics):
     return sheet_of(summary, columns, [note])
 
 
-def latency_sheet(summary):
+def latency_sheet(summary: s.Summary) -> Sheet:
     """Latencies of writes in the guest, and of harvests meanwhile (ns): of the last iteration."""
     columns = []
     for metric in s.LATENCIES:
@@ -207,12 +230,9 @@ def latency_sheet(summary):
         what, part = metric.replace("_", " ").rsplit(" ", 1)
         iteration = max(summary.iterations(metric), default=None)
 
-        def value(kernel, vcpus, metric=metric, iteration=iteration):
-            return summary.at(kernel, vcpus, metric, iteration)
-
         name = f"{what}{f', iteration {iteration}' if iteration else ''}"
         columns.append((Column(name, part, f"{name}, {part} (ns)", timed=True),
-                        lambda seconds: count_text(seconds * 1e9), value))
+                        lambda seconds: count_text(seconds * 1e9), getter_at(summary, metric, iteration)))
     if not columns:
         return Sheet([], [])
     return sheet_of(summary, columns, [
@@ -221,18 +241,18 @@ def latency_sheet(summary):
         "1/16 too large."])
 
 
-def marked(sheet, summary):
+def marked(sheet: Sheet, summary: s.Summary) -> Sheet:
     """The Sheet with OLD behind the labels of kernels that are old."""
     old = {name for kernel in summary.old for name in (kernel, s.short(kernel))}
 
-    def label(text):
+    def label(text: str) -> str:
         return text + OLD if text.rpartition(": ")[2] in old else text
 
     return Sheet(sheet.columns, [(block, [(label(name), cells) for name, cells in rows]) for block, rows in sheet.blocks],
                  sheet.row_head, sheet.notes, sheet.block_head) if old else sheet
 
 
-def join(left, right):
+def join(left: Sheet, right: Sheet) -> Sheet:
     """One Sheet with the columns of both, block by block."""
     if not left or not right:
         return left or right
@@ -250,7 +270,7 @@ def join(left, right):
     return Sheet(left.columns + right.columns, blocks, notes=left.notes + right.notes)
 
 
-def part(sheet, wanted):
+def part(sheet: Sheet, wanted: Callable[[Column], bool]) -> Sheet:
     """The Sheet with the columns alone for which wanted(column)."""
     numbers = [number for number, column in enumerate(sheet.columns) if wanted(column)]
     return Sheet([sheet.columns[number] for number in numbers],
@@ -259,26 +279,41 @@ def part(sheet, wanted):
                  sheet.row_head, sheet.notes, sheet.block_head)
 
 
-def by_heading(sheet):
+def _under(head: str, column: Column) -> bool:
+    return column.head == head
+
+
+def by_heading(sheet: Sheet) -> list[Sheet]:
     """One Sheet for each heading of columns, the notes below the last."""
-    parts = [part(sheet, lambda column, head=head: column.head == head)
-             for head in dict.fromkeys(column.head for column in sheet.columns)]
+    parts = [part(sheet, functools.partial(_under, head)) for head in dict.fromkeys(column.head for column in sheet.columns)]
     for one in parts[:-1]:
         one.notes = []
     return parts
 
 
-def most_vcpus(summary, kernels, value):
+def most_vcpus(summary: s.Summary, kernels: Iterable[str],
+               value: Callable[[str, int], V | None]) -> tuple[int, dict[str, V]] | None:
     """(vCPUs, {kernel: value(kernel, vcpus)}) at the largest count where there is one, or None."""
     for vcpus in reversed(summary.vcpus):
-        found = {kernel: value(kernel, vcpus) for kernel in kernels}
-        found = {kernel: one for kernel, one in found.items() if one is not None}
+        values = ((kernel, value(kernel, vcpus)) for kernel in kernels)
+        found = {kernel: one for kernel, one in values if one is not None}
         if found:
             return vcpus, found
     return None
 
 
-def phase_sheets(summary):
+def most_line(summary: s.Summary, what: str, kernels: Iterable[str], value: Callable[[str, int], s.Value | s.Ratio | None],
+              text: Text) -> list[str]:
+    """One line about most_vcpus(): "16 vCPUs, WHAT: 1.2 on base, 0.3 on series"; [] where there is nothing."""
+    most: tuple[int, dict[str, s.Value | s.Ratio]] | None = most_vcpus(summary, kernels, value)
+    if not most:
+        return []
+    vcpus, values = most
+    parts = [f"{text(one.median)} on {kernel}" for kernel, one in values.items()]
+    return [f"{vcpus} vCPU{'s' * (vcpus > 1)}, {what}: {', '.join(parts)}"]
+
+
+def phase_sheets(summary: s.Summary) -> list[tuple[int, Sheet]]:
     """[(vCPUs, Sheet)]: which phase takes mmu_lock how; a block for each phase, a row for each kernel, and the ratio."""
     phases = summary.phases()
     names = [("acquisitions", "write", s.WRITES), ("acquisitions", "read", s.READS),
@@ -289,10 +324,10 @@ def phase_sheets(summary):
              if any(summary.has(s.in_phase(metric, phase)) for phase in phases)]
     found = []
     for vcpus in summary.vcpus:
-        blocks = []
+        blocks: list[Block] = []
         for phase in phases:
-            columns = [(None, count_text, lambda kernel, count, metric=s.in_phase(metric, phase): summary.value(
-                kernel, count, metric)) for _, _, metric in names]
+            columns = [(Column(head, name), count_text, getter(summary, s.in_phase(metric, phase)))
+                       for head, name, metric in names]
             blocks += [(phase, rows) for _, rows in sheet_of(summary, columns, [], [vcpus]).blocks]
         if blocks:
             found.append((vcpus, Sheet([Column(head, name, f"{name} {head}") for head, name, _ in names], blocks, notes=[
@@ -301,14 +336,17 @@ def phase_sheets(summary):
     return found
 
 
-def highlights(summary):
+def highlights(summary: s.Summary) -> list[str]:
     """Lines for the largest vCPU count that both kernels have: what changed, in counts."""
-    lines, compared = [], summary.compared
+    lines: list[str] = []
+    compared = summary.compared
+    if not compared:
+        return lines
     for name, value in (
-            ("write acquisitions", _getter(summary, s.WRITES)),
-            ("read acquisitions", _getter(summary, s.READS)),
+            ("write acquisitions", getter(summary, s.WRITES)),
+            ("read acquisitions", getter(summary, s.READS)),
             ("contentions", summary.contended)):
-        for vcpus in reversed(summary.vcpus if compared else []):
+        for vcpus in reversed(summary.vcpus):
             before, after = value(s.BASE, vcpus), value(compared, vcpus)
             if before and after:
                 quotient = s.ratio(after, before)

@@ -1,7 +1,12 @@
 """What verdict.py compares, and how people write it."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..data import summary as s
 from . import layout
 
 
@@ -12,15 +17,15 @@ class Measure:
     more by chance."""
 
     words: str
-    value: object
-    text: object
+    value: Callable[[str, Any], s.Value | None]
+    text: Callable[[float], str]
     more: bool = False
     main: bool = False
     count: bool = False
     each: bool = False
 
 
-def time_text(seconds):
+def time_text(seconds: float) -> str:
     """A time with its unit to three significant digits: "19.6 us", "507 ns"."""
     for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
         if abs(seconds) * scale >= 0.9995:
@@ -28,17 +33,17 @@ def time_text(seconds):
     return f"{_digits(seconds * 1e9)} ns"
 
 
-def _digits(number):
+def _digits(number: float) -> str:
     if abs(number) >= 99.95:
         return f"{number:,.0f}"
     return f"{number:.1f}" if abs(number) >= 9.995 else f"{number:.2f}"
 
 
-def of_base(ratio):
+def of_base(ratio: float) -> str:
     """A ratio to base in words: "0.027 of base", "2.8 times base"."""
     return f"{layout.ratio_text(ratio)} {'times' if ratio > 1 else 'of'} base"
 
 
-def vcpus_text(count):
+def vcpus_text(count: int) -> str:
     """ "1 vCPU", "16 vCPUs"."""
     return f"{count} vCPU{'s' * (count > 1)}"

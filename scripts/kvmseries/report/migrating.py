@@ -4,15 +4,21 @@ Runs that differ in nothing but the way to track dirty pages (their "config": bi
 a Family, whose `parts` are the Summaries by that way.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Optional
 
 from ..data import summary as s
+from ..data.shape import Host, Results, Trace
 from . import layout
 from .measures import Measure, time_text
 
 TEST = s.MIGRATION
 # (heading, name, metric, how a number is written, what it is multiplied with)
-COLUMNS = (
+Shown = tuple[str, str, str, Optional[str], float]
+COLUMNS: tuple[Shown, ...] = (
     ("counts", "completed", "completed", None, 1),
     ("counts", "pages lost", "pages_lost", "{:,.0f}", 1),
     ("counts", "sync passes", "syncs", "{:,.0f}", 1),
@@ -43,35 +49,35 @@ BARS = (("sync passes", "syncs", 1), ("throttle steps", "throttle_steps", 1), ("
 class Family(s.Summary):
     """The migrations of one setting.  parts: {way to track dirty pages: Summary}; traces: see results.py."""
 
-    def __init__(self, group, host):
+    def __init__(self, group: s.Group, host: Host) -> None:
         super().__init__(group, host)
-        self.parts = {}
-        self.traces = []
+        self.parts: dict[str, s.Summary] = {}
+        self.traces: list[Trace] = []
 
-    def add(self, summary):
+    def add(self, summary: s.Summary) -> None:
         """Take in the Summary of one way to track dirty pages."""
         self.parts[summary.group.variant] = summary
-        self._kernels.update(dict.fromkeys(summary.kernels))
+        self._kernels.update(dict.fromkeys(summary.kernels, True))
         self._vcpus.update(summary.vcpus)
         self.unused += summary.unused
 
     @property
-    def places(self):
+    def places(self) -> Sequence[s.Place]:
         """(vCPUs, way to track dirty pages)."""
         return [(vcpus, tracking) for vcpus in self.vcpus for tracking in self.parts]
 
-    def sample_note(self, metrics):
+    def sample_note(self, metrics: Iterable[str]) -> str:
         notes = list(dict.fromkeys(part.sample_note(metrics) for part in self.parts.values()))
         return notes[0] if len(notes) == 1 else "samples: " + ", ".join(
             f"{name} {part.sample_note(metrics)}" for name, part in self.parts.items())
 
 
-def _order(tracking):
+def _order(tracking: str) -> tuple[int, str]:
     """The bitmap, then rings by size."""
     return int(tracking.rpartition("-")[2]) if tracking.startswith("ring-") else 0, tracking
 
 
-def families(summaries, results):
+def families(summaries: Iterable[s.Summary], results: Sequence[Results]) -> list[s.Summary]:
     """`summaries` with a Family in the place of those of migrations that differ in their tracking alone."""
     found, known = [], {}
     for summary in summaries:
@@ -90,12 +96,12 @@ def families(summaries, results):
     return found
 
 
-def is_migration(summary):
+def is_migration(summary: s.Summary) -> bool:
     """True if a Summary is of this test."""
     return summary.group.test == TEST
 
 
-def words(args):
+def words(args: str) -> str:
     """What a migration's arguments say, for people: "working set 2 MiB, 2000 pages/s, bandwidth 2.6 MB/s"."""
     known = {"working-set": "working set {} MiB", "rate": "guest dirties {} pages/s", "bandwidth": "bandwidth {} MB/s",
              "downtime": "downtime limit {} ms", "limit": "given up after {} s"}
@@ -109,7 +115,7 @@ def words(args):
     return ", ".join(parts)
 
 
-def _cell(part, kernel, vcpus, column):
+def _cell(part: s.Summary, kernel: str, vcpus: int, column: Shown) -> layout.Cell:
     _, _, metric, form, scale = column
     value = part.value(kernel, vcpus, metric)
     if value is None:
@@ -122,20 +128,20 @@ def _cell(part, kernel, vcpus, column):
     return layout.value_cell(value, lambda number: form.format(number * scale))
 
 
-def _ratio(part, vcpus, column):
+def _ratio(part: s.Summary, compared: str, vcpus: int, column: Shown) -> layout.Cell:
     """The Cell of the compared kernel's figure relative to base's: none of what is no quantity."""
     _, _, metric, form, _ = column
     if form is None or metric in ("pages_lost", "throttle_last", "slow_share"):
         return layout.Cell()
-    return layout.value_cell(s.ratio(part.value(part.compared, vcpus, metric), part.value(s.BASE, vcpus, metric)),
+    return layout.value_cell(s.ratio(part.value(compared, vcpus, metric), part.value(s.BASE, vcpus, metric)),
                              layout.ratio_text)
 
 
-def sheet(family):
+def sheet(family: Family) -> layout.Sheet:
     """The Sheet: counts, and what the guest suffers; a block for each vCPU count, rows for each way to track dirty pages
     and each QEMU."""
     columns = [one for one in COLUMNS if any(part.has(one[2]) for part in family.parts.values())]
-    blocks = []
+    blocks: list[layout.Block] = []
     for vcpus in family.vcpus:
         rows = []
         for tracking, part in family.parts.items():
@@ -145,20 +151,20 @@ def sheet(family):
                     rows.append((f"{tracking}: {kernel}", cells))
             if part.compared and vcpus in part.vcpus:
                 rows.append((f"{tracking}: {s.short(part.compared)}{layout.RATIO}",
-                             [_ratio(part, vcpus, column) for column in columns]))
+                             [_ratio(part, part.compared, vcpus, column) for column in columns]))
         if rows:
             blocks.append((vcpus, rows))
     heads = [layout.Column(head, name, name) for head, name, *_ in columns]
     return layout.Sheet(heads, blocks, "dirty pages by, QEMU", [_note(family)])
 
 
-def _note(family):
+def _note(family: Family) -> str:
     return f"Migrations: medians; {family.sample_note(METRICS)}."
 
 
-def measures(family):
+def measures(family: Family) -> list[Measure]:
     """The Measures of the verdict; their place is (vCPUs, way to track dirty pages)."""
-    def of(metric):
+    def of(metric: str) -> Callable[[str, tuple[int, str]], s.Value | None]:
         return lambda kernel, place: family.parts[place[1]].value(kernel, place[0], metric)
 
     return [Measure(name, of(metric), text, main=metric == "migration_time", count=text is not time_text,
@@ -166,11 +172,11 @@ def measures(family):
             for name, metric, text in _MEASURES]
 
 
-def _count(number):
+def _count(number: float) -> str:
     return layout.count_text(number)
 
 
-def _megabytes(number):
+def _megabytes(number: float) -> str:
     return f"{number / 1e6:,.1f} MB"
 
 
@@ -181,17 +187,18 @@ _MEASURES = (("length of the migration", "migration_time", time_text), ("sync pa
              ("longest stall of the guest", "guest_stall", time_text), ("downtime", "downtime", time_text))
 
 
-def highlights(family):
+def highlights(family: Family) -> list[str]:
     """Lines: how many migrations completed, and whether pages were lost."""
     lines = []
     for kernel in family.kernels:
-        ends, lost = [], []
+        ends: list[float] = []
+        lost: list[float] = []
         for part in family.parts.values():
             for vcpus in part.vcpus:
                 for samples, metric in ((ends, "completed"), (lost, "pages_lost")):
                     value = part.value(kernel, vcpus, metric)
                     samples += value.samples.values() if value else []
         if ends:
-            text = f"{kernel}: {sum(1 for one in ends if one)} of {len(ends)} migrations completed"
+            text = f"{kernel}: {len([one for one in ends if one])} of {len(ends)} migrations completed"
             lines.append(text + (f", {sum(lost):,.0f} pages lost" if lost else ""))
     return lines

@@ -4,9 +4,13 @@ Here is what a page says, as plain data; the files of templates/ draw it, and es
 pair (kind, content): "sheet", "figure", "heading", "fold", "plain", "facts", or a class of a paragraph with its text.
 """
 
+from __future__ import annotations
+
 import functools
 import json
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -14,20 +18,23 @@ from markupsafe import Markup
 from ..base import files
 from ..data import summary as s
 from ..data.results import KEYS, ROUNDS
+from ..data.shape import Results
 from . import aging, layout, merging, migrating, own, plots, scaling, state, style, unmapping, verdict
 
 INDEX, MIGRATIONS = "index.html", "migrations.html"
 RAW = (*KEYS, *ROUNDS)
+# Kind, content: see above.
+Item = tuple[str, Any]
 
 
 @functools.lru_cache(maxsize=None)
-def _template():
+def _template() -> jinja2.Template:
     return jinja2.Environment(
         loader=jinja2.PackageLoader(__package__, "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined).get_template("page.html")
 
 
-def _sheet(summary, sheet, label):
+def _sheet(summary: s.Summary, sheet: layout.Sheet, label: str) -> list[Item]:
     """The item of a Sheet of a Summary, as [item]; [] if it is empty.  label: for screen readers."""
     if not sheet:
         return []
@@ -59,23 +66,24 @@ def _sheet(summary, sheet, label):
                        "row_head": sheet.row_head, "block_head": sheet.block_head})]
 
 
-def _figure(draw, name, label, caption):
+def _figure(draw: plots.Draw, name: str, label: str, caption: str) -> list[Item]:
     """The item of a drawing, as [item]; [] where there is nothing to draw."""
     drawing = plots.svg(draw, name, label)
     return [("figure", {"drawing": Markup(drawing), "caption": caption})] if drawing else []
 
 
-def _fold(title, parts):
+def _fold(title: str, parts: list[Item]) -> list[Item]:
     return [("fold", {"title": title, "parts": parts})] if parts else []
 
 
-def _plain(heads, rows, numbers=(), kind="plain"):
+def _plain(heads: Sequence[str], rows: Sequence[Sequence[object]], numbers: Collection[int] = (),
+           kind: str = "plain") -> Item:
     """The item of a table of text; numbers: indices of the columns that are aligned to the right; kind: its class,
     "plain prose" where cells are sentences, which wrap."""
     return ("plain", {"heads": heads, "rows": rows, "numbers": numbers, "kind": kind})
 
 
-def _clock(summary):
+def _clock(summary: s.Summary) -> tuple[str, str] | None:
     """(what times are, what that means), or None for the clock of a real machine."""
     if summary.group.clock_name == s.VIRTUAL:
         return (f"Times: {s.VIRTUAL}.",
@@ -95,7 +103,7 @@ def _clock(summary):
             "emulated CPUs happened to overlap: compare the kernels with each other, not with hardware.")
 
 
-def _scaling(summary, name, title):
+def _scaling(summary: s.Summary, name: str, title: str) -> list[Item]:
     """Time a page and growth: the plots, a table for each time, the instrument's counters."""
     parts = _figure(
         lambda: plots.absolute_figure(summary), f"{name}-absolute", f"Time against vCPUs, {title}",
@@ -112,7 +120,7 @@ def _scaling(summary, name, title):
     return parts + sheets + growth
 
 
-def _counters(summary, wanted):
+def _counters(summary: s.Summary, wanted: Iterable[str]) -> list[Item]:
     """The instrument's counters: of the phases `wanted`, else the first; the others folded."""
     phases = summary.counted_phases()
     sheets = {phase: _sheet(summary, scaling.counter_sheet(summary, phase), f"Counters, {phase}") for phase in phases}
@@ -123,38 +131,37 @@ def _counters(summary, wanted):
     return parts + _fold(f"Counters: {', '.join(rest)}", [item for phase in rest for item in sheets[phase]])
 
 
-def _aging(summary, name, title):
+def _aging(summary: s.Summary, name: str, title: str) -> list[Item]:
     """access_tracking_stress_test: the plot, the table in two, for its width, the counters."""
     sheet = aging.sheet(summary)
     first = sheet.columns[0].head if sheet else None
-    halves = [layout.part(sheet, lambda column, left=left: (column.head == first) == left)
-              for left in (True, False)]
+    halves = [layout.part(sheet, lambda column: column.head == first), layout.part(sheet, lambda column: column.head != first)]
     halves[0].notes = []
     parts = _figure(
         lambda: plots.aging_figure(summary), f"{name}-aging", f"Aging passes and vCPU time per vCPU count, {title}",
         f"Left: the time of an aging pass while vCPUs are {aging.kind(summary)[2]}, relative to base's and to the same "
         f"kernel's with idle vCPUs. Right: the time of the vCPUs with aging, relative to none. Medians of iteration "
-        f"{aging.iteration(summary)}. {aging.source()}")
+        f"{aging.LAST.iteration(summary)}. {aging.source()}")
     tables = [item for half in halves for item in _sheet(summary, half, f"Aging of {title}")] if sheet else [
         ("empty", "No aging pass and no vCPU time was measured.")]
     return parts + tables + _counters(summary, ("fault", "access"))
 
 
-def _merging(summary, name, title):
+def _merging(summary: s.Summary, name: str, title: str) -> list[Item]:
     """change_pte_test: the plot, the table by its headings, for its width, the counters."""
     sheet = merging.sheet(summary)
     parts = _figure(
         lambda: plots.merging_figure(summary), f"{name}-merging",
         f"Time of ksmd and vCPUs, and exits per merged page read, {title}",
         "Left: the time that ksmd takes to merge all pages, and what vCPUs take more than without faults to read what was "
-        f"merged and to write to it. Right: exits per merged page read. Medians of iteration {merging.iteration(summary)}; "
+        f"merged and to write to it. Right: exits per merged page read. Medians of iteration {merging.LAST.iteration(summary)}; "
         f"the number above a bar is its total, {layout.MISSING} is not measured.")
     tables = [item for part in layout.by_heading(sheet) for item in _sheet(summary, part, f"Merging of {title}")] if sheet else [
         ("empty", "No exit and no time of merging was measured.")]
     return parts + tables + _counters(summary, ())
 
 
-def _migrating(family, name, title):
+def _migrating(family: migrating.Family, name: str, title: str) -> list[Item]:
     """Migrations: what they did over time, the plots of totals, the table by its headings, for its width."""
     sheet = migrating.sheet(family)
     over_time = [item for number, (where, draw) in enumerate(plots.trace_figures(family)) for item in _figure(
@@ -171,7 +178,7 @@ def _migrating(family, name, title):
     return totals + parts + tables
 
 
-def _unmapping(summary, _name, title):
+def _unmapping(summary: s.Summary, _name: str, title: str) -> list[Item]:
     """memslot_unmap_perf_test: the table by its headings, for its width, the counters."""
     sheet = unmapping.sheet(summary)
     tables = [item for part in layout.by_heading(sheet) for item in _sheet(summary, part, f"Unmapping of {title}")] if sheet \
@@ -179,10 +186,11 @@ def _unmapping(summary, _name, title):
     return tables + _counters(summary, ())
 
 
-_OWN = {aging: _aging, merging: _merging, migrating: _migrating, unmapping: _unmapping}
+_OWN: dict[str, Callable[..., list[Item]]] = {aging.TEST: _aging, merging.TEST: _merging, migrating.TEST: _migrating,
+                                              unmapping.TEST: _unmapping}
 
 
-def _locks(summary, name, title, module):
+def _locks(summary: s.Summary, name: str, title: str, module: bool) -> list[Item]:
     """Plots and tables of lock counts; module: the test has tables of its own."""
     parts = []
     if layout.lock_sheet(summary):
@@ -205,7 +213,7 @@ def _locks(summary, name, title, module):
     return parts
 
 
-def _further_times(summary, name, title):
+def _further_times(summary: s.Summary, name: str, title: str) -> list[Item]:
     """Latencies, the other times, and the plots of all times."""
     parts, others = [], layout.time_sheet(summary, s.OTHER_TIMES)
     latency = layout.latency_sheet(summary)
@@ -218,12 +226,12 @@ def _further_times(summary, name, title):
         "Times against vCPUs: median of the samples, bars from the least to the greatest.")
 
 
-def _facts(summary, several_hosts):
+def _facts(summary: s.Summary, several_hosts: bool) -> list[tuple[str, str]]:
     """(name, text) of what distinguishes a group."""
     group, module = summary.group, own.of(summary)
     # The clock has a notice of its own, or is the wall's.
     facts = [(name, text) for name, text in group.facts() if name != "Clock" or not _clock(summary)]
-    if migrating.is_migration(summary):
+    if isinstance(summary, migrating.Family):
         facts = [(name, migrating.words(text) if name == "Arguments" else text) for name, text in facts]
         facts.insert(2, ("Dirty pages by", ", ".join(summary.parts)))
     if several_hosts:
@@ -240,12 +248,12 @@ def _facts(summary, several_hosts):
     return facts
 
 
-def _group(number, summary, several_hosts):
+def _group(number: int, summary: s.Summary, several_hosts: bool) -> dict[str, Any]:
     """Everything about one group of runs, as the template wants it."""
     group, name, module = summary.group, f"g{number}", own.of(summary)
     title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
     if module:
-        parts = _OWN[module](summary, name, title) + _sheet(summary, layout.lock_sheet(summary), f"Lock counts of {title}")
+        parts = _OWN[group.test](summary, name, title) + _sheet(summary, layout.lock_sheet(summary), f"Lock counts of {title}")
         parts += _locks(summary, name, title, True)
     else:
         main = _sheet(summary, layout.join(layout.lock_sheet(summary), layout.time_sheet(summary, s.MAIN_TIMES)),
@@ -265,7 +273,7 @@ def _group(number, summary, several_hosts):
             "clock": _clock(summary), "notices": layout.repeat_notes(summary), "parts": parts}
 
 
-def _fact_text(name, value):
+def _fact_text(name: str, value: object) -> str:
     """A value of "host" as text, whatever its type."""
     if name == "memory" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"{value / 2 ** 30:.1f} GiB"
@@ -274,7 +282,7 @@ def _fact_text(name, value):
     return layout.MISSING if value is None else str(value)
 
 
-def _model(vtime):
+def _model(vtime: Any) -> list[Item]:
     """The model of virtual time in a file's "host": its parameters with their sources."""
     if vtime is None:
         return []
@@ -289,9 +297,10 @@ def _model(vtime):
             ("facts", [(name, _fact_text(name, value)) for name, value in vtime.items() if name != "parameters"])]
 
 
-def _hosts(results):
+def _hosts(results: Sequence[Results]) -> list[Item]:
     """The host of each file, each distinct one once, with kernel versions and tools."""
-    numbers, parts, seen = s.cohorts(results), [], set()
+    numbers, seen = s.cohorts(results), set()
+    parts: list[Item] = []
     for result, number in zip(results, numbers):
         host = result["host"]
         text = json.dumps(host, sort_keys=True, default=str)
@@ -312,13 +321,13 @@ def _hosts(results):
     return parts or [("empty", "Unknown.")]
 
 
-def _raw_text(value):
+def _raw_text(value: object) -> object:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return layout.MISSING if value is None else value
 
 
-def _raw(results):
+def _raw(results: Sequence[Results]) -> list[Item]:
     parts = []
     for number, result in enumerate(results, 1):
         runs = [run for run in result["runs"] if run["model"] in ("", s.NOMINAL)]
@@ -331,7 +340,7 @@ def _raw(results):
     return parts
 
 
-def _lead(series, migrations):
+def _lead(series: Sequence[str], migrations: bool) -> list[str]:
     """What was run and compared, sentences."""
     names = ", ".join(series) or "<series>"
     if migrations:
@@ -346,17 +355,18 @@ def _lead(series, migrations):
             "counts come from kernels with CONFIG_LOCK_STAT, times from separate kernels without it."]
 
 
-def split(results):
+def split(results: Sequence[Results]) -> tuple[list[Results], list[Results]]:
     """(`results` without migrations, `results` of migrations alone): files that have none of it are left out."""
-    sides = []
-    for wanted in (False, True):
-        files = [{**data, "runs": [run for run in data["runs"] if (run["test"] == migrating.TEST) == wanted]}
-                 for data in results]
-        sides.append([new for new, data in zip(files, results) if new["runs"]])
-    return tuple(sides)
+    sides: tuple[list[Results], list[Results]] = [], []
+    for wanted, side in zip((False, True), sides):
+        for data in results:
+            runs = [run for run in data["runs"] if (run["test"] == migrating.TEST) == wanted]
+            if runs:
+                side.append({**data, "runs": runs})
+    return sides
 
 
-def page_html(results, commands, links=()):
+def page_html(results: Sequence[Results], commands: Sequence[str], links: Sequence[tuple[str, str]] = ()) -> str:
     """One page as a str.  results: loaded results files, of migrations alone or without any; commands: shell commands, str
     each; links: (file, text) of other pages."""
     summaries = own.summarise(results)
@@ -372,7 +382,7 @@ def page_html(results, commands, links=()):
         raw=_raw(results)) + "\n"
 
 
-def write_page(results, out, commands):
+def write_page(results: Sequence[Results], out: str | Path, commands: Sequence[str]) -> Path:
     """Write the page in the folder `out` (made if need be), atomically; returns the Path of index.html.  Live migrations
     have a page of their own, migrations.html, where there are other results as well.
 

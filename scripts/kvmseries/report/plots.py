@@ -4,20 +4,28 @@ Drawn with matplotlib's Figure and no pyplot, hence without a display and withou
 SVG colours are CSS variables of style.py, so that plots follow light and dark.
 """
 
+from __future__ import annotations
+
 import functools
 import html
 import io
 import re
 import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Optional
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..base import files
 from ..data import summary as s
+from ..data.shape import Results, Trace
 from . import aging, layout, merging, migrating, own, scaling, style
 
 SETTINGS = {
@@ -38,8 +46,16 @@ MARKERS = "so^Dv"
 ROLE_MARKERS = {"kernel-base": "s", "kernel-series": "^", "kernel-1": "o", "kernel-2": "D",
                 "kernel-3": "v"}
 
+# Of a stack of bars: label, colour role, value(kernel, vcpus).
+Layer = tuple[str, str, layout.Getter]
+# Of a legend: label, what it explains.
+Handle = tuple[str, Any]
+# Ratios against vCPUs: label, colour role, marker, {vCPUs: ratio}, other keys of the line.
+Ratios = tuple[str, str, str, Mapping[int, float], Mapping[str, Any]]
+Draw = Callable[[], Optional[Figure]]
 
-def compact(number, _position=None):
+
+def compact(number: float, _position: object = None) -> str:
     """A count for an axis: 0, 950, 1.2k, 35k, 4.7M."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(number) >= unit * 0.9995:
@@ -47,28 +63,26 @@ def compact(number, _position=None):
     return f"{number:.3g}"
 
 
-def _layers(summary, kinds):
+def _layers(summary: s.Summary, kinds: Iterable[tuple[str, str]]) -> list[Layer]:
     """Layers of a stack of bars, [(label, colour role, value(kernel, vcpus))], of (label, metric):
     without those of which nothing is known."""
-    return [(label, label, lambda kernel, vcpus, metric=metric:
-             summary.value(kernel, vcpus, metric))
-            for label, metric in kinds if summary.has(metric)]
+    return [(label, label, layout.getter(summary, metric)) for label, metric in kinds if summary.has(metric)]
 
 
-def acquisition_layers(summary):
+def acquisition_layers(summary: s.Summary) -> list[Layer]:
     """write and read acquisitions of mmu_lock."""
     return _layers(summary, (("write", s.WRITES), ("read", s.READS)))
 
 
-def contention_layers(summary):
+def contention_layers(summary: s.Summary) -> list[Layer]:
     """write and read contentions; where they are not told apart, all."""
     layers = _layers(summary, (("write", s.CONTENDED_WRITES), ("read", s.CONTENDED_READS)))
     return layers or _layers(summary, (("all", s.CONTENDED),))
 
 
-def phase_layers(summary):
+def phase_layers(summary: s.Summary) -> list[Layer]:
     """Contentions by the phase of the test; those of the whole test if phases are unknown."""
-    def layer(phase):
+    def layer(phase: str) -> Layer:
         return (phase, f"phase-{phase}" if phase in s.PHASES else "all",
                 lambda kernel, vcpus: summary.contended(kernel, vcpus, phase))
     layers = [layer(phase) for phase in summary.phases()
@@ -77,12 +91,12 @@ def phase_layers(summary):
     return layers or contention_layers(summary)
 
 
-def _stack(axes, at, width, layers, where, turned):
+def _stack(axes: Axes, at: float, width: float, layers: Sequence[Layer], where: tuple[str, int], turned: bool) -> float:
     """Draw one bar of layers at `at`; above it the total, which tells 0 from not measured.
 
     where: (kernel, vcpus); turned: write the total upwards.  Returns the bar's height.
     """
-    height, known = 0, 0
+    height, known = 0.0, 0
     for _, role, value in layers:
         found = value(*where)
         if found is None:
@@ -98,7 +112,8 @@ def _stack(axes, at, width, layers, where, turned):
     return height
 
 
-def _bars(axes, vcpus, kernels, layers, title, inches, unit=""):
+def _bars(axes: Axes, vcpus: Sequence[int], kernels: Sequence[str], layers: Sequence[Layer], title: str, inches: float,
+          unit: str = "") -> None:
     """Stacked bars: for each vCPU count one bar for each kernel.  inches: how wide axes are; unit: of the y axis."""
     axes.set_title(title)
     if not layers:
@@ -110,7 +125,7 @@ def _bars(axes, vcpus, kernels, layers, title, inches, unit=""):
     room = inches * 72 * 0.84 / max(len(vcpus) * len(kernels), 1)      # points for each bar
     longest = max(map(len, names)) * 7.5 * 0.62                        # points, at font size 7.5
     turned, steep = longest > room, room < 26
-    places, highest = [], 0
+    places, highest = [], 0.0
     for number, count in enumerate(vcpus):
         for index, kernel in enumerate(kernels):
             at = number + (index - (len(kernels) - 1) / 2) * 0.84 / len(kernels)
@@ -131,7 +146,7 @@ def _bars(axes, vcpus, kernels, layers, title, inches, unit=""):
     axes.yaxis.set_major_formatter(FuncFormatter(compact))
 
 
-def _legend(figure, layers, side="left"):
+def _legend(figure: Figure, layers: Iterable[Layer], side: str = "left") -> None:
     """A legend above the plots, of layers in the order in which they are stacked."""
     seen = dict.fromkeys((label, role) for label, role, _ in layers)
     if seen:
@@ -140,11 +155,13 @@ def _legend(figure, layers, side="left"):
                       loc=f"outside upper {side}", ncols=8, handlelength=1.1, columnspacing=1.4)
 
 
-def _figure(width, height):
-    return Figure(figsize=(width, height), layout="constrained")
+def _figure(width: float, height: float, between: float | None = None) -> Figure:
+    """An empty Figure, inches; between: the share of its height that is left between rows of axes."""
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(hspace=between))
 
 
-def lock_figure(summary, kernels=None, size=(10, 4.1), title=None):
+def lock_figure(summary: s.Summary, kernels: Sequence[str] | None = None, size: tuple[float, float] = (10, 4.1),
+                title: str | None = None) -> Figure:
     """A Figure: acquisitions and contentions, write and read stacked, of kernels (None: all)."""
     left, right = acquisition_layers(summary), contention_layers(summary)
     kernels = kernels or summary.kernels
@@ -159,7 +176,7 @@ def lock_figure(summary, kernels=None, size=(10, 4.1), title=None):
     return figure
 
 
-def contention_figure(summary):
+def contention_figure(summary: s.Summary) -> Figure | None:
     """A Figure: contentions stacked by phase, or None where no contention was counted."""
     layers = phase_layers(summary)
     if not layers:
@@ -172,13 +189,13 @@ def contention_figure(summary):
     return figure
 
 
-def _kernel_roles(kernels):
+def _kernel_roles(kernels: Iterable[str]) -> dict[str, str]:
     others = [kernel for kernel in kernels if kernel not in (s.BASE, s.SERIES)]
     roles = {kernel: f"kernel-{number % 3 + 1}" for number, kernel in enumerate(others)}
     return {**roles, s.BASE: "kernel-base", s.SERIES: "kernel-series"}
 
 
-def _vcpu_axis(axes, vcpus):
+def _vcpu_axis(axes: Axes, vcpus: Sequence[int]) -> None:
     """Make x the number of vCPUs, log2, with these ticks."""
     axes.set_xscale("log", base=2)
     axes.set_xticks(vcpus, map(str, vcpus))
@@ -187,7 +204,7 @@ def _vcpu_axis(axes, vcpus):
     axes.set_xlabel("vCPUs")
 
 
-def _log_axis(axes, low, high):
+def _log_axis(axes: Axes, low: float, high: float) -> None:
     """Make y logarithmic, with ticks of 1, 2 and 5, and room around low to high: at least a factor of 10 in all."""
     axes.set_yscale("log")
     room = max(1.4, (10 * low / high) ** 0.5)
@@ -198,21 +215,21 @@ def _log_axis(axes, low, high):
     axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.0f}" if number >= 1 else f"{number:g}"))
 
 
-def _unit(values):
+def _unit(values: Iterable[s.Value]) -> tuple[str, float]:
     """(unit, how many make a second) for an axis of these Values."""
     greatest = max((value.median for value in values), default=0)
     return next(((unit, scale) for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)) if greatest * scale >= 1),
                 ("ns", 1e9))
 
 
-def _lines(axes, summary, metric):
+def _lines(axes: Axes, summary: s.Summary, metric: str) -> None:
     """One metric against vCPUs, both logarithmic: medians, error bars from least to greatest sample."""
     unit, scale = _unit(summary.values(metric))
     roles = _kernel_roles(summary.kernels)
     ends = []
     for number, kernel in enumerate(summary.kernels):
-        points = [(count, summary.value(kernel, count, metric)) for count in summary.vcpus]
-        points = [(count, value) for count, value in points if value and value.low > 0]
+        found = [(count, summary.value(kernel, count, metric)) for count in summary.vcpus]
+        points = [(count, value) for count, value in found if value and value.low > 0]
         shift = 1 + 0.025 * (number - (len(summary.kernels) - 1) / 2)     # no bar hides another
         middle = [value.median * scale for _, value in points]
         spread = [[(value.median - value.low) * scale for _, value in points],
@@ -230,21 +247,20 @@ def _lines(axes, summary, metric):
     axes.set_ylabel(f"time, {unit}")
 
 
-def time_figure(summary):
+def time_figure(summary: s.Summary) -> Figure | None:
     """A Figure of the times that absolute_figure() does not have, against vCPUs, or None if there is none."""
     drawn = [metric for metric in s.MAIN_TIMES if scaling.curves(summary, metric)]
     metrics = [metric for metric in s.MAIN_TIMES + s.OTHER_TIMES if metric not in drawn and summary.has(metric)]
     if not metrics or min(summary.vcpus) < 1:
         return None
     rows = (len(metrics) + 1) // 2
-    figure = _figure(10, 3.1 * rows + 0.4)
-    figure.get_layout_engine().set(hspace=0.06)
+    figure = _figure(10, 3.1 * rows + 0.4, 0.06)
     panels = figure.subplots(rows, 2, squeeze=False).flatten()
     for axes, metric in zip(panels, metrics):
         _lines(axes, summary, metric)
     for axes in panels[len(metrics):]:
         axes.set_axis_off()
-    handles = {}
+    handles: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(label, handle)
@@ -252,17 +268,17 @@ def time_figure(summary):
     return figure
 
 
-PUBLISHED_LINE = {"marker": "x", "markersize": 4, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+PUBLISHED_LINE: dict[str, Any] = {"marker": "x", "markersize": 4, "linewidth": 1.2, "linestyle": (0, (4, 2))}
 
 
-def _absolute_axes(axes, summary, metric, roles):
+def _absolute_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[str, str]) -> list[Handle]:
     """The time a page (or the time, where no page count is known) of one metric against vCPUs, both logarithmic: kernels
     solid, published columns dashed.  Returns [(label, handle)] for a legend."""
     pages, handles, ends = scaling.pages(summary.group.args), [], []
     curves = scaling.curves(summary, metric)
     unit, scale = ("ns", 1e9 / pages) if pages else _unit([value for curve in curves for value in curve.values.values()])
     for curve in curves:
-        line = {"color": style.light(roles[curve.kernel]), "marker": ROLE_MARKERS[roles[curve.kernel]]}
+        line: dict[str, Any] = {"color": style.light(roles[curve.kernel]), "marker": ROLE_MARKERS[roles[curve.kernel]]}
         points = sorted((vcpus, value.median * scale) for vcpus, value in curve.values.items())
         axes.plot(*zip(*points), **line)
         handles.append((curve.kernel, Line2D([], [], **line)))
@@ -271,7 +287,7 @@ def _absolute_axes(axes, summary, metric, roles):
     for column in scaling.chosen(summary, metric)[1] if pages else ():
         kernel = next((one for one in column.kernels if one in drawn), None)
         line = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED_LINE}
-        points = sorted((vcpus, column.page_ns(vcpus)) for vcpus in column.seconds)
+        points = sorted((vcpus, seconds / column.pages * 1e9) for vcpus, seconds in column.seconds.items())
         axes.plot(*zip(*points), **line)
         handles.append((f"published: {column.what}", Line2D([], [], **line)))
         ends += points
@@ -282,7 +298,7 @@ def _absolute_axes(axes, summary, metric, roles):
     return handles
 
 
-def absolute_figure(summary):
+def absolute_figure(summary: s.Summary) -> Figure | None:
     """A Figure of the main times against vCPUs, or None if there is none."""
     metrics = [metric for metric in s.MAIN_TIMES if scaling.curves(summary, metric)]
     if not metrics:
@@ -290,22 +306,22 @@ def absolute_figure(summary):
     return _panels(_figure(10, 4.9), [(_absolute_axes, summary, metric) for metric in metrics])
 
 
-def _growth_axes(axes, summary, metric, roles):
+def _growth_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[str, str]) -> list[Handle]:
     """Growth of one metric against vCPUs, both log2: kernels solid, with their sensitivity band;
     published curves dashed, in the colour of the kernel that stands for them.
 
     roles: kernel to colour role.  Returns [(label, handle)] for a legend.
     """
     curves = [curve for curve in scaling.curves(summary, metric) if curve.growth]
-    handles = []
+    handles: list[Handle] = []
     for curve in curves:
         colour, marker = style.light(roles[curve.kernel]), ROLE_MARKERS[roles[curve.kernel]]
         points = sorted(curve.growth.items())
         axes.plot(*zip(*points), marker=marker, color=colour)
         handles.append((curve.kernel, Line2D([], [], marker=marker, color=colour)))
         if curve.band:
-            axes.fill_between(sorted(curve.band), *zip(*(curve.band[vcpus] for vcpus
-                                                         in sorted(curve.band))),
+            banded = sorted(curve.band)
+            axes.fill_between(banded, [curve.band[vcpus][0] for vcpus in banded], [curve.band[vcpus][1] for vcpus in banded],
                               color=colour, alpha=0.22, linewidth=0)
     if any(curve.band for curve in curves):
         handles.append(("sensitivity band", Patch(color=style.light("muted"), alpha=0.3)))
@@ -313,7 +329,7 @@ def _growth_axes(axes, summary, metric, roles):
     everything = [growth for curve in curves for growth in curve.growth.items()]
     for column in scaling.chosen(summary, metric)[1]:
         kernel = next((one for one in column.kernels if one in drawn), None)
-        line = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED_LINE}
+        line: dict[str, Any] = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED_LINE}
         points = sorted(column.growth.items())
         everything += points
         axes.plot(*zip(*points), **line)
@@ -330,15 +346,15 @@ def _growth_axes(axes, summary, metric, roles):
     return handles
 
 
-def _growing(summary, metrics=s.MAIN_TIMES):
+def _growing(summary: s.Summary, metrics: Sequence[str] = s.MAIN_TIMES) -> list[str]:
     """The metrics whose growth is known at more than 1 vCPU."""
     return [metric for metric in metrics
             if any(len(curve.growth) > 1 for curve in scaling.curves(summary, metric))]
 
 
-def _panels(figure, panels):
+def _panels(figure: Figure, panels: Sequence[tuple[Callable[..., list[Handle]], s.Summary, str]]) -> Figure:
     """Draw (how, summary, metric) side by side, one legend above."""
-    handles = {}
+    handles: dict[str, Any] = {}
     roles = _kernel_roles(dict.fromkeys(kernel for _, summary, _ in panels for kernel in summary.kernels))
     for axes, (draw, summary, metric) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
         for label, handle in draw(axes, summary, metric, roles):
@@ -347,7 +363,7 @@ def _panels(figure, panels):
     return figure
 
 
-def growth_figure(summary):
+def growth_figure(summary: s.Summary) -> Figure | None:
     """A Figure of the main times' growth with vCPUs, or None if there is none."""
     metrics = _growing(summary)
     if not metrics:
@@ -358,7 +374,8 @@ def growth_figure(summary):
 PUBLISHED = {"markersize": 6, "linewidth": 1.2, "linestyle": (0, (4, 2)), "fillstyle": "none"}
 
 
-def _ratio_axes(axes, curves, title, vcpus):
+def _ratio_axes(axes: Axes, curves: Iterable[Ratios], title: str,
+                vcpus: Sequence[int]) -> list[Line2D]:
     """Draw ratios against vCPUs (log2), the ticks: curves is [(label, colour role, marker, {vCPUs:
     ratio}, other keys of the line)].  Returns handles for a legend."""
     handles = []
@@ -373,18 +390,18 @@ def _ratio_axes(axes, curves, title, vcpus):
     return handles
 
 
-def _below(figure, text):
+def _below(figure: Figure, text: str) -> None:
     figure.supxlabel("\n".join(textwrap.wrap(text, 175)), x=0.008, ha="left", fontsize=7.5,
                      color=style.light("muted"))
 
 
-def _what(group):
+def _what(group: s.Group) -> str:
     """What was run, for the text below a picture."""
     return (f"{group.test} {group.args}, {group.series}, {group.arch}, cpu {group.cpu} "
             f"{group.params}".rstrip() + f"; {group.clock_name}")
 
 
-def aging_figure(summary, size=(10, 5.2), more=""):
+def aging_figure(summary: s.Summary, size: tuple[float, float] = (10, 5.2), more: str = "") -> Figure | None:
     """A Figure of aging passes beside vCPUs and of vCPUs beside aging, ours and published, or None
     where no ratio is known.  more: text below, such as what was run, before the source."""
     left, right = aging.curves(summary)
@@ -392,7 +409,7 @@ def aging_figure(summary, size=(10, 5.2), more=""):
         return None
     roles = _kernel_roles(dict.fromkeys(kernel for _, kernel, _ in left + right if kernel))
 
-    def ours(curves):
+    def ours(curves: Iterable[aging.Drawn]) -> list[Ratios]:
         return [(label, roles[kernel] if kernel else "kernel-1",
                  ROLE_MARKERS[roles[kernel]] if kernel else "o", points, {})
                 for label, kernel, points in curves]
@@ -428,16 +445,16 @@ def aging_figure(summary, size=(10, 5.2), more=""):
     return figure
 
 
-def _merging_layers(summary):
+def _merging_layers(summary: s.Summary) -> tuple[list[Layer], list[Layer]]:
     """(layers of the time that ksmd and vCPUs take, in layout.time_unit()'s unit, those of exits per
     merged page read), of the last iteration; what noise made negative is 0.  None of what is not known,
     nor by the wall clock of an emulator, which is no evidence."""
-    def value(kernel, vcpus, metric, scale):
-        found = merging.last(summary, kernel, vcpus, metric)
+    def value(kernel: str, vcpus: int, metric: str, scale: float) -> s.Value | None:
+        found = merging.LAST.value(summary, kernel, vcpus, metric)
         return found and s.Value({key: max(number, 0) * scale
                                   for key, number in found.samples.items()}, found.iterations)
 
-    def layers(kinds, scale):
+    def layers(kinds: Iterable[tuple[str, str, str]], scale: float) -> list[Layer]:
         return [(label, role, functools.partial(value, metric=metric, scale=scale))
                 for label, role, metric in kinds if merging.values(summary, metric)]
 
@@ -449,12 +466,12 @@ def _merging_layers(summary):
             layers([("vCPUs read", "read", merging.READ_EXITS)], 1))
 
 
-def _merging_unit(summary):
+def _merging_unit(summary: s.Summary) -> tuple[str, float, int]:
     return layout.time_unit([value for _, metric in merging.PARTS
                              for value in merging.values(summary, metric)])
 
 
-def merging_figure(summary, size=(10, 4.3), more=""):
+def merging_figure(summary: s.Summary, size: tuple[float, float] = (10, 4.3), more: str = "") -> Figure | None:
     """A Figure of the time that ksmd and vCPUs take, stacked, and of exits per merged page read; None
     where neither is known.  more: text below, such as what was run."""
     left, right = _merging_layers(summary)
@@ -475,15 +492,14 @@ def merging_figure(summary, size=(10, 4.3), more=""):
 _TRACKING_HATCH = ("", "///", "...", "xxx", "---")
 
 
-def migration_figure(family):
+def migration_figure(family: migrating.Family) -> Figure | None:
     """A Figure of totals of migrations: for each figure of migrating.BARS bars for each vCPU count, way to track dirty pages
     and QEMU; None where nothing was measured."""
     bars = [bar for bar in migrating.BARS if any(part.has(bar[1]) for part in family.parts.values())]
     if not bars:
         return None
     rows = (len(bars) + 1) // 2
-    figure = _figure(10, 2.7 * rows + 0.5)
-    figure.get_layout_engine().set(hspace=0.06)
+    figure = _figure(10, 2.7 * rows + 0.5, 0.06)
     panels = figure.subplots(rows, 2, squeeze=False).flatten()
     roles = _kernel_roles(family.kernels)
     for axes, bar in zip(panels, bars):
@@ -497,7 +513,8 @@ def migration_figure(family):
     return figure
 
 
-def _migration_bars(axes, family, bar, roles):
+def _migration_bars(axes: Axes, family: migrating.Family, bar: tuple[str, str, float],
+                    roles: Mapping[str, str]) -> None:
     title, metric, scale = bar
     count = len(family.parts) * len(family.kernels)
     for number, vcpus in enumerate(family.vcpus):
@@ -517,7 +534,7 @@ def _migration_bars(axes, family, bar, roles):
     axes.yaxis.set_major_formatter(FuncFormatter(compact))
 
 
-def trace_figures(family):
+def trace_figures(family: migrating.Family) -> list[tuple[str, Draw]]:
     """[(what it is of, function that draws it)]: a Figure of migrations over time for each vCPU count and way to track dirty
     pages that has traces, the most vCPUs first."""
     places = sorted({(trace["vcpus"], trace["config"]) for trace in family.traces},
@@ -528,12 +545,12 @@ def trace_figures(family):
             for vcpus, config in places]
 
 
-def _trace_figure(family, traces):
+def _trace_figure(family: migrating.Family, traces: Sequence[Trace]) -> Figure:
     """A Figure of these traces over time: what is left to send (MB), throttle (%), bandwidth (MB/s)."""
-    figure = _figure(10, 6)
-    figure.get_layout_engine().set(hspace=0.05)
+    figure = _figure(10, 6, 0.05)
     panels = figure.subplots(3, 1, sharex=True)
-    roles, handles = _kernel_roles(family.kernels), {}
+    roles = _kernel_roles(family.kernels)
+    handles: dict[str, Any] = {}
     for trace in traces:
         colour = style.light(roles[trace["kernel"]])
         rows = trace["rows"]
@@ -555,7 +572,7 @@ def _trace_figure(family, traces):
     return figure
 
 
-def svg(draw, name, label):
+def svg(draw: Draw, name: str, label: str) -> str | None:
     """The Figure that draw() returns as inline <svg>, a str; None if it returns None.
 
     name: makes the ids in the SVG unique in the page.  label: what it shows, for screen readers.
@@ -575,12 +592,13 @@ def svg(draw, name, label):
     for role in style.PALETTE:
         text = text.replace(style.light(role), f"var(--{role})")
     text = re.sub(r"(font|font-family):([^;\"]*)'DejaVu Sans'[^;\"]*", r"\1:\2inherit", text)
-    box = re.search(r'viewBox="[^"]*"', text).group()
+    box = re.search(r'viewBox="[^"]*"', text)
+    assert box, "matplotlib writes a viewBox"
     inside = text[text.index(">") + 1:]
-    return f'<svg {box} role="img" aria-label="{html.escape(label)}" class="plot">{inside}'
+    return f'<svg {box[0]} role="img" aria-label="{html.escape(label)}" class="plot">{inside}'
 
 
-def plot_png(results, out):
+def plot_png(results: Sequence[Results], out: str | Path) -> None:
     """Write README's picture: the dirty memory time against vCPUs, and its growth, of the group that has the most published
     curves and vCPU counts.
 
@@ -623,6 +641,7 @@ def plot_png(results, out):
         else:
             figure = _figure(10, 5 / 1.2)
             figure.text(0.5, 0.5, "no lock counts", ha="center")
+        assert figure, "what is drawn was chosen by what it has"
         data = io.BytesIO()
         figure.savefig(data, format="png", dpi=120, metadata={"Software": None})
     files.write(out, data.getvalue())

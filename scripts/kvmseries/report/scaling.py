@@ -5,7 +5,10 @@ cost differently can be compared.  Times with iterations are those of one: the p
 own, else the last.  Growth means nothing on the wall clock of an emulator, which gets no curves.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..data import published, summary as s
@@ -25,12 +28,12 @@ class Curve:
     """
 
     kernel: str
-    values: dict
-    growth: dict
-    band: dict
-    column: object
+    values: dict[int, s.Value]
+    growth: dict[int, float]
+    band: dict[int, tuple[float, float]]
+    column: published.Column | None
 
-    def error(self, vcpus):
+    def error(self, vcpus: int) -> float | None:
         """Growth by published growth, minus 1; None where there is not both, or by definition 0."""
         if vcpus == 1 or self.column is None or vcpus not in self.growth \
                 or vcpus not in self.column.growth:
@@ -38,30 +41,32 @@ class Curve:
         return self.growth[vcpus] / self.column.growth[vcpus] - 1
 
     @property
-    def worst(self):
+    def worst(self) -> tuple[float, int] | None:
         """(error, vCPUs) where it is furthest off, or None."""
-        errors = [(self.error(vcpus), vcpus) for vcpus in sorted(self.growth)]
-        return max((pair for pair in errors if pair[0] is not None),
-                   key=lambda pair: abs(pair[0]), default=None)
+        errors = ((self.error(vcpus), vcpus) for vcpus in sorted(self.growth))
+        return max(((error, vcpus) for error, vcpus in errors if error is not None), key=lambda pair: abs(pair[0]),
+                   default=None)
 
 
 @functools.lru_cache(maxsize=None)
-def _published():
+def _published() -> tuple[published.Column, ...]:
     return published.load()
 
 
-def chosen(summary, metric):
+def chosen(summary: s.Summary, metric: str) -> tuple[int | None, list[published.Column]]:
     """(the iteration that curves of `metric` are of, the published Columns that fit it)."""
     group = summary.group
     columns = [column for column in _published() if column.metric == metric
                and column.fits(group.series, group.arch, group.test, group.args)]
     known = summary.iterations(metric)
-    wanted = [column.iteration for column in columns if column.iteration in (known or [None])]
+    # Of the whole test, where there are no iterations.
+    there: list[int | None] = [*known] or [None]
+    wanted = [column.iteration for column in columns if column.iteration in there]
     iteration = wanted[0] if wanted else max(known, default=None)
     return iteration, [column for column in columns if column.iteration == iteration]
 
 
-def curves(summary, metric):
+def curves(summary: s.Summary, metric: str) -> list[Curve]:
     """A Curve for each kernel that has `metric`; [] for emulated wall-clock."""
     if summary.group.emulated:
         return []
@@ -82,18 +87,18 @@ def curves(summary, metric):
     return found
 
 
-def _values(summary, kernel, metric, iteration, model):
+def _values(summary: s.Summary, kernel: str, metric: str, iteration: int | None, model: str) -> dict[int, s.Value]:
     values = {vcpus: summary.at(kernel, vcpus, metric, iteration, model)
               for vcpus in summary.vcpus if vcpus > 0}
     return {vcpus: value for vcpus, value in values.items() if value and value.median > 0}
 
 
-def _growth(values):
+def _growth(values: Mapping[int, s.Value]) -> dict[int, float]:
     return {vcpus: value.median / values[1].median for vcpus, value in values.items()} \
         if 1 in values else {}
 
 
-def pages(args):
+def pages(args: str) -> int | None:
     """Pages of 4 KiB that a vCPU has by the test's arguments, or None if they do not say."""
     size = published.options(args).get("-b") or ""
     unit = {"k": 2 ** 10, "m": 2 ** 20, "g": 2 ** 30, "t": 2 ** 40}.get(size[-1:].lower())
@@ -103,19 +108,19 @@ def pages(args):
     return int(digits) * (unit or 1) // PAGE or None
 
 
-def error_text(error):
+def error_text(error: float) -> str:
     """A relative error for people: "+3.4%"."""
     return f"{error * 100:+.1f}%"
 
 
-def name(summary, metric):
+def name(summary: s.Summary, metric: str) -> str:
     """ "dirty memory time, iteration 2"."""
     iteration = chosen(summary, metric)[0]
     words = metric.replace("_", " ")
     return words if iteration is None else f"{words}, iteration {iteration}"
 
 
-def errors(lines):
+def errors(lines: Iterable[Curve]) -> list[str]:
     """For each of these curves that has a published one, a sentence: the worst error and where."""
     found = []
     for curve in lines:
@@ -128,19 +133,19 @@ def errors(lines):
     return found
 
 
-def sheet(summary, metric):
+def sheet(summary: s.Summary, metric: str) -> layout.Sheet:
     """The Sheet of a metric's curves: time a page, growth, band, published growth, error."""
     lines = curves(summary, metric)
     count = pages(summary.group.args)
 
-    def page(value):
+    def page(value: s.Value | None) -> layout.Cell:
         return layout.value_cell(value, lambda seconds: f"{seconds / count * 1e9:,.0f}") \
             if value and count else layout.Cell()
 
-    def number(value, text=layout.ratio_text):
+    def number(value: float | None, text: Callable[[float], str] = layout.ratio_text) -> layout.Cell:
         return layout.Cell() if value is None else layout.Cell(text(value))
 
-    def band(curve, vcpus):
+    def band(curve: Curve, vcpus: int) -> layout.Cell:
         ends = [layout.ratio_text(end) for end in curve.band.get(vcpus, ())]
         return layout.Cell(layout.TO.join(ends)) if ends else layout.Cell()
 
@@ -173,7 +178,7 @@ def sheet(summary, metric):
                         + errors(lines))
 
 
-def _ratio_row(summary, lines, vcpus, count):
+def _ratio_row(summary: s.Summary, lines: Sequence[Curve], vcpus: int, count: int) -> list[layout.Row]:
     """[(label, Cells)] of the compared kernel's time and growth relative to base's; [] where one of them is missing."""
     ours, base = (next((curve for curve in lines if curve.kernel == kernel and vcpus in curve.values), None)
                   for kernel in (summary.compared, s.BASE))
@@ -185,12 +190,12 @@ def _ratio_row(summary, lines, vcpus, count):
     return [(s.short(summary.compared) + layout.RATIO, cells + [layout.Cell()] * (count - 2))]
 
 
-def sheets(summary):
+def sheets(summary: s.Summary) -> list[layout.Sheet]:
     """The Sheets of the main times that have curves."""
     return [one for one in (sheet(summary, metric) for metric in s.MAIN_TIMES) if one]
 
 
-def counter_sheet(summary, phase):
+def counter_sheet(summary: s.Summary, phase: str) -> layout.Sheet:
     """The Sheet of the instrument's counters in a phase of the test."""
     wanted = chosen(summary, s.DIRTY)[0]
     columns, made = [], set()
@@ -198,20 +203,18 @@ def counter_sheet(summary, phase):
         metric = s.in_phase(counter, phase)
         known = summary.iterations(metric)
         iteration = wanted if wanted in known else max(known, default=None)
-
-        def value(kernel, vcpus, metric=metric, iteration=iteration):
-            return summary.at(kernel, vcpus, metric, iteration)
+        value = layout.getter_at(summary, metric, iteration)
         if any(value(kernel, vcpus) for kernel in summary.kernels for vcpus in summary.vcpus):
             made.add(iteration)
             columns.append((layout.Column(phase, counter.replace("_", " "),
                                           f"{counter.replace('_', ' ')}, {phase}"),
                             layout.count_text, value))
-    which = " and ".join(f"iteration {one}" for one in sorted(made - {None}))
+    which = " and ".join(f"iteration {one}" for one in sorted(one for one in made if one is not None))
     return layout.sheet_of(summary, columns, [f"Counts in phase {phase}" + (f", {which}" if which
                                            else "") + ": median of the samples."])
 
 
-def highlights(summary):
+def highlights(summary: s.Summary) -> list[str]:
     """Lines for the largest vCPU count: how much each kernel's time has grown there."""
     found = []
     for metric in s.MAIN_TIMES:

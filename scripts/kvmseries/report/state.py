@@ -1,9 +1,14 @@
 """Of which state of the sources results are: lines that say which kernels are old, or not known."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 from ..data import ids
+from ..data.shape import Results
 
 
-def notes(results):
+def notes(results: Iterable[Results]) -> list[str]:
     """Lines about `results` (what load() returns, a list): none where all is there, and as patches/ are today."""
     lines = []
     for data in results:
@@ -15,8 +20,8 @@ def notes(results):
     return list(dict.fromkeys(lines))
 
 
-def _of(data):
-    found = {}
+def _of(data: Results) -> list[str]:
+    found: dict[tuple[str, str], dict[str, None]] = {}
     for run in data["runs"]:
         found.setdefault((run["series"], run["arch"]), {})[run["kernel"]] = None
     lines = []
@@ -33,7 +38,7 @@ def _of(data):
     return lines
 
 
-def old(results, series, arch):
+def old(results: Iterable[Results], series: str, arch: str) -> set[str]:
     """The labels of the kernels of `series` on `arch` that are old in one of `results`."""
     found = set()
     for data in results:
@@ -42,16 +47,17 @@ def old(results, series, arch):
     return found
 
 
-def of_label(data, label, series, arch):
+def of_label(data: Results, label: str, series: str, arch: str) -> str:
     """ "new", "old" or "unknown": whether the kernel `label` in a results file is what patches/ are today."""
     there = data.get("made", {}).get("ids", {}).get("kernels", {}).get(label)
     today = ids.today(label, series, arch)
     return "unknown" if not there or not today else "new" if there == today else "old"
 
 
-def changes(data, series, arch):
+def changes(data: Results, series: str, arch: str) -> list[str]:
     """What else of what `data` was measured with is another one today, as words; what has no id is not in it."""
-    found, words = data.get("made", {}).get("ids", {}), []
+    found = data.get("made", {}).get("ids", {})
+    words: list[str] = []
     if series.startswith("qemu"):
         return words
     for name, there in (found.get("tests") or {}).items():

@@ -5,6 +5,8 @@ stand out from the background; they can be told apart by colour-blind readers, a
 stack differ in lightness too.
 """
 
+from __future__ import annotations
+
 # Role -> (light, dark).  The light ones are unique: plots.py draws with them, and replaces them
 # in the SVG by var(--role).
 PALETTE = {
@@ -35,12 +37,12 @@ PALETTE = {
 }
 
 
-def light(role):
+def light(role: str) -> str:
     """The light colour of a role, "#rrggbb"."""
     return PALETTE[role][0]
 
 
-def _variables(number):
+def _variables(number: int) -> str:
     return "".join(f"--{role}:{colours[number]};" for role, colours in PALETTE.items())
 
 

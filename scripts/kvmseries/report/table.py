@@ -1,7 +1,10 @@
 """The tables as text: for the terminal, as Markdown, and as ASCII for mail."""
 
+from __future__ import annotations
+
 import io
 import textwrap
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -10,18 +13,22 @@ from rich.table import Table
 from rich.text import Text
 
 from ..data import summary as s
+from ..data.shape import Results
 from . import layout, own, scaling, state, verdict
 
 WIDTH = 75      # of an ASCII table: it survives being quoted in mail
 NOTHING = "No runs in these results."
 PLAIN = str.maketrans({layout.MISSING: "-", layout.TO: "-", "\u00d7": "x", verdict.ARROW: "->"})
 
+# Makes a text one that the output can show.
+Clean = Callable[[str], str]
 
-def _ascii(text):
+
+def _ascii(text: str) -> str:
     return text.translate(PLAIN).encode("ascii", "replace").decode("ascii")
 
 
-def _cell_texts(cells, column, aligned):
+def _cell_texts(cells: Sequence[layout.Cell], column: layout.Column, aligned: bool) -> list[str]:
     """The texts of one column; aligned: pad them so that numbers stay below each other."""
     if not column.timed:
         return [cell.text for cell in cells]
@@ -32,7 +39,7 @@ def _cell_texts(cells, column, aligned):
     return [f"{cell.text} {spread:<{room}}" for cell, spread in zip(cells, spreads)]
 
 
-def _grid(sheet, aligned=True):
+def _grid(sheet: layout.Sheet, aligned: bool = True) -> list[tuple[str, list[list[str]]]]:
     """Lines of text cells of a Sheet: [(vcpus, [[label, cell, ...] for each row])]."""
     rows = [cells for _, block in sheet.blocks for _, cells in block]
     columns = [_cell_texts([cells[number] for cells in rows], column, aligned)
@@ -42,23 +49,24 @@ def _grid(sheet, aligned=True):
             for vcpus, block in sheet.blocks]
 
 
-def _main_sheets(summary):
+def _main_sheets(summary: s.Summary) -> tuple[layout.Sheet, layout.Sheet]:
     locks = layout.marked(layout.lock_sheet(summary), summary)
     if own.of(summary):
         return locks, layout.Sheet([], [])
     return locks, layout.marked(layout.time_sheet(summary, s.MAIN_TIMES), summary)
 
 
-def _further_sheets(summary):
-    if own.of(summary):
-        sheets = [own.of(summary).sheet(summary)]
+def _further_sheets(summary: s.Summary) -> list[layout.Sheet]:
+    module = own.of(summary)
+    if module:
+        sheets = [module.sheet(summary)]
     else:
-        sheets = [layout.part(sheet, lambda column: column.full) for sheet in scaling.sheets(summary)]
+        sheets = [layout.part(sheet, lambda column: bool(column.full)) for sheet in scaling.sheets(summary)]
         sheets += [layout.latency_sheet(summary), layout.time_sheet(summary, s.OTHER_TIMES)]
     return [layout.marked(sheet, summary) for sheet in sheets if sheet]
 
 
-def _describe(summary):
+def _describe(summary: s.Summary) -> list[str]:
     """Two lines: what was run, and how; the only place that names the clock."""
     group = summary.group
     lines = [f"{group.series}, {group.arch}, cpu {group.cpu}: {group.test} {group.args}".rstrip()]
@@ -70,13 +78,13 @@ def _describe(summary):
     return lines + [", ".join(how)]
 
 
-def _judgement(summary):
+def _judgement(summary: s.Summary) -> tuple[list[str], list[str]]:
     """Lines: the verdict, what does not repeat, which kernels are old."""
     found = verdict.of(summary)
     return [line for line in (found.head, *found.lines()) if line], layout.repeat_notes(summary)
 
 
-def _texts(sheet, clean):
+def _texts(sheet: layout.Sheet, clean: Clean) -> tuple[list[str], list[list[str]], list[int]]:
     """(headings, [[text of each cell] for each row], numbers of the rows that end a block) of a Sheet."""
     heads, rows, ends = [sheet.block_head, sheet.row_head] + [column.full or column.name for column in sheet.columns], [], []
     for block, lines in _grid(sheet):
@@ -85,7 +93,7 @@ def _texts(sheet, clean):
     return [clean(head) for head in heads], rows, ends
 
 
-def _rich_table(sheet, clean, lines=box.SIMPLE_HEAD):
+def _rich_table(sheet: layout.Sheet, clean: Clean, lines: box.Box = box.SIMPLE_HEAD) -> Table:
     """The Sheet as a rich Table, as narrow as its cells and the longest words of its headings; lines: a box."""
     framed = lines is not box.SIMPLE_HEAD
     table = Table(box=lines, pad_edge=framed, show_edge=framed)
@@ -103,11 +111,11 @@ def _rich_table(sheet, clean, lines=box.SIMPLE_HEAD):
 _WIDE = Console(width=10000, file=io.StringIO())
 
 
-def _width(table):
+def _width(table: Table) -> int:
     return Measurement.get(_WIDE, _WIDE.options, table).maximum
 
 
-def _fitted(sheet, width, draw):
+def _fitted(sheet: layout.Sheet, width: int, draw: Callable[[layout.Sheet], Table]) -> list[layout.Sheet]:
     """Sheets that draw() makes into tables of at most `width`: the Sheet itself, or one for each heading, or less; columns
     that share a heading are kept together if possible.  Notes stay with the last."""
     if _width(draw(sheet)) <= width:
@@ -126,12 +134,12 @@ def _fitted(sheet, width, draw):
     return found
 
 
-def _columns(sheet, first, last):
+def _columns(sheet: layout.Sheet, first: int, last: int) -> layout.Sheet:
     wanted = sheet.columns[first:last]
     return layout.part(sheet, lambda column: any(column is one for one in wanted))
 
 
-def print_table(results, console):
+def print_table(results: Sequence[Results], console: Console) -> None:
     """Print for each group the verdict and its tables, in parts where the console is too narrow."""
     clean = str if (console.encoding or "").lower().startswith("utf") else _ascii
     summaries = own.summarise(results)
@@ -163,13 +171,13 @@ def print_table(results, console):
         console.print(Text(clean(line), style="yellow"))
 
 
-def _markdown(text):
+def _markdown(text: str) -> str:
     for character in "\\|*_`<>[]":
         text = text.replace(character, "\\" + character)
     return text
 
 
-def _markdown_sheet(sheet):
+def _markdown_sheet(sheet: layout.Sheet) -> str:
     heads = [sheet.block_head, sheet.row_head] + [column.full or column.name for column in sheet.columns]
     lines = [heads, ["--:", ":--"] + ["--:"] * len(sheet.columns)]
     for block, rows in _grid(sheet, aligned=False):
@@ -180,7 +188,7 @@ def _markdown_sheet(sheet):
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def markdown_table(results):
+def markdown_table(results: Sequence[Results]) -> str:
     """The tables as Markdown; for each group a heading line, the verdict, tables and notes."""
     parts = []
     for summary in own.summarise(results):
@@ -196,18 +204,18 @@ def markdown_table(results):
     return "\n\n".join(parts or [NOTHING]) + "\n"
 
 
-def _ascii_table(sheet):
+def _ascii_table(sheet: layout.Sheet) -> Table:
     """The Sheet as a rich Table of ASCII characters."""
     return _rich_table(layout.Sheet(sheet.columns, sheet.blocks, sheet.row_head, block_head=f"#{sheet.block_head}"
                                     if sheet.block_head != "vCPUs" else "#vCPU"), _ascii, box.ASCII)
 
 
-def ascii_table(results):
+def ascii_table(results: Sequence[Results]) -> str:
     """The tables in the style of kvmarm's cover letters: counts, then times."""
     file = io.StringIO()
     console = Console(file=file, width=WIDTH, color_system=None, legacy_windows=False)
 
-    def wrapped(text):
+    def wrapped(text: str) -> None:
         for line in textwrap.wrap(_ascii(text), WIDTH):
             print(line, file=file)
 

@@ -4,8 +4,11 @@ that is mapped all over; and how long first writes to other memory take meanwhil
 Seconds, of the last iteration.  A file may have one part alone (-b 0, -S 0), and x86-64 turns no caches off.
 """
 
+from __future__ import annotations
+
 from ..data import summary as s
 from . import layout
+from .last import Last
 from .measures import Measure, time_text, vcpus_text
 
 TEST = "memslot_unmap_perf_test"
@@ -23,34 +26,21 @@ WRITES = {part: tuple((f"write_{part}.{during.replace(' ', '_')}", during) for d
 PARTS = {"large memslot": SPARSE, "mapped memslot": MAPPED,
          **{f"first write meanwhile, {part}": columns for part, columns in WRITES.items()}}
 METRICS = tuple(metric for columns in PARTS.values() for metric, _ in columns)
+LAST = Last(METRICS)
 # Without the part after the dot, as compare and figures take them.
 LOWER_IS_BETTER = tuple(dict.fromkeys(metric.partition(".")[0] for metric in METRICS))
 # The first line of the verdict is of the first that was measured; the highlights are of all.
 MAIN = (DISCARD, DELETE)
 
 
-def iteration(summary):
-    """The number of the last iteration, or None."""
-    return summary.last_iteration(METRICS)
-
-
-def last(summary, kernel, vcpus, metric):
-    """The metric in the last iteration; None if it is missing there."""
-    return summary.last(kernel, vcpus, metric, METRICS)
-
-
-def _getter(summary, metric):
-    return lambda kernel, vcpus: last(summary, kernel, vcpus, metric)
-
-
-def micros(seconds):
+def micros(seconds: float) -> str:
     """Microseconds for people, one decimal below 100: "11.7", "3,210"."""
     return f"{seconds * 1e6:,.{int(abs(seconds) < 99.95e-6)}f}"
 
 
-def sheet(summary):
+def sheet(summary: s.Summary) -> layout.Sheet:
     """The Sheet: times per vCPUs and kernel, with a heading for each of PARTS; what nobody measured has no column."""
-    columns = [(layout.Column(f"{head}, us", name, f"{head}: {name} (us)"), micros, _getter(summary, metric))
+    columns = [(layout.Column(f"{head}, us", name, f"{head}: {name} (us)"), micros, LAST.of(summary, metric))
                for head, found in PARTS.items() for metric, name in found if summary.has(metric)]
     return layout.sheet_of(summary, columns, _notes(summary))
 
@@ -60,26 +50,26 @@ _EXPLAINED = {SPARSE: "Large memslot: few of its pages are mapped.",
               sum(WRITES.values(), ()): "First write: to other memory, by the guest's counter."}
 
 
-def _notes(summary):
+def _notes(summary: s.Summary) -> list[str]:
     said = " ".join(text for columns, text in _EXPLAINED.items() if any(summary.has(metric) for metric, _ in columns))
-    notes = [f"Unmapping: medians; {summary.sample_note(METRICS)}; iteration {iteration(summary)}. {said}".rstrip()]
+    notes = [f"Unmapping: medians; {summary.sample_note(METRICS)}; iteration {LAST.iteration(summary)}. {said}".rstrip()]
     out = _out(summary)
     return notes + [f"These vCPUs had written to all of their pages before it was over: {out}."] if out else notes
 
 
-def _out(summary):
+def _out(summary: s.Summary) -> str:
     """ "delete, 4 of 4 vCPUs on base; ...": vCPUs whose first writes are of a part of the time only."""
     found = []
     for during in DURING:
         for vcpus in summary.vcpus:
             for kernel in summary.kernels:
-                value = last(summary, kernel, vcpus, f"vcpus_out.{during.replace(' ', '_')}")
+                value = LAST.value(summary, kernel, vcpus, f"vcpus_out.{during.replace(' ', '_')}")
                 if value and value.median:
                     found.append(f"{during}, {value.median:.0f} of {vcpus_text(vcpus)} on {s.short(kernel)}")
     return "; ".join(found)
 
 
-def _words(head, name):
+def _words(head: str, name: str) -> str:
     """What the verdict calls a column: "delete (large memslot)", "first write (p99, during delete)"."""
     what, _, part = head.partition(" meanwhile, ")
     if part:
@@ -88,22 +78,16 @@ def _words(head, name):
     return f"{name} ({head}{', ' * bool(more)}{more})"
 
 
-def measures(summary):
+def measures(summary: s.Summary) -> list[Measure]:
     """The Measures of the verdict, MAIN first; none where times are no evidence."""
     if summary.group.emulated:
         return []
-    found = {metric: Measure(_words(head, name), _getter(summary, metric), time_text, main=metric in MAIN)
+    found = {metric: Measure(_words(head, name), LAST.of(summary, metric), time_text, main=metric in MAIN)
              for head, columns in PARTS.items() for metric, name in columns}
     return [found.pop(metric) for metric in MAIN] + list(found.values())
 
 
-def highlights(summary):
+def highlights(summary: s.Summary) -> list[str]:
     """Lines of MAIN for the largest vCPU count that has them."""
-    lines = []
-    for measure in measures(summary):
-        most = measure.main and layout.most_vcpus(summary, summary.kernels, measure.value)
-        if most:
-            vcpus, values = most
-            parts = [f"{time_text(value.median)} on {kernel}" for kernel, value in values.items()]
-            lines.append(f"{vcpus_text(vcpus)}, {measure.words}: {', '.join(parts)}")
-    return lines
+    return [line for measure in measures(summary) if measure.main
+            for line in layout.most_line(summary, measure.words, summary.kernels, measure.value, time_text)]

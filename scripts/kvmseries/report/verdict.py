@@ -4,6 +4,8 @@ became worse, from the data alone.
 A module in own.py has measures(summary) for its test; of the dirty log and of lock counts they are here.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 
 from ..data import summary as s
@@ -22,18 +24,18 @@ class Verdict:
     unsteady: words of the measures that do not repeat, which are in none of these."""
 
     head: str = ""
-    better: list = field(default_factory=list)
-    worse: list = field(default_factory=list)
-    unsteady: list = field(default_factory=list)
+    better: list[str] = field(default_factory=list)
+    worse: list[str] = field(default_factory=list)
+    unsteady: list[str] = field(default_factory=list)
 
-    def lines(self):
+    def lines(self) -> list[str]:
         """All of it as text, without the head."""
         return [f"{name}: {'; '.join(found)}." for name, found in (
             ("Better", self.better), ("Worse", self.worse), ("Does not repeat, and is not judged", self.unsteady))
             if found] + ([] if self.worse or not self.head else ["Worse: nothing that is compared here."])
 
 
-def measures(summary):
+def measures(summary: s.Summary) -> list[Measure]:
     """The Measures of a Summary."""
     module = own.of(summary)
     if module:
@@ -47,37 +49,37 @@ _WORDS = {"populate_memory_time": "populate", "enable_dirty_log_time": "turning 
           "disable_dirty_log_time": "turning the log off"}
 
 
-def _times(summary):
+def _times(summary: s.Summary) -> list[Measure]:
     return [_dirty(summary)] + [
-        Measure(words, lambda kernel, vcpus, metric=metric: summary.value(kernel, vcpus, metric), time_text,
+        Measure(words, layout.getter(summary, metric), time_text,
                 main=metric == s.POPULATE) for metric, words in _WORDS.items()] + [
-        Measure(metric.replace("_", " "), lambda kernel, vcpus, metric=metric: summary.at(
-            kernel, vcpus, metric, max(summary.iterations(metric), default=None)), time_text)
+        Measure(metric.replace("_", " "), layout.getter_at(summary, metric, max(summary.iterations(metric), default=None)),
+                time_text)
         for metric in s.LATENCIES if summary.has(metric)]
 
 
-def _dirty(summary):
+def _dirty(summary: s.Summary) -> Measure:
     iteration, _ = scaling.chosen(summary, s.DIRTY)
     pages = scaling.pages(summary.group.args)
 
-    def value(kernel, vcpus):
+    def value(kernel: str, vcpus: int) -> s.Value | None:
         found = summary.at(kernel, vcpus, s.DIRTY, iteration)
         return found and replace(found, samples={key: one / (pages or 1) for key, one in found.samples.items()})
 
     return Measure("dirty memory", value, lambda number: time_text(number) + " a page" * bool(pages), main=True)
 
 
-def _counts(summary):
+def _counts(summary: s.Summary) -> list[Measure]:
     found = [Measure(words, value, layout.count_text, main=metric == s.WRITES, count=True,
                      each=True) for words, metric, value in (
-        ("mmu_lock taken for write", s.WRITES, lambda kernel, vcpus: summary.value(kernel, vcpus, s.WRITES)),
+        ("mmu_lock taken for write", s.WRITES, layout.getter(summary, s.WRITES)),
         ("waits for mmu_lock", s.CONTENDED, summary.contended))]
     for phase in summary.counted_phases():
         for counter, words in ((s.PER_FAULT, "instructions a fault"), ("foreign_atomics", "cache lines moved by atomics")):
             metric = s.in_phase(counter, phase)
             iteration = max(summary.iterations(metric), default=None)
-            found.append(Measure(f"{words} ({phase})", lambda kernel, vcpus, metric=metric, iteration=iteration: summary.at(
-                kernel, vcpus, metric, iteration), layout.count_text, count=True, each=counter != s.PER_FAULT))
+            found.append(Measure(f"{words} ({phase})", layout.getter_at(summary, metric, iteration), layout.count_text,
+                                 count=True, each=counter != s.PER_FAULT))
     return found
 
 
@@ -85,32 +87,32 @@ def _counts(summary):
 class _Change:
     """Values of base and of the compared kernel at a place: a vCPU count, or of a migrating.Family (vCPUs, tracking)."""
 
-    place: object
-    base: object
-    ours: object
+    place: s.Place
+    base: s.Value
+    ours: s.Value
 
     @property
-    def vcpus(self):
+    def vcpus(self) -> int:
         """How many vCPUs there are."""
         return self.place[0] if isinstance(self.place, tuple) else self.place
 
     @property
-    def where(self):
+    def where(self) -> str:
         """The place in words."""
         more = f", {self.place[1]}" if isinstance(self.place, tuple) else ""
         return vcpus_text(self.vcpus) + more
 
     @property
-    def ratio(self):
+    def ratio(self) -> float | None:
         """ours / base; None where base is 0."""
         return self.ours.median / self.base.median if self.base.median > 0 else None
 
 
-def _changes(summary, measure):
+def _changes(summary: s.Summary, compared: str, measure: Measure) -> tuple[list[_Change], bool]:
     """([_Change for each place that both have], whether some do not repeat)"""
     found, unsteady = [], False
     for place in summary.places:
-        base, ours = (measure.value(kernel, place) for kernel in (s.BASE, summary.compared))
+        base, ours = (measure.value(kernel, place) for kernel in (s.BASE, compared))
         if base is None or ours is None or base.iterations != ours.iterations:
             continue
         if base.repeats and ours.repeats:
@@ -120,7 +122,7 @@ def _changes(summary, measure):
     return found, unsteady
 
 
-def _side(measure, change):
+def _side(measure: Measure, change: _Change) -> int:
     """1 where it became worse, -1 where it became better, 0 where it did not change by more than FLOOR."""
     base, ours = change.base.median, change.ours.median
     if abs(ours - base) <= FLOOR * abs(base) or min(base, ours) < 0 or (
@@ -129,38 +131,38 @@ def _side(measure, change):
     return 1 if (ours > base) != measure.more else -1
 
 
-def _said(measure, change, several):
+def _said(measure: Measure, change: _Change, several: bool) -> str:
     """What changed, and how far at most; several: there are other places."""
-    ratio = "" if change.ratio is None else f" {of_base(change.ratio)}"
-    if ratio and several:
-        ratio = f" {'up' if change.ratio > 1 else 'down'} to{ratio}"
-    return measure.words + ratio
+    if change.ratio is None:
+        return measure.words
+    far = f" {'up' if change.ratio > 1 else 'down'} to" if several else ""
+    return f"{measure.words}{far} {of_base(change.ratio)}"
 
 
-def _numbers(measure, change):
+def _numbers(measure: Measure, change: _Change) -> str:
     return f" ({change.where}: {measure.text(change.base.median)} {ARROW} {measure.text(change.ours.median)})"
 
 
-def _much(change):
+def _much(change: _Change) -> float:
     """How far apart the two are, for counts: 2 instead of 34 is no more than that."""
     return abs(change.ours.median - change.base.median)
 
 
-def _far(change):
+def _far(change: _Change) -> float:
     """How far from base a change is, for sorting: 2 for twice and for half."""
     if not change.ratio:
         return float("inf")
     return max(change.ratio, 1 / change.ratio)
 
 
-def of(summary):
+def of(summary: s.Summary) -> Verdict:
     """The Verdict of a Summary: of the kernel that is compared with base."""
     found = Verdict()
     if not summary.compared:
         return found
-    sides = {1: [], -1: []}
+    sides: dict[int, list[tuple[bool, float, str, str]]] = {1: [], -1: []}
     for measure in measures(summary):
-        changes, unsteady = _changes(summary, measure)
+        changes, unsteady = _changes(summary, summary.compared, measure)
         if unsteady:
             found.unsteady.append(measure.words)
         if measure.main and changes and not found.head:
@@ -177,7 +179,7 @@ def of(summary):
     return found
 
 
-def head(measure, change, kernel):
+def head(measure: Measure, change: _Change, kernel: str) -> str:
     """The first line: "16 vCPUs: dirty memory 19.6 us -> 0.57 us a page, 0.029 of base"; the kernel is named where it is
     not all of a series."""
     name = "" if kernel == s.SERIES else f", {kernel}"
