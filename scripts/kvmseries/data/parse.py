@@ -29,18 +29,22 @@ Figures = Callable[[str], Optional[list[Measure]]]
 _TIME = r"(-?\d+)\.(\d+)s"
 # dirty_log_perf_test: pattern -> metric.  The times are seconds with nine digits of fraction.
 _ITERATION = {"dirty memory": "dirty_memory_time", "get dirty log": "get_dirty_log_time",
-              "clear dirty log": "clear_dirty_log_time"}
+              "clear dirty log": "clear_dirty_log_time",
+              "collect dirty rings": "collect_rings_time", "reset dirty rings": "reset_rings_time"}
 _ONCE = {"Populate memory": "populate_memory_time",
          "Enabling dirty logging": "enable_dirty_log_time",
          "Disabling dirty logging": "disable_dirty_log_time"}
 # -l, -H: what a distribution is of -> metric; the unit of its count.
 _LATENCY = {"Populate memory latency": "populate_latency", "dirty memory latency": "dirty_latency",
             "get dirty log while writing": "get_while_writing",
-            "clear dirty log while writing": "clear_while_writing"}
+            "clear dirty log while writing": "clear_while_writing",
+            "collect dirty rings while writing": "collect_while_writing",
+            "reset dirty rings while writing": "reset_while_writing"}
 _HIST = re.compile(rf"(?:Iteration (\d+) )?({'|'.join(_LATENCY)}): "
                    r"p50 (\d+) ns, p99 (\d+) ns, max (\d+) ns, (\d+) (writes|times)$")
 _FOUND = re.compile(r"Iteration (\d+) dirty pages found: (\d+) while writing, (\d+) after, "
                     r"all of (\d+) written$")
+_FULL = re.compile(r"Iteration (\d+) dirty rings full: (\d+) times$")
 # Lines that carry no figure of their own: what was run, sums of the lines above, and -V, the same
 # by vCPU.
 _PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
@@ -49,6 +53,7 @@ _PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
                     r"Random seed: 0x[0-9a-f]+|"
                     r"(Get|Clear) dirty log over \d+ iterations took .*|"
                     r"Manual dirty log protect: (on, initially all set|on|off)|"
+                    r"Dirty ring: \d+ entries|Eager split chunk: \d+ bytes|"
                     r"vCPU \d+ iteration \d+ latency: p50 .*|"
                     r"In-kernel GICv3: (on|off)|The host has no GICv3 to offer|)$")
 # Phases of the lock counts -> suffix of their metrics.
@@ -124,6 +129,9 @@ def _distribution(line: str) -> list[Measure] | None:
             found += [Measure(f"{metric}_{part}", iteration, int(value) / 1e9, "s")
                       for part, value in zip(("p50", "p99", "max"), match.groups()[2:5])]
         return found
+    match = _FULL.match(line)
+    if match:
+        return [Measure("rings_full", int(match[1]), int(match[2]), "1")]
     match = _FOUND.match(line)
     return [Measure(f"pages_{what}", int(match[1]), int(value), "1") for what, value in
             zip(("found_while_writing", "found_after", "written"), match.groups()[1:])] \

@@ -40,10 +40,11 @@ LOCK_METRICS = (WRITES, READS, CONTENDED, CONTENDED_WRITES, CONTENDED_READS)
 DIRTY, POPULATE = "dirty_memory_time", "populate_memory_time"
 MAIN_TIMES = (DIRTY, POPULATE)
 OTHER_TIMES = ("enable_dirty_log_time", "get_dirty_log_time", "clear_dirty_log_time",
-               "disable_dirty_log_time")
+               "collect_rings_time", "reset_rings_time", "disable_dirty_log_time")
 # Of the test's -l and -H: distributions, not to be summed over iterations.
 LATENCIES = tuple(f"{what}_{part}" for what in ("populate_latency", "dirty_latency",
-                                                "get_while_writing", "clear_while_writing")
+                                                "get_while_writing", "clear_while_writing",
+                                                "collect_while_writing", "reset_while_writing")
                   for part in ("p50", "p99", "max"))
 PHASES = ("setup", "populate", "enable", "dirty", "get", "clear", "disable", "exit")
 # Those of access_tracking_stress_test, between populate and exit.

@@ -91,6 +91,27 @@ Get dirty log over 2 iterations took 0.000000832s. (Avg 0.000000416s/iteration)
 CLEAR_LINE = ("Iteration 1 clear dirty log while writing: p50 8191 ns, p99 44467488 ns, "
               "max 44467488 ns, 40 times\n")
 
+# dirty_log_perf_test of 7.3 -R 1024 -E 2M -H 1000: an iteration.
+RINGS = """\
+Random seed: 0x40b8da4b
+Test iterations: 1
+Testing guest mode: PA-bits:48,  VA-bits:48,  4K pages
+Dirty ring: 1024 entries
+Eager split chunk: 2097152 bytes
+guest physical test memory: [0xffffffdff000, 0xfffffffff000)
+Populate memory time: 0.274563200s
+Enabling dirty logging time: 0.020335424s
+
+Iteration 1 dirty memory time: 0.157624752s
+Iteration 1 collect dirty rings while writing: p50 9215 ns, p99 149776 ns, max 149776 ns, 7 times
+Iteration 1 reset dirty rings while writing: p50 16252927 ns, p99 49147792 ns, max 49147792 ns, 7 times
+Iteration 1 collect dirty rings time: 0.000001952s
+Iteration 1 reset dirty rings time: 0.000012736s
+Iteration 1 dirty rings full: 3 times
+Iteration 1 dirty pages found: 513 while writing, 0 after, all of 512 written
+Disabling dirty logging time: 0.000262784s
+"""
+
 # change_pte_test of the series: -i 1 -t 20.
 CHANGE_PTE = """\
 Helper collapse is off: for huge pages
@@ -354,6 +375,14 @@ def test_counts_of_other_locks_are_left_out():
     text = OUTPUT + lock("exit", "write", 5, 0) + lock("exit", "write", 99, 9, "&(kvm)->slots_lock")
     found = figures(parse("dirty_log_perf_test", text))
     assert found["mmu_lock_write_acquisitions", None] == 5
+
+
+def test_rings_are_collected_and_reset():
+    found = {(measure.metric, measure.iteration): measure.value for measure in parse("dirty_log_perf_test", RINGS)}
+    assert found["collect_rings_time", 1] == 0.000001952 and found["reset_rings_time", 1] == 0.000012736
+    assert found["rings_full", 1] == 3
+    assert found["collect_while_writing_times", 1] == 7 and found["reset_while_writing_max", 1] == 0.049147792
+    assert ("get_dirty_log_time", 1) not in found
 
 
 def test_without_counts_there_are_no_totals():
