@@ -46,6 +46,8 @@ def test_types(tmp_path):
 
 @pytest.mark.parametrize("text, wrong", [
     ("def f(number: int) -> str:\n    return number\n", "Incompatible return value type"),
+    ("def f(number):\n    return number\n", "Function is missing a type annotation"),
+    ("def f(numbers: list) -> None:\n    pass\n", "Missing type parameters for generic type"),
     # Python 3.9 evaluates the annotations of a class.
     ("class A:\n    path: str | None = None\n", "requires Python 3.10")])
 def test_negative_control_code_that_mypy_refuses(tmp_path, text, wrong):

@@ -14,7 +14,7 @@ from ..base import numbers, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import repeat, results, unfinished
-from ..data.shape import Host, Ids, Run
+from ..data.shape import Host, Ids, Making, Run
 from ..guest import machine as machines, vtime
 from ..measure import bench, here
 from ..qemu import migration
@@ -130,8 +130,8 @@ def _elsewhere(job: bench.Job, options: Namespace, target: Path) -> tuple[list[R
     """Measure on the machine of --remote and write the results file; returns (runs, what to call at the end)."""
     begin, before = time.monotonic(), bench.state(job)
     runs, machine, made_of, kept = elsewhere.run(job, options)
-    results.save(target, machine, runs, {"ids": made_of() if _same(job, before) else {}, "command": _command(options),
-                                         "seconds": round(time.monotonic() - begin)})
+    results.save(target, machine, runs, Making(ids=made_of() if _same(job, before) else {}, command=_command(options),
+                                               seconds=round(time.monotonic() - begin)))
     return runs, kept
 
 
@@ -154,8 +154,7 @@ def _measured(job: bench.Job, options: Namespace, target: Path) -> tuple[list[Ru
                           else bench.run(job, keeper.taken, keeper.keep))
     except Fail as error:
         raise keeper.failed(error) from None
-    results.save(target, host(versions), runs, {"ids": made_of() if _same(job, before) else {},
-                                                "command": _command(options), "seconds": keeper.took()})
+    keeper.save(host(versions), made_of() if _same(job, before) else {}, runs)
     return runs, keeper.done
 
 
@@ -251,8 +250,7 @@ def _migrations(options: Namespace) -> None:
     info, found = about(taken.versions)
     if not found:
         say("patches/ or the driver have changed meanwhile: these results are of an unknown state")
-    results.save(target, info, taken.runs, {"ids": found, "command": _command(options), "seconds": keeper.took()},
-                 taken.traces)
+    keeper.save(info, found, taken.runs)
     keeper.done()
     wrong = taken.complaints
     report.print_table([results.load(target)], show.console(160))

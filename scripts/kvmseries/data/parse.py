@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Callable, Optional
 
+from ..base import tap
 from ..base.errors import Fail
 
 
@@ -65,8 +66,6 @@ _ITERATION_PHASES = {"dirty memory": "dirty", "get dirty log": "get", "clear dir
                      # access_tracking_stress_test
                      "age idle memory": "age", "access memory": "access", "fault memory in": "fault",
                      "discard fresh memory": "discard", "check idle memory": "check"}
-# Results of the test itself, which its exit status has, too.
-_TAP = re.compile(r"(TAP version \d+|1\.\.\d+|(not )?ok \d+( .*)?|# .*)$")
 _LOCK = re.compile(r'@@ lock phase="([^"]*)" class="([^"]*)" mode=(write|read) (.*)$')
 
 
@@ -91,7 +90,8 @@ def _read(test: str, output: str, figures: Figures, plain: re.Pattern[str]) -> t
             counts.append(lock.groups())
         elif line.startswith("@@ lock-error"):
             raise Fail(f"{test}: the lock counts are not complete: {line[14:]}")
-        elif not plain.match(line) and not _TAP.match(line):
+        # Results of the test itself are in its exit status, too.
+        elif not plain.match(line) and not tap.line(line):
             raise Fail(f"{test} printed a line that is not known: '{line}'")
     return measures + _lock_counts(counts), iterations
 

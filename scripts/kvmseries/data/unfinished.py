@@ -8,15 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from ..base import paths
 from ..base.errors import Fail
 from ..base.progress import say
 from . import results
-from .shape import Host, Ids, Part, Run, Trace
+from .shape import Host, Ids, Making, Part, Run, Trace
+
+Boot = TypeVar("Boot")
 
 
 @dataclass
@@ -34,6 +37,18 @@ class Taken:
         """The runs for results.save()."""
         return list(self.table.values())
 
+    def left(self, boots: Iterable[Boot], name: Callable[[Boot], Part]) -> list[Boot]:
+        """Those of `boots` that are not done; name(boot) is its name in `parts`."""
+        return [boot for boot in boots if name(boot) not in self.parts]
+
+    def each(self, left: Sequence[Boot], name: Callable[[Boot], Part], keep: Callable[[int], object]) -> Iterator[Boot]:
+        """Yields each of `left`.  One is done when the next is asked for: keep(how many are left) is called then.  One
+        that breaks off is not."""
+        for number, boot in enumerate(left, 1):
+            yield boot
+            self.parts.append(name(boot))
+            keep(len(left) - number)
+
 
 def key(run: Mapping[str, object]) -> tuple[str, ...]:
     """What tells a run from the others of one benchmark: all but what was measured."""
@@ -50,8 +65,8 @@ class Keeper:
 
     def __init__(self, target: str | Path, what: object, about: Callable[[dict[str, str]], tuple[Host, Ids]],
                  command: str) -> None:
-        target = Path(target)
-        self.path = target.with_name(f"{target.stem}.unfinished.json")
+        self.target = Path(target)
+        self.path = self.target.with_name(f"{self.target.stem}.unfinished.json")
         self.about, self.command = about, command
         self.key = hashlib.sha256(json.dumps(what, default=str).encode()).hexdigest()[:16]
         self.begin, self.seconds, self.left = time.monotonic(), 0, 0
@@ -78,10 +93,15 @@ class Keeper:
         """Write what is in `taken`; left: how many boots are still to be done."""
         self.left = left
         host, ids = self.about(self.taken.versions)
-        results.save(self.path, host, self.taken.runs, {
-            "ids": ids, "command": self.command, "seconds": self.took(), "unfinished": {
-                "key": self.key, "parts": self.taken.parts, "left": left, "complaints": self.taken.complaints}},
-            self.taken.traces)
+        results.save(self.path, host, self.taken.runs, {**self._made(ids), "unfinished": {
+            "key": self.key, "parts": self.taken.parts, "left": left, "complaints": self.taken.complaints}}, self.taken.traces)
+
+    def save(self, host: Host, ids: Ids, runs: Iterable[Run]) -> None:
+        """Write the results file."""
+        results.save(self.target, host, runs, self._made(ids), self.taken.traces)
+
+    def _made(self, ids: Ids) -> Making:
+        return Making(ids=ids, command=self.command, seconds=self.took())
 
     def failed(self, error: Fail) -> Fail:
         """The Fail for `error`, with where what was measured is."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..base import paths, proc
+from ..base import paths, proc, tap
 from ..base.errors import Fail
 from ..base.progress import Note, say
 from ..kernel.build import Kernel
@@ -48,8 +48,6 @@ _REPORTS = (
     r"detect reserved bits on spte", r"Unexpected L2 read permission error", r"Unsupported FSC: ",
 )
 _SPLAT = re.compile("|".join(_REPORTS))
-# Lines of a test's results in TAP, which tell which one failed and not why.
-_TAP = re.compile(r"(not )?ok \d+ |# Totals: |# Planned tests ")
 # Functions that are called with (machine.Machine, folder) of each guest that is started.
 watchers: list[Callable[[machines.Machine, Path], object]] = []
 _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
@@ -71,7 +69,7 @@ class Outcome:
             return "its time was up"
         lines = [line for line in self.output.splitlines()
                  if re.search(r"unexpected exit|: page \d+|exit_reason|Failed|failed|No page", line)]
-        others = [line for line in self.output.strip().splitlines() if not _TAP.match(line)]
+        others = [line for line in self.output.strip().splitlines() if not tap.told(line)]
         text = (lines or others[-1:] or ["nothing printed"])[0]
         return f"status {self.status}: {text.strip()[:160]}"
 

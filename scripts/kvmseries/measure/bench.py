@@ -163,27 +163,25 @@ def run(job: Job, taken: unfinished.Taken | None = None,
                     raise Fail(f"{point.label}: the selftests of linux {point.series.kernel} have no {job.test} for "
                                f"{job.arch}")
                 programs[point.series.name] = image.base(job.arch, tests)
-    boots = _left(job, taken)
-    for number, (entry, point) in enumerate(boots, 1):
+    for entry, point in taken.each(_left(job, taken), _part, keep):
         with steps.step(_boot_key(job, entry.config)) as note:
             taken.versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
                 job, (kernels, programs), point, entry, job.vcpus, taken.table, note)
-        taken.parts.append(_part(entry, point))
-        keep(len(boots) - number)
     runs = taken.runs
     if job.clock == "virtual":
         _retry(job, (kernels, programs), runs)
     return repeat.mark(runs), taken.versions
 
 
-def _part(entry: Round, point: catalog.Point) -> Part:
+def _part(boot: tuple[Round, catalog.Point]) -> Part:
     """The name of a boot in unfinished.Taken."""
+    entry, point = boot
     return [kconfig.name(entry.config), entry.model, entry.number, point.label]
 
 
 def _left(job: Job, taken: unfinished.Taken) -> list[tuple[Round, catalog.Point]]:
     """turns() of those boots of `job` that are not in `taken`."""
-    return [(entry, point) for entry, point in turns(job, rounds(job)) if _part(entry, point) not in taken.parts]
+    return taken.left(turns(job, rounds(job)), _part)
 
 
 def what(job: Job) -> list[object]:

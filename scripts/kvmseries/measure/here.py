@@ -12,7 +12,7 @@ from pathlib import Path
 from ..base import proc, progress
 from ..base.errors import Fail, Usage
 from ..data import ids, parse, results, unfinished
-from ..data.shape import Host, Ids, Run
+from ..data.shape import Host, Ids, Part, Run
 from ..kernel import selftests, toolchain
 from ..source import catalog, trees
 from . import bench
@@ -49,19 +49,21 @@ def run(job: bench.Job, name: str, taken: unfinished.Taken | None = None,
     counting = os.path.exists("/proc/lock_stat")
     point = catalog.Point(name, 0, job.series)
     taken = unfinished.Taken() if taken is None else taken
-    left = [[sample, count] for sample in range(job.samples) for count in job.vcpus
-            if [sample, count] not in taken.parts]
+    left = taken.left([(sample, count) for sample in range(job.samples) for count in job.vcpus], _part)
     steps = progress.Steps([(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}", 5 * count)
                             for sample, count in left])
     taken.versions[f"{name} {job.arch} here"] = platform.release()
-    for number, (sample, count) in enumerate(left, 1):
+    for _, count in taken.each(left, _part, keep):
         with steps.step(f"here-{job.test}"):
             output = _once(job, folder, counting, count, line)
         bench.collect(taken.table, job, point, ("lockstat",) if counting else (), line, count,
                       parse.parse(job.test, output), ("here", "wall", ""))
-        taken.parts.append([sample, count])
-        keep(len(left) - number)
     return taken.runs, taken.versions
+
+
+def _part(one: tuple[int, int]) -> Part:
+    """The name of a round with so many vCPUs in unfinished.Taken."""
+    return list(one)
 
 
 def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequence[str]) -> str:

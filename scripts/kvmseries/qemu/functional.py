@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from ..base import debian, paths, proc, progress
+from ..base import debian, paths, proc, progress, tap
 from ..base.errors import Fail, Usage
 from ..base.progress import Note
 from ..data import results
@@ -175,10 +175,10 @@ def qtest_result(name: str, status: int, text: str) -> str:
     """The result of one test from what its program (--tap) printed and its exit status."""
     if status in (124, 137):
         return "timeout"
-    line = re.search(rf"^(not )?ok \d+ /{re.escape(name)}(?: *#(.*))?$", text, re.M)
-    if not line or line[1] or status:
+    found = next((one for one in tap.results(text) if one.name == f"/{name}"), None)
+    if not found or not found.passed or status:
         return "fail"
-    return "skip" if re.match(r"\s*SKIP", line[2] or "", re.I) else "pass"
+    return "skip" if found.skipped else "pass"
 
 
 def _append(log: Path | None, text: str) -> None:

@@ -169,8 +169,7 @@ def run(job: Job, taken: unfinished.Taken | None = None, keep: Callable[[int], o
     built = programs(job, steps) if built is None else built
     with steps.step("migration-l1"):
         runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration")
-    left = _left(job, taken)
-    for number, group in enumerate(left, 1):
+    for group in taken.each(_left(job, taken), _part, keep):
         with steps.step(f"migrations-{group[0].vcpus}-{group[0].working_set}") as note:
             commands = [(f"{setting.tracking}-{point.label.replace(':', '-')}-{number_}", point.label, setting)
                         for setting in group for number_, point in enumerate(
@@ -179,8 +178,6 @@ def run(job: Job, taken: unfinished.Taken | None = None, keep: Callable[[int], o
         for (_, label, setting), outcome in zip(commands, outcomes):
             _take(taken, job, runner, label, setting, outcome)
         taken.versions[f"L1 {ARCH} normal"] = runner.version
-        taken.parts.append(_part(group))
-        keep(len(left) - number)
     runner.close()
     return taken
 
@@ -192,7 +189,7 @@ def _part(group: Sequence[driver.Setting]) -> Part:
 
 def _left(job: Job, taken: unfinished.Taken) -> list[list[driver.Setting]]:
     """groups() of `job` that are not in `taken`."""
-    return [group for group in groups(job) if _part(group) not in taken.parts]
+    return taken.left(groups(job), _part)
 
 
 def _take(taken: unfinished.Taken, job: Job, runner: Runner, label: str, setting: driver.Setting,
