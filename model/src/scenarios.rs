@@ -252,7 +252,7 @@ fn log_on() {
     host::copy_all();
     host::get_log();
 }
-fn write_6() { host::vcpu(6, true); }
+pub fn write_6() { host::vcpu(6, true); }
 fn chunk_end() { vm(false); on(0, || write(6)) }
 fn write_7() { host::vcpu(7, true); }
 fn last_page() { vm(false); on(0, || write(7)) }

@@ -92,6 +92,32 @@ fn alias(also: bool) {
     st().host.alias[1] = 0;
     if also { on(0, || read(1)) }
 }
+/// The last page of the first word of the log is in the log, and mapped for write.
+fn last_of_word() {
+    vm(true);
+    on(0, || write(6));
+    host::get_log();
+    on(0, || { read(6); write(6) });
+    assert!(dirty() >> 63 == 1);
+}
+/// Nothing in the shadow pages has volatile bits: they are zapped by plain stores.
+fn quiet() {
+    vm(false);
+    for g in 0..GFNS as u64 { host::setup_read_only(g) }
+    on(0, || read(1));
+}
+/// The guest maps its first page at all its addresses: a chain of three descriptors.
+fn many_aliases() {
+    vm(false);
+    for n in 1..8 { set_gpte(host::ipa(n) / 4096 % 512, 0) }
+    on(0, || read(0));
+    for n in 1..8 {
+        set_gpte(host::ipa(n) / 4096 % 512, GPTE);
+        st().host.alias[n as usize] = 0;
+        on(0, || read(n));
+    }
+    (code().unsync.unwrap())();
+}
 /// The guest maps its first page, and the second one read-only.
 fn guest_pages() { for n in 1..8 { set_gpte(n, if n == 1 { GPTE & !2 | 1 << 12 } else { 0 }) } }
 fn two_aliases_logged() {
@@ -162,7 +188,10 @@ fn check_log() {
 }
 /// Reclaim takes the page: what was written to it must have marked it dirty.
 fn check_dirty() { host::unmap(0) }
-fn check_dirty_last() { host::unmap(7) }
+fn check_marked_last() {
+    if !st().host.young[(host::mapped(7) - host::FIRST_PFN) as usize] { fail("young", "a page that was accessed is zapped, and not marked") }
+    host::unmap(7)
+}
 fn check_mapped() { if entry(0).0 & 7 == 0 { fail("progress", "not mapped") } }
 fn check_young() {
     let (pte, level) = entry(0);
@@ -183,6 +212,11 @@ fn check_split() { if entry(0).1 != 3 { fail("progress", "not split") } check_lo
 
 fn read_0_1() { read_0(); read_1() }
 fn read_7() { read(7) }
+/// The descriptor in the middle becomes empty.
+fn gone_many() {
+    for n in 3..6 { set_gpte(n, 0) }
+    (code().sync.unwrap())(me());
+}
 fn zap_all_fast() { (code().zap_all_fast.unwrap())() }
 fn zap_all() { (code().zap_all.unwrap())() }
 fn zap_range() { let first = host::BASE >> 12;
@@ -217,7 +251,7 @@ const X: Scenario = Scenario { x86: SHADOW, check: nothing_more, setup: page, ..
 pub static SCENARIOS: &[Scenario] = &[
     /* the dirty log */
     Scenario { name: "x86-write-harvest", setup: logged_page, threads: &[write_0, harvest], check: check_log, must: &["fast_fixed"], bound: Some(3), ..X },
-    Scenario { name: "x86-write-harvest-remembered", setup: remembered, threads: &[write_twice, harvest], check: check_log_all, must: &["fast_fixed"], ..X },
+    Scenario { name: "x86-write-harvest-remembered", setup: remembered, threads: &[write_twice, harvest], check: check_log_all, must: &["fast_fixed"], bound: None, ..X },
     Scenario { name: "x86-write-write-harvest", setup: logged_page, threads: &[write_0, write_0, harvest], check: check_log, must: &["fast_fixed"], ..X },
     Scenario { name: "x86-write-harvest-age", setup: logged_page, threads: &[write_0, harvest, age], check: check_log, must: &["fast_fixed"], ..X },
     Scenario { name: "x86-write-harvest-age-no-ad", x86: SHADOW_NO_AD, ha: false, setup: logged_page, threads: &[write_0, harvest, age], check: check_log, must: &["fast_fixed"], ..X },
@@ -229,21 +263,24 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "x86-tdp-log-on-age-no-ad", x86: TDP_NO_AD, ha: false, setup: page, threads: &[write_twice, log_on, age], check: check_log_all, must: &[], ..X },
     Scenario { name: "x86-split", thp: true, setup: block_logged, threads: &[write_0, write_1, harvest], check: check_split, must: &[], bound: Some(1), ..X },
     Scenario { name: "x86-tdp-split", x86: TDP, thp: true, setup: block_logged, threads: &[write_0, write_1, harvest], check: check_split, must: &[], bound: Some(1), ..X },
-    Scenario { name: "x86-rmap-write-harvest", x86: GUEST, setup: two_aliases_logged, threads: &[write_1, harvest], check: check_log_all, must: &[], ..X },
+    Scenario { name: "x86-write-harvest-last", setup: last_of_word, threads: &[write_6, harvest], check: check_log_all, must: &[], ..X },
+    Scenario { name: "x86-tdp-write-harvest-last", x86: TDP, setup: last_of_word, threads: &[write_6, harvest], check: check_log_all, must: &[], ..X },
+    Scenario { name: "x86-rmap-write-harvest", x86: GUEST, setup: two_aliases_logged, threads: &[write_1, harvest], check: check_log_all, must: &[], bound: None, ..X },
     /* fast page faults */
     Scenario { name: "x86-fast-fast", setup: logged_page, threads: &[write_0, write_0], check: check_mapped, must: &["fast_fixed", "fast_spurious"], ..X },
     Scenario { name: "x86-fast-zap", setup: logged_page, threads: &[write_0, zap_all_fast], must: &["fast_fixed", "shadow_zapped"], ..X },
+    Scenario { name: "x86-fast-zap-quiet", x86: SHADOW_NO_AD, ha: false, setup: quiet, threads: &[read_0, zap_all_fast], must: &["shadow_zapped"], bound: Some(3), ..X },
     Scenario { name: "x86-fast-unmap", setup: logged_page, threads: &[write_0, unmap], must: &["fast_fixed"], ..X },
     Scenario { name: "x86-fast-ksm", setup: logged_page, threads: &[write_0, ksm_protect], check: check_log_all, must: &["fast_fixed", "change_protected"], ..X },
     Scenario { name: "x86-tracked-read-age", x86: SHADOW_NO_AD, ha: false, setup: tracked, threads: &[read_0, age_flush], check: check_accessed, must: &["fast_fixed"], ..X },
     Scenario { name: "x86-tracked-write-harvest", x86: SHADOW_NO_AD, ha: false, setup: tracked_logged, threads: &[write_0, read_0, harvest], check: check_log, must: &["fast_fixed"], ..X },
     /* the Dirty bit */
-    Scenario { name: "x86-dirty-age", x86: SHADOW_CLEAR, setup: clean, threads: &[write_0, age], check: check_dirty, must: &[], ..X },
-    Scenario { name: "x86-tdp-dirty-age", x86: TDP_CLEAR, setup: clean, threads: &[write_0, age], check: check_dirty, must: &[], ..X },
+    Scenario { name: "x86-dirty-age", x86: SHADOW_CLEAR, setup: clean, threads: &[write_0, age], check: check_dirty, must: &[], bound: None, ..X },
+    Scenario { name: "x86-tdp-dirty-age", x86: TDP_CLEAR, setup: clean, threads: &[write_0, age], check: check_dirty, must: &[], bound: None, ..X },
     Scenario { name: "x86-dirty-unmap", x86: SHADOW_CLEAR, setup: clean, threads: &[write_0, unmap], check: check_dirty, must: &[], ..X },
     Scenario { name: "x86-tdp-dirty-unmap", x86: TDP_CLEAR, setup: clean, threads: &[write_0, unmap], check: check_dirty, must: &[], ..X },
-    Scenario { name: "x86-dirty-harvest", x86: SHADOW_CLEAR, setup: clean, threads: &[write_0, harvest], check: check_dirty, must: &[], ..X },
-    Scenario { name: "x86-tdp-dirty-harvest", x86: TDP_CLEAR, setup: clean, threads: &[write_0, harvest], check: check_dirty, must: &[], ..X },
+    Scenario { name: "x86-dirty-harvest", x86: SHADOW_CLEAR, setup: clean, threads: &[write_0, harvest], check: check_dirty, must: &[], bound: None, ..X },
+    Scenario { name: "x86-tdp-dirty-harvest", x86: TDP_CLEAR, setup: clean, threads: &[write_0, harvest], check: check_dirty, must: &[], bound: None, ..X },
     Scenario { name: "x86-dirty-age-no-ad", x86: SHADOW_NO_AD, ha: false, setup: page, threads: &[write_0, age, unmap], check: check_dirty, must: &[], ..X },
     /* MMU notifiers */
     Scenario { name: "x86-unmap-read", threads: &[read_twice, unmap], must: &["faults_fixed"], ..X },
@@ -253,37 +290,41 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "x86-tdp-unmap-read", x86: TDP, threads: &[read_twice, unmap], must: &["faults_fixed"], ..X },
     Scenario { name: "x86-tdp-unmap-map", x86: TDP, setup: empty, threads: &[write_0, unmap], must: &["seq_retries"], ..X },
     Scenario { name: "x86-tdp-unmap-one-then-other", x86: TDP, setup: two_pages, threads: &[idle, read_1_twice, unmap_both], must: &[], ..X },
+    Scenario { name: "x86-unmap-unmap", setup: page, threads: &[read_0, unmap, unmap], must: &["faults_fixed"], ..X },
+    Scenario { name: "x86-tdp-unmap-unmap", x86: TDP, setup: page, threads: &[read_0, unmap, unmap], must: &["faults_fixed"], ..X },
     Scenario { name: "x86-unmap-two", setup: two_pages, threads: &[read_1, unmap_two], must: &[], ..X },
     Scenario { name: "x86-tdp-unmap-two", x86: TDP, setup: two_pages, threads: &[read_1, unmap_two], must: &[], ..X },
     /* aging: rmap chains */
-    Scenario { name: "x86-age-read", setup: forgotten, threads: &[read_twice, age_told], check: check_young, must: &[], ..X },
-    Scenario { name: "x86-age-flush-read", setup: page, threads: &[read_twice, age_flush], check: check_accessed, must: &[], ..X },
-    Scenario { name: "x86-age-write", setup: logged_page, threads: &[write_0, age_must_be_young], check: check_log, must: &["age_lost"], ..X },
-    Scenario { name: "x86-rmap-first-age", setup: empty_cold, threads: &[read_0, age_told], check: check_young, must: &["faults_fixed"], ..X },
-    Scenario { name: "x86-rmap-add-age", x86: GUEST, setup: one_alias, threads: &[read_1, age_must_be_young], must: &["age_waited"], ..X },
-    Scenario { name: "x86-rmap-remove-age", x86: GUEST, setup: two_aliases, threads: &[gone_sync_alias, age_told], check: check_young, must: &[], ..X },
+    Scenario { name: "x86-age-read", setup: forgotten, threads: &[read_twice, age_told], check: check_young, must: &[], bound: None, ..X },
+    Scenario { name: "x86-age-flush-read", setup: page, threads: &[read_twice, age_flush], check: check_accessed, must: &[], bound: None, ..X },
+    Scenario { name: "x86-age-write", setup: logged_page, threads: &[write_0, age_must_be_young], check: check_log, must: &["age_lost"], bound: None, ..X },
+    Scenario { name: "x86-rmap-first-age", setup: empty_cold, threads: &[read_0, age_told], check: check_young, must: &["faults_fixed"], bound: None, ..X },
+    Scenario { name: "x86-rmap-add-age", x86: GUEST, setup: one_alias, threads: &[read_1, age_must_be_young], must: &["age_waited"], bound: None, ..X },
+    Scenario { name: "x86-rmap-remove-age", x86: GUEST, setup: two_aliases, threads: &[gone_sync_alias, age_told], check: check_young, must: &[], bound: None, ..X },
     Scenario { name: "x86-rmap-zap-age", x86: GUEST, setup: two_aliases, threads: &[unmap, age], must: &["age_waited"], ..X },
-    Scenario { name: "x86-rmap-page-age", threads: &[zap_all, age], must: &["shadow_zapped"], ..X },
+    Scenario { name: "x86-rmap-many-age", x86: GUEST, setup: many_aliases, threads: &[gone_many, age], must: &[], bound: Some(1), ..X },
+    Scenario { name: "x86-rmap-page-age", threads: &[zap_all, age], must: &["shadow_zapped"], bound: None, ..X },
     Scenario { name: "x86-rmap-page-fast-age", threads: &[zap_all_fast, age], must: &["shadow_zapped"], ..X },
     Scenario { name: "x86-rmap-other-age", x86: GUEST, setup: unsync_one, threads: &[other_frame, age], check: check_other_young, must: &[], ..X },
-    Scenario { name: "x86-test-young", threads: &[test_young, test_young], check: check_young, must: &[], ..X },
+    Scenario { name: "x86-test-young", threads: &[test_young, test_young], check: check_young, must: &[], bound: None, ..X },
     /* aging: the TDP MMU */
-    Scenario { name: "x86-tdp-age-read", x86: TDP, setup: forgotten, threads: &[read_twice, age_told], check: check_young, must: &[], ..X },
-    Scenario { name: "x86-tdp-age-flush-read", x86: TDP, setup: page, threads: &[read_twice, age_flush], check: check_accessed, must: &[], ..X },
-    Scenario { name: "x86-tdp-age-write", x86: TDP, setup: logged_page, threads: &[write_0, age_must_be_young], check: check_log, must: &["age_lost"], ..X },
+    Scenario { name: "x86-tdp-age-read", x86: TDP, setup: forgotten, threads: &[read_twice, age_told], check: check_young, must: &[], bound: None, ..X },
+    Scenario { name: "x86-tdp-age-flush-read", x86: TDP, setup: page, threads: &[read_twice, age_flush], check: check_accessed, must: &[], bound: None, ..X },
+    Scenario { name: "x86-tdp-age-write", x86: TDP, setup: logged_page, threads: &[write_0, age_must_be_young], check: check_log, must: &["age_lost"], bound: None, ..X },
     Scenario { name: "x86-tdp-map-age", x86: TDP, setup: empty_cold, threads: &[read_0, age_told], check: check_young, must: &["faults_fixed"], ..X },
-    Scenario { name: "x86-tdp-unmap-age", x86: TDP, threads: &[unmap, age], must: &["age_lost"], ..X },
+    Scenario { name: "x86-tdp-unmap-age", x86: TDP, threads: &[unmap, age], must: &["age_lost"], bound: None, ..X },
     Scenario { name: "x86-tdp-zap-age", x86: TDP, setup: tree, threads: &[zap_range, age_0_or_1], must: &[], bound: Some(3), ..X },
     Scenario { name: "x86-tdp-zap-read", x86: TDP, setup: forgotten, threads: &[read_0_1, zap_range], must: &[], ..X },
-    Scenario { name: "x86-tdp-zap-last", x86: TDP, setup: last_page, threads: &[zap_range, read_7], check: check_dirty_last, must: &[], ..X },
+    Scenario { name: "x86-tdp-zap-last", x86: TDP, setup: last_page, threads: &[zap_range, read_7], check: check_marked_last, must: &[], ..X },
+    Scenario { name: "x86-zap-last", setup: last_page, threads: &[zap_range, read_7], check: check_marked_last, must: &[], ..X },
     Scenario { name: "x86-tdp-split-age", x86: TDP, thp: true, setup: block_logged, threads: &[write_0, age], check: check_split, must: &[], ..X },
     Scenario { name: "x86-tdp-root-age", x86: TDP, setup: tree, threads: &[unload_all, age_0_or_1], must: &[], ..X },
-    Scenario { name: "x86-age-two", setup: one_old, threads: &[age_two, idle], must: &[], ..X },
-    Scenario { name: "x86-tdp-age-two", x86: TDP, setup: one_old, threads: &[age_two, idle], must: &[], ..X },
-    Scenario { name: "x86-tdp-test-young", x86: TDP, threads: &[test_young, test_young], check: check_young, must: &[], ..X },
-    Scenario { name: "x86-tdp-age-invalid", x86: TDP, setup: invalid_slot, threads: &[age_invalid], must: &[], ..X },
+    Scenario { name: "x86-age-two", setup: one_old, threads: &[age_two, idle], must: &[], bound: None, ..X },
+    Scenario { name: "x86-tdp-age-two", x86: TDP, setup: one_old, threads: &[age_two, idle], must: &[], bound: None, ..X },
+    Scenario { name: "x86-tdp-test-young", x86: TDP, threads: &[test_young, test_young], check: check_young, must: &[], bound: None, ..X },
+    Scenario { name: "x86-tdp-age-invalid", x86: TDP, setup: invalid_slot, threads: &[age_invalid], must: &[], bound: None, ..X },
     /* change_pte */
-    Scenario { name: "x86-ksm-write", threads: &[write_0, ksm_protect], must: &["change_protected"], ..X },
+    Scenario { name: "x86-ksm-write", threads: &[write_0, ksm_protect], must: &["change_protected"], bound: None, ..X },
     Scenario { name: "x86-ksm-merge-read", threads: &[read_twice, ksm_merge], must: &["change_replaced"], ..X },
     Scenario { name: "x86-ksm-map", setup: empty, threads: &[read_0, ksm_no_flush], must: &["seq_retries"], ..X },
     Scenario { name: "x86-ksm-harvest", setup: remembered, threads: &[write_0, ksm_protect, harvest], check: check_log_all, must: &["change_protected"], ..X },
