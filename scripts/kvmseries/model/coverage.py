@@ -16,7 +16,7 @@ from . import build, runs, source
 
 
 # Of a scenario: what it reaches it reaches early.
-EXECUTIONS = 4000
+EXECUTIONS = 1000
 
 
 class Function(NamedTuple):
