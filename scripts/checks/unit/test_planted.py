@@ -82,7 +82,8 @@ def _bugs(name):
 def test_the_readme_names_each_debug_patch_and_each_bug():
     folder = paths.ROOT / "patches/debug"
     assert _table(folder, "patch") == {path.name for path in folder.glob("*.patch")}
-    for patch, head in (("v5.10-planted.patch", "`kvm.planted=`"), ("v5.10-tlb-planted.patch", "`kvm.planted=tlb-`")):
+    for patch, head in (("v5.10-planted.patch", "`kvm.planted=`"), ("v5.10-tlb-planted.patch", "`kvm.planted=tlb-`"),
+                        ("v7.3-planted.patch", "`kvm.planted=` of v7.3")):
         assert _bugs(patch) and _table(folder, head) == _bugs(patch)
 
 

@@ -20,8 +20,10 @@ SUBDIR = "tools/testing/selftests/kvm"
 # spread a benchmark's threads.
 HELPERS = ("lockphase", "spread")
 # And those that are tests of KVM and take its selftests' library, by series and architecture: invlpg_test has a
-# guest execute INVLPG while the host takes its pages away.
-TESTS = {("v5.10", "x86_64"): ("invlpg_test",)}
+# guest execute INVLPG while the host takes its pages away; dirty_harvest_test looks for writes after a
+# harvest of the dirty log that are not in the next one; dirty_hold_test measures how long mmu_lock is held by one.
+TESTS = {("v5.10", "x86_64"): ("invlpg_test",),
+         ("v7.3", "arm64"): ("dirty_hold_test", "dirty_harvest_test")}
 GUEST = paths.TESTS / "guest"
 
 
@@ -77,13 +79,17 @@ def own(series: catalog.Series, arch: str) -> tuple[str, ...]:
 
 
 def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers: Path) -> None:
-    """Compile TESTS, all of which are for x86, as the Makefile of the tree does its own."""
-    include = [tree / "tools/include", tree / "tools/arch/x86/include", headers / "include",
-               tree / SUBDIR / "include", tree / SUBDIR / "include" / arch, tree / "tools/testing/selftests"]
+    """Compile TESTS, as the Makefile of the tree does its own."""
+    short = arch.removesuffix("_64")
+    # x86_64 in 5.10, x86 in 7.3; the last of them is made by the Makefile of 7.3.
+    include = [tree / "tools/include", tree / "tools/arch" / short / "include", headers / "include", tree / SUBDIR / "include",
+               *(tree / SUBDIR / "include" / name for name in (arch, short)), tree / "tools/testing/selftests",
+               folder / "tools/arch" / short / "include/generated"]
+    library = sorted(folder.glob("libkvm.a")) or sorted((folder / "lib").rglob("*.o"))
     for name in TESTS.get((series.name, arch), ()):
-        proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-std=gnu99", "-static", "-pthread", "-Wall", "-fno-stack-protector",
-                  "-fno-PIE", "-no-pie", *(f"-I{path}" for path in include), "-o", str(folder / name),
-                  str(GUEST / f"{name}.c"), str(folder / "libkvm.a")], f"building {name}")
+        proc.run([f"{toolchain.prefix(arch)}gcc", "-D_GNU_SOURCE", "-DCONFIG_64BIT", "-O2", "-std=gnu99", "-static", "-pthread", "-Wall",
+                  "-fno-strict-aliasing", "-fno-stack-protector", "-fno-PIE", "-no-pie", *(f"-I{path}" for path in include),
+                  "-o", str(folder / name), str(GUEST / f"{name}.c"), *map(str, library)], f"building {name}")
 
 
 def _stamp(folder: Path) -> str | None:

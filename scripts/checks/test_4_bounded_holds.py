@@ -1,0 +1,105 @@
+"""Milestone `bounded` of patches/v7.3: mmu_lock is not held for write for long, and nothing is lost where it is released.
+
+What is planted is in patches/debug/v7.3-planted.patch.  All are in `make test-all` alone: see extra.quick().
+"""
+
+import re
+
+import pytest
+
+from checks import guests
+from checks.remember import remembered
+from kvmseries.base import progress
+from kvmseries.guest import image, machine, run as guest, vtime
+from kvmseries.kernel import selftests
+from kvmseries.source import catalog
+
+NAME = "v7.3"
+pytestmark = [pytest.mark.boot, pytest.mark.slow]
+SECONDS = 300
+
+
+def _initrd():
+    return image.base("arm64", selftests.build(catalog.load(NAME), "arm64"))
+
+
+# --- what is lost, and what is not ---
+
+def _planted(which, commands):
+    """({name: guest.Outcome}, splats) of `commands`, {name: words}, with kvm.planted=WHICH or, if it is "", nothing planted."""
+    kernel, archive = guests.planted("planted", name=NAME), _initrd()
+    params = (f"kvm.planted={which}",) if which else ()
+    name = f"bounded-{which or 'nothing'}"
+    with progress.single("bounded", name, 120) as note:
+        result = guest.run(kernel, archive, machine.Machine("arm64", params=params),
+                           [(test, SECONDS, command) for test, command in commands.items()], name, note)
+    return dict(zip(commands, result.outcomes)), result.splats
+
+
+HARVESTS = {"idle": ["/tests/dirty_harvest_test", "idle", "100"], "busy": ["/tests/dirty_harvest_test", "busy", "20"]}
+
+
+@pytest.mark.parametrize("which", ["", "gap-after-bit"])
+def test_nothing_is_lost(which):
+    """Nor is anything lost if the lock is released, for 200 us, between the bit of each word and its write permission."""
+    outcomes, splats = _planted(which, HARVESTS)
+    assert not splats
+    assert not any(outcome.status for outcome in outcomes.values()), {name: outcome.why() for name, outcome in outcomes.items()}
+
+
+def lost(outcomes):
+    """The names of those that say that a write is missing in the log; each other one must have passed."""
+    words = r"(Dirty|Clear) page \d+ value|writes are missing in the log"
+    found = {name for name, outcome in outcomes.items() if outcome.status not in (0, 4, 124) and re.search(words, outcome.output)}
+    bad = {name: outcome.why() for name, outcome in outcomes.items() if name not in found and outcome.status}
+    assert not bad, bad
+    return found
+
+
+@pytest.mark.parametrize("which, tests", [("bit-cleared-last", {"busy"}), ("gap-without-flush", {"idle"})])
+def test_negative_control_what_is_lost_is_noticed(which, tests):
+    outcomes, _ = _planted(which, HARVESTS)
+    assert lost(outcomes) >= tests
+
+
+# --- how long the lock is held, in virtual time ---
+
+VCPUS, SIZES, PAUSE = 8, (64, 256), 20000
+# ns: what one hold may take.
+CLEARED, UNMAPPED = 60_000, 1_500_000
+
+
+def figures(size, output):
+    """{(MiB, what, measure): ns} that dirty_hold_test has printed: `what` is "clear idle", "clear busy" or "discard", and
+    `measure` "time", "longest hold" or "longest write"."""
+    return {(size, what, measure.strip() or "time"): int(ns)
+            for what, measure, ns in re.findall(r"^([a-z ]+): (longest [a-z]+ )?(\d+) ns", output, re.M)}
+
+
+@remembered
+def _measured(which):
+    """figures() of all SIZES on "base" or "series", in virtual time."""
+    count = {"base": 0, "series": len(catalog.load(NAME).patches)}[which]
+    kernel = guests.planted("hold-times", name=NAME, count=count)
+    commands = [(f"hold-{size}", 1200, ["/tests/spread", "/tests/dirty_hold_test", str(size), str(VCPUS), str(PAUSE)]) for size in SIZES]
+    archive, found = _initrd(), {}
+    with progress.single("vtime-bounded", f"virtual time: holds on {which}", 300) as note:
+        emulated = machine.Machine("arm64", vtime.CPUS["arm64"], cpus=VCPUS + 2, clock="virtual", slice_ns=guests.SLICE)
+        result = guest.run(kernel, archive, emulated, commands, f"vtime-bounded-{which}", note, silence=900)
+    assert not result.splats
+    assert not any(outcome.status for outcome in result.outcomes), result.folder
+    for size, outcome in zip(SIZES, result.outcomes):
+        found |= figures(size, outcome.output)
+    return found
+
+
+def test_nobody_holds_the_lock_for_long():
+    """While the log is cleared and vCPUs wait; and while 64 MiB are unmapped, as if somebody waited."""
+    base, series = _measured("base"), _measured("series")
+    print(f"mmu_lock held for write: base {base}, series {series}")
+    for size in SIZES:
+        assert series[size, "clear busy", "longest hold"] <= CLEARED
+        assert series[size, "clear busy", "longest write"] * 20 <= base[size, "clear busy", "longest write"]
+        assert series[size, "clear idle", "time"] <= 1.02 * base[size, "clear idle", "time"]
+    assert base[256, "clear busy", "longest hold"] > 3 * base[64, "clear busy", "longest hold"]
+    assert series[64, "discard", "longest hold"] <= UNMAPPED
