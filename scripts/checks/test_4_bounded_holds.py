@@ -19,19 +19,19 @@ pytestmark = [pytest.mark.boot, pytest.mark.slow]
 SECONDS = 300
 
 
-def _initrd():
-    return image.base("arm64", selftests.build(catalog.load(NAME), "arm64"))
+def _initrd(arch="arm64"):
+    return image.base(arch, selftests.build(catalog.load(NAME), arch))
 
 
 # --- what is lost, and what is not ---
 
-def _planted(which, commands):
+def _planted(which, commands, arch="arm64", params=(), memory=3072):
     """({name: guest.Outcome}, splats) of `commands`, {name: words}, with kvm.planted=WHICH or, if it is "", nothing planted."""
-    kernel, archive = guests.planted("planted", name=NAME), _initrd()
-    params = (f"kvm.planted={which}",) if which else ()
-    name = f"bounded-{which or 'nothing'}"
+    kernel, archive = guests.planted("planted", arch=arch, name=NAME), _initrd(arch)
+    params = (*params, f"kvm.planted={which}") if which else params
+    name = f"bounded-{which or 'nothing'}-{arch}"
     with progress.single("bounded", name, 120) as note:
-        result = guest.run(kernel, archive, machine.Machine("arm64", params=params),
+        result = guest.run(kernel, archive, machine.Machine(arch, memory=memory, params=params),
                            [(test, SECONDS, command) for test, command in commands.items()], name, note)
     return dict(zip(commands, result.outcomes)), result.splats
 
@@ -39,10 +39,10 @@ def _planted(which, commands):
 HARVESTS = {"idle": ["/tests/dirty_harvest_test", "idle", "100"], "busy": ["/tests/dirty_harvest_test", "busy", "20"]}
 
 
-@pytest.mark.parametrize("which", ["", "gap-after-bit"])
-def test_nothing_is_lost(which):
+@pytest.mark.parametrize("arch, which", [("arm64", ""), ("arm64", "gap-after-bit"), ("x86_64", "gap-after-bit")])
+def test_nothing_is_lost(arch, which):
     """Nor is anything lost if the lock is released, for 200 us, between the bit of each word and its write permission."""
-    outcomes, splats = _planted(which, HARVESTS)
+    outcomes, splats = _planted(which, HARVESTS, arch)
     assert not splats
     assert not any(outcome.status for outcome in outcomes.values()), {name: outcome.why() for name, outcome in outcomes.items()}
 
@@ -60,6 +60,19 @@ def lost(outcomes):
 def test_negative_control_what_is_lost_is_noticed(which, tests):
     outcomes, _ = _planted(which, HARVESTS)
     assert lost(outcomes) >= tests
+
+
+# A VM that dies with a block of 1 GiB in the topmost table.
+GIGANTIC = {"1g": ["/tests/gigantic_page_test"]}
+ONE_PAGE = ("hugepagesz=1G", "hugepages=1", "default_hugepagesz=2M")
+
+
+@pytest.mark.parametrize("which", ["", "destroy-small-chunks"])
+def test_a_block_is_freed_once(which):
+    """And negative control: a block that is visited in parts drops its table's reference each time."""
+    outcomes, splats = _planted(which, GIGANTIC, params=ONE_PAGE, memory=4096)
+    assert not outcomes["1g"].status, outcomes["1g"].output
+    assert any(re.search(r"WARNING: .* at kvm_s2_put_page", line) for line in splats) == bool(which), splats
 
 
 # --- how long the lock is held, in virtual time ---
