@@ -156,11 +156,13 @@ const TRIES: u32 = 6;
 pub fn vcpu(gfn: u64, write: bool) -> bool {
     let me = st().cur;
     let mut alone = 0;
+    // From one try to the next: what another thread begins and ends between two tries counts, too.
+    let mut rests = st().host.rests;
     for _ in 0..TRIES {
         st().host.busy[me] = true;
         // What the others have done, if they are done, is not overlooked for ever.
         if alone > 0 { step(WORLD, Acquire) }
-        let (others, rests) = (others_busy(), st().host.rests);
+        let others = others_busy();
         if let Some(enter) = code().enter { enter(me as i32); memory::flush() }
         match cpu::access(ipa(gfn), write) {
             Ok(()) => { done(); return true }
@@ -176,6 +178,7 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
             }
         }
         alone = if others || others_busy() || rests != st().host.rests { 0 } else { alone + 1 };
+        rests = st().host.rests;
         // With nobody else there, one fault for each of mapping, access flag and permission is enough.
         if alone > 3 { trace::fail("livelock", &format!("vCPU {me} faults again and again on gfn {gfn}, and nobody keeps it from it")) }
     }
