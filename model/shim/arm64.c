@@ -75,7 +75,7 @@ void s2_vm_init(unsigned long *bitmap, int manual)
 
 	kvm->arch.vtcr = (64 - 32) | 1UL << 6;		/* 32 bits from level 1: one page of pgd */
 	kvm->slots.used_slots = 2;
-	s2_slot()->npages = 512;
+	s2_slot()->npages = S2_GFNS;
 	s2_slot()->base_gfn = S2_BASE_GFN;
 	s2_slot()->userspace_addr = S2_HVA;
 	s2_slot()->dirty_bitmap = bitmap;
@@ -114,55 +114,8 @@ int s2_fault(int v, u64 ipa, int type, int write, int level)
 	return user_mem_abort(vcpu, ipa, s2_slot(), ipa - S2_BASE_GFN * PAGE_SIZE + S2_HVA, type);
 }
 
-/* The guest's pages: see offset() in src/host.rs. */
-u64 s2_get_log(void)
-{
-	u64 bits[8] = { 0 };
-	struct kvm_dirty_log log = { .dirty_bitmap = bits };
+#include "generic.h"
 
-	WARN_ON(kvm_get_dirty_log_protect(&vm->kvm, &log));
-	return (bits[0] & 0x3f) | bits[0] >> 63 << 6 | bits[7] >> 63 << 7;
-}
-
-void s2_clear_log(u64 mask)
-{
-	u64 bits[8] = { (mask & 0x3f) | (mask >> 6 & 1) << 63, [7] = mask >> 7 << 63 };
-	struct kvm_clear_dirty_log log = { .dirty_bitmap = bits, .num_pages = 512 };
-
-	WARN_ON(kvm_clear_dirty_log_protect(&vm->kvm, &log));
-}
-
-void s2_range_start(u64 start, u64 end, int flags)
-{
-	struct mmu_notifier_range range = { start, end, flags };
-
-	kvm_mmu_notifier_invalidate_range_start(&vm->kvm.mmu_notifier, &range);
-}
-
-void s2_range_end(u64 start, u64 end, int flags)
-{
-	struct mmu_notifier_range range = { start, end, flags };
-
-	kvm_mmu_notifier_invalidate_range_end(&vm->kvm.mmu_notifier, &range);
-}
-
-void s2_change_pte(u64 addr, u64 pte)
-{
-	kvm_mmu_notifier_change_pte(&vm->kvm.mmu_notifier, NULL, addr, __pte(pte));
-}
-
-int s2_clear_flush_young(u64 start, u64 end)
-{
-	return kvm_mmu_notifier_clear_flush_young(&vm->kvm.mmu_notifier, NULL, start, end);
-}
-
-int s2_clear_young(u64 start, u64 end)
-{
-	return kvm_mmu_notifier_clear_young(&vm->kvm.mmu_notifier, NULL, start, end);
-}
-
-void s2_slot_flags(u32 flags) { s2_slot()->flags = flags; }
-int s2_test_young(u64 addr) { return kvm_mmu_notifier_test_young(&vm->kvm.mmu_notifier, NULL, addr); }
 void s2_free_pgd(void) { kvm_free_stage2_pgd(&vm->kvm.arch.mmu); }
 void *s2_pgd(void) { return vm->kvm.arch.mmu.pgt ? vm->kvm.arch.mmu.pgt->pgd : NULL; }
 void *s2_pgt(void) { return vm->kvm.arch.mmu.pgt; }

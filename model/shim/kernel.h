@@ -175,9 +175,10 @@ struct rcu_head { void (*func)(struct rcu_head *); };
 #define __GFP_ZERO		0
 struct page { u64 count; unsigned long private; struct rcu_head rcu_head; };
 #define S2_PAGES		160
-/* Where the memslot is, for the guest and for the process: neither at 0. */
+/* Where the memslot is, for the guest and for the process: neither at 0; and its pages. */
 #define S2_BASE_GFN		512
 #define S2_HVA			(1UL << 30)
+#define S2_GFNS			512
 extern char s2_arena[S2_PAGES * 4096];
 #define __pa(p)			((u64)((char *)(p) - s2_arena))
 #define __va(pa)		((void *)(s2_arena + (pa)))

@@ -44,7 +44,10 @@ pub fn vm_as(log: bool, manual: bool, writable: bool) {
     (code().vm_init)(if log { bitmap() } else { 0 }, manual as i32);
     host::setup(writable);
 }
-fn vm(log: bool) { vm_as(log, false, true) }
+pub fn vm(log: bool) {
+    if code().x86 { crate::scenarios_x86::begin() }
+    vm_as(log, false, true)
+}
 
 /// As vCPU `v`.
 pub fn on(v: usize, f: impl FnOnce()) {
@@ -84,7 +87,7 @@ fn initially_set() {
 fn empty() { vm(false); for v in 0..2 { (code().topup)(v) } }
 fn empty_logged() { vm(true); for v in 0..2 { (code().topup)(v) } }
 /// A page that the guest has read, of memory that may be written to: KVM maps it writable at once.
-fn page() { vm(false); on(0, || read(0)); assert_eq!(entry(0).1, 3) }
+pub fn page() { vm(false); on(0, || read(0)); assert_eq!(entry(0).1, 3) }
 /// A page that userspace write-protects: the entry is read-only.
 fn page_read_only() { vm_as(false, false, false); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | SW_WRITABLE) == 0) }
 fn relaxable() {
@@ -92,7 +95,7 @@ fn relaxable() {
     host::setup_writable(0);
 }
 fn relaxable_by_map() { relaxable(); st().host.other_level = true }
-fn block() { vm(false); st().host.thp = true; on(0, || read(0)); assert_eq!(entry(0).1, 2) }
+pub fn block() { vm(false); st().host.thp = true; on(0, || read(0)); assert_eq!(entry(0).1, 2) }
 /// A block, when logging begins: write-protected, faults split it.
 fn block_logged() {
     block();
@@ -120,7 +123,7 @@ fn merged() { vm(false); host::ksm(0, true, true); on(0, || read(0)); on(1, || r
 fn remembered() { logged_page(); on(0, || write(0)) }
 fn remembered_manual() { logged_manual(); on(0, || write(0)) }
 fn empty_cold() { vm(false) }
-fn two_pages() { vm(false); on(0, || { read(0); read(1) }); on(1, || { read(0); read(1) }) }
+pub fn two_pages() { vm(false); on(0, || { read(0); read(1) }); on(1, || { read(0); read(1) }) }
 fn page_forgotten() { page_young(); st().cpu.forget() }
 fn block_forgotten() { block_logged(); st().cpu.forget() }
 fn collapsible_forgotten() { collapsible(); st().cpu.forget() }
@@ -210,7 +213,7 @@ pub fn nothing_more() {}
 /// A vCPU that is not in the guest.
 pub fn idle() {}
 fn check_mapped() { if entry(0).0 & VALID == 0 { fail("progress", "not mapped") } }
-fn check_split() { if entry(0).1 != 3 { fail("progress", "not split") } check_log_all() }
+pub fn check_split() { if entry(0).1 != 3 { fail("progress", "not split") } check_log_all() }
 pub fn check_log_all() { host::last_log(false) }
 fn check_collapsed() { if entry(0).1 != 2 { fail("progress", "not collapsed") } }
 
@@ -246,7 +249,7 @@ fn age_invalid() {
     if !host::age(0, false) || entry(0).0 & AF == 0 { fail("young", "a memslot that is going away was aged") }
 }
 /// Logging begins: what was written before is copied by userspace.
-fn log_on() {
+pub fn log_on() {
     (code().log)(bitmap());
     (code().wp_memslot)();
     host::copy_all();
@@ -265,8 +268,8 @@ fn last_logged_as(manual: bool) {
 }
 fn last_logged() { last_logged_as(false) }
 fn last_logged_manual() { last_logged_as(true) }
-fn invalid_slot() { page(); (code().slot_flags)(1 << 16) }
-fn one_old() { two_pages(); assert!(host::age(0, true)) }
+pub fn invalid_slot() { page(); (code().slot_flags)(1 << 16) }
+pub fn one_old() { two_pages(); assert!(host::age(0, true)) }
 /// Both vCPUs remember the page as the log has write-protected it.
 fn logged_page_both() { logged_page(); on(1, || read(0)) }
 fn ksm_then() { host::ksm(0, false, true) }
@@ -297,7 +300,7 @@ pub fn reads_and_writes() { for i in 0..20 { host::vcpu(i % 3, i % 2 == 0); } }
 pub fn harvests() { for _ in 0..10 { host::get_log(); } }
 pub fn unmaps() { for i in 0..8 { host::unmap(i % 3) } }
 pub fn ksms() { for i in 0..6 { host::ksm(i % 3, i % 2 == 0, true) } }
-fn logged_pages() { vm(true); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
+pub fn logged_pages() { vm(true); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
 
 pub const SHORT: Scenario = Scenario { name: "", x86: None, ha: true, thp: false, setup: empty, threads: &[], check: nothing_more, must: &[], long: false, bound: Some(2) };
 

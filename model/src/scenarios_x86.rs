@@ -28,10 +28,8 @@ const GPTE: u64 = host::BASE | 0x67;
 
 /* ---- setting up ---- */
 
-fn vm(log: bool) {
-    unsafe { REPORTED = false; TREE = 0 }
-    vm_as(log, false, true)
-}
+/// A VM is made.
+pub fn begin() { unsafe { REPORTED = false; TREE = 0 } }
 fn me() -> i32 { st().cur as i32 }
 fn w(pte: u64) -> bool { pte & X86_W != 0 }
 
@@ -44,8 +42,6 @@ fn empty_cold() {
     st().host.cold = true;
     for v in 0..2 { (code().cache_free)(v) }
 }
-fn page() { vm(false); on(0, || read(0)); assert_eq!(entry(0).1, 3) }
-fn two_pages() { vm(false); on(0, || { read(0); read(1) }); on(1, || { read(0); read(1) }) }
 fn last_page() { vm(false); on(0, || { write(7); read(0) }); st().cpu.forget() }
 fn forgotten() { page(); st().cpu.forget() }
 fn logged_page() {
@@ -70,7 +66,6 @@ fn clean() {
 /// Without A/D bits: marked as not accessed, by the permissions that were taken away.
 fn tracked() { page(); assert!(host::age(0, true)); assert_eq!(entry(0).0 & 7, 0) }
 fn tracked_logged() { logged_page(); assert!(host::age(0, true)); assert_eq!(entry(0).0 & 7, 0) }
-fn block() { vm(false); st().host.thp = true; on(0, || read(0)); assert_eq!(entry(0).1, 2) }
 fn block_logged() {
     block();
     on(1, || read(1));
@@ -129,8 +124,6 @@ fn two_aliases_logged() {
     on(0, || write(1));
     assert!(w(entry(0).0) && w(entry(1).0) && dirty() == 1);
 }
-/// The first page is old, the second one young.
-fn one_old() { two_pages(); assert!(host::age(0, true)) }
 fn one_alias() { alias(false) }
 fn two_aliases() { alias(true) }
 /// The guest may write to its page table: the shadow page is out of sync.
@@ -148,7 +141,6 @@ fn tree() {
     unsafe { TREE = at }
 }
 static mut TREE: usize = 0;
-fn invalid_slot() { page(); (code().slot_flags)(1 << 16) }
 
 /* ---- looking at it ---- */
 
@@ -206,7 +198,6 @@ fn check_other_young() {
     let (pte, level) = entry(0);
     if pte != 0 && level == 3 && (pte & ADDR) >> 12 == host::mapped(2) && is_old(pte) { fail("young", "a page that nobody aged has lost its flag") }
 }
-fn check_split() { if entry(0).1 != 3 { fail("progress", "not split") } check_log_all() }
 
 /* ---- threads ---- */
 
@@ -228,12 +219,6 @@ fn gone_sync() { set_gpte(0, 0); (code().sync.unwrap())(me()) }
 fn gone_invlpg() { set_gpte(0, 0); invlpg() }
 /// The first page gets another frame, and the guest uses it.
 fn other_frame() { set_gpte(0, GPTE | 2 << 12); st().host.alias[0] = 2; invlpg(); read_0() }
-fn log_on() {
-    (code().log)(bitmap());
-    (code().wp_memslot)();
-    host::copy_all();
-    host::get_log();
-}
 fn age_0_or_1() {
     let young = host::age(1, false);
     let at = unsafe { TREE };
@@ -357,4 +342,3 @@ pub static SCENARIOS: &[Scenario] = &[
 fn gone_sync_alias() { set_gpte(1, 0); (code().sync.unwrap())(me()) }
 /// All vCPUs leave the root, which is freed with the last one.
 fn unload_all() { for v in 0..2 { (code().unload.unwrap())(v) } }
-fn logged_pages() { vm(true); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
