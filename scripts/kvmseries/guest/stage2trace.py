@@ -6,22 +6,17 @@ The trace is the file `trace` in the directory of the run; its format is in the 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
-from ..base import debian, files, paths, proc
+from ..base import paths
 from ..base.errors import Fail, Usage
-from ..base.progress import say
 from ..kernel.build import Kernel
-from . import vtime
+from . import tcgplugin, vtime
 
 SOURCE = paths.TESTS / "stage2-trace"
 # The plugin interface's declarations, which the two plugins share.
 _HEADER = vtime.SOURCE / "qemu_api.h"
-_FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
-# Code that writes stage-2 page tables, by the start of its name; gcc inlines the rest into these.
-_STORES = r"_{0,2}kvm_pgtable_|stage2_|kvm_(set|clear|publish)_\w*pte"
 # Operations whose beginning and end are recorded. They end by a RET of their own: none ends by a jump to another
 # function. What each has promised when it returns is the checker's to know (verify/stage2check.py).
 OPERATIONS = ("kvm_vm_ioctl", "kvm_vcpu_ioctl", "kvm_handle_guest_abort", "kvm_pgtable_stage2_unmap",
@@ -32,20 +27,7 @@ _DESTROY = "kvm_pgtable_stage2_destroy"
 
 def library() -> Path:
     """Path of the plugin, compiled if its source has changed."""
-    sources = sorted(SOURCE.glob("*.[ch]"))
-    digest = hashlib.sha256(" ".join(_FLAGS).encode())
-    for source in (*sources, _HEADER):
-        digest.update(source.read_bytes())
-    target = paths.cache(f"stage2-trace-{digest.hexdigest()[:12]}.so")
-    with paths.locked("stage2-trace", say, shared=True):
-        if not target.exists():
-            debian.install("vtime")
-            proc.need("gcc")
-            with files.whole(target) as part:
-                proc.run(["gcc", *_FLAGS, f"-I{vtime.SOURCE}", "-o", str(part),
-                          *(str(source) for source in sources if source.suffix == ".c"), "-lpthread"],
-                         f"compiling {SOURCE.relative_to(paths.ROOT)}")
-    return target
+    return tcgplugin.library("stage2-trace", SOURCE, ["-lpthread"], [_HEADER])
 
 
 def code(table: str, release: str) -> str:
@@ -61,7 +43,7 @@ def code(table: str, release: str) -> str:
         if kind not in "tT" or address not in ends:
             continue
         plain = re.sub(r"\.(isra|constprop|part|cold)\b.*", "", name)
-        for role, match in (("store", re.match(_STORES, name)), ("op", plain in OPERATIONS and ".cold" not in name),
+        for role, match in (("store", re.match(vtime.TABLES["arm64"], name)), ("op", plain in OPERATIONS and ".cold" not in name),
                             ("destroy", plain == _DESTROY)):
             if match:
                 lines.append(f"{role} {plain} {address:x} {ends[address]:x}\n")

@@ -9,7 +9,7 @@ import pytest
 from kvmseries.base import debian, paths
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import below, DPKG_DEB, write
-from kvmseries.guest import vtime
+from kvmseries.guest import tcgplugin, vtime
 from kvmseries.kernel import toolchain
 
 ARCHES = ("arm64", "x86_64")
@@ -201,7 +201,7 @@ def test_marks_have_the_code_that_writes_stage_2_page_tables(marks):
 
 
 def test_a_kernel_without_code_that_writes_page_tables_is_refused(marks, monkeypatch, tmp_path):
-    monkeypatch.setitem(vtime._TABLES, "arm64", "stage3_")
+    monkeypatch.setitem(vtime.TABLES, "arm64", "stage3_")
     with pytest.raises(Fail, match="^linux 7.3.4-base has no function that writes page tables: add its"):
         marks("arm64")
     assert not (tmp_path / "marks").exists()
@@ -251,7 +251,7 @@ def test_it_compiles_without_a_warning(tmp_path, compiler):
     if not vtime.shutil.which(compiler):
         pytest.skip(f"no {compiler}")
     sources = [str(source) for source in sorted(vtime.SOURCE.glob("*.c"))]
-    done = subprocess.run([compiler, *vtime._FLAGS, "-Werror", "-o", str(tmp_path / "x.so"),
+    done = subprocess.run([compiler, *tcgplugin.FLAGS, "-Werror", "-o", str(tmp_path / "x.so"),
                            *sources, "-ldl", "-lpthread"], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0, done.stderr

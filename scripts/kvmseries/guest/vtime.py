@@ -5,7 +5,6 @@ A variant of the model is "nominal", or one parameter times a factor: "line*2", 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -15,11 +14,12 @@ from typing import Any
 
 import yaml
 
-from ..base import debian, distro, files, paths, proc
+from ..base import debian, distro, paths, proc
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..kernel import toolchain
 from ..kernel.build import Kernel
+from . import tcgplugin
 
 SOURCE = paths.ROOT / "scripts/vtime"
 NOMINAL = "nominal"
@@ -31,8 +31,7 @@ _NEWEST = (10, 99)
 _NAMES = {"arm64": ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"),
           "x86_64": ("n_tty_write", "kvm_mmu_page_fault")}
 # The code that writes stage-2 page tables: functions, by the start of their names.
-_TABLES = {"arm64": r"_{0,2}kvm_pgtable_|stage2_|kvm_(set|clear|publish)_\w*pte"}
-_FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
+TABLES = {"arm64": r"_{0,2}kvm_pgtable_|stage2_|kvm_(set|clear|publish)_\w*pte"}
 
 
 def parameters(arch: str, variant: str = NOMINAL) -> dict[str, dict[str, Any]]:
@@ -67,25 +66,7 @@ def options(arch: str, variant: str = NOMINAL) -> str:
 
 def library() -> Path:
     """Path of vtime.so, compiled if its source has changed."""
-    sources = sorted(SOURCE.glob("*.[ch]"))
-    digest = hashlib.sha256(" ".join(_FLAGS).encode())
-    for source in sources:
-        digest.update(source.read_bytes())
-    target = paths.cache(f"vtime-{digest.hexdigest()[:12]}.so")
-    with paths.locked("vtime", say, shared=True):
-        if not target.exists():
-            debian.install("vtime")
-            proc.need("gcc")
-            with files.whole(target) as part:
-                compile_library("gcc", part)
-    return target
-
-
-def compile_library(compiler: str, target: Path) -> None:
-    """Compile the instrument with `compiler` to the file `target`."""
-    proc.run([compiler, *_FLAGS, "-o", str(target),
-              *(str(source) for source in sorted(SOURCE.glob("*.c"))), "-ldl", "-lpthread"],
-             "compiling scripts/vtime")
+    return tcgplugin.library("vtime", SOURCE, ["-ldl", "-lpthread"])
 
 
 class Qemu:
@@ -175,11 +156,11 @@ def marks(kernel: Kernel, target: Path) -> None:
         raise Fail(f"linux {kernel.release} has no {lacking[0]}(), by which scripts/vtime counts: add "
                    "its new name to vtime._NAMES and phases.c, or use --clock wall")
     lines = list(found.items())
-    if kernel.arch in _TABLES:
-        ranges = _functions(symbols, _TABLES[kernel.arch])
+    if kernel.arch in TABLES:
+        ranges = _functions(symbols, TABLES[kernel.arch])
         if not ranges:
             raise Fail(f"linux {kernel.release} has no function that writes page tables: add its new "
-                       "name to vtime._TABLES, or use --clock wall")
+                       "name to vtime.TABLES, or use --clock wall")
         lines += [mark for low, high in ranges
                   for mark in (("tables_from", f"{low:x}"), ("tables_to", f"{high:x}"))]
     target.write_text("".join(f"{name} {address}\n" for name, address in lines), encoding="utf-8")

@@ -1,0 +1,31 @@
+"""A TCG plugin of this project, compiled into the cache directory once for each state of its source."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..base import debian, files, paths, proc
+from ..base.progress import say
+
+FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
+
+
+def library(name: str, source: Path, libraries: Sequence[str], headers: Sequence[Path] = ()) -> Path:
+    """Path of the shared object `name`, of all C files in the directory `source`, compiled if they have changed.
+
+    libraries: gcc's arguments, as "-lpthread"; headers: files elsewhere that the source includes."""
+    sources = sorted(source.glob("*.[ch]"))
+    digest = hashlib.sha256(" ".join(FLAGS).encode())
+    for file in (*sources, *headers):
+        digest.update(file.read_bytes())
+    target = paths.cache(f"{name}-{digest.hexdigest()[:12]}.so")
+    with paths.locked(name, say, shared=True):
+        if not target.exists():
+            debian.install("vtime")
+            proc.need("gcc")
+            with files.whole(target) as part:
+                proc.run(["gcc", *FLAGS, *(f"-I{header.parent}" for header in headers), "-o", str(part),
+                          *(str(file) for file in sources if file.suffix == ".c"), *libraries], f"compiling {source}")
+    return target
