@@ -32,20 +32,27 @@ class Quiet:
 
     def __init__(self, process: int, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic) -> None:
         self._process, self._proc, self._clock = process, proc, clock
+        self._looked = clock()
+        self._waited = waited(process, proc)
         self.heard()
 
     def heard(self) -> None:
         """The guest has said something."""
-        self._since = self._looked = self._clock()
+        self._look()
+        self._since = self._clock()
         self._starved = 0.0
-        self._waited = waited(self._process, self._proc)
 
     def seconds(self) -> float:
         """Seconds since the guest was last heard, without those in which the longest-waiting thread had no CPU."""
-        now = self._clock()
-        if now - self._looked >= _INTERVAL:
-            before, self._waited = self._waited, waited(self._process, self._proc)
-            most = max((ns - before[thread] for thread, ns in self._waited.items() if thread in before), default=0)
-            self._starved += min(max(most / 1e9, 0.0), now - self._looked)
-            self._looked = now
-        return now - self._since - self._starved
+        self._starved += self._look()
+        return max(self._clock() - self._since - self._starved, 0.0)
+
+    def _look(self) -> float:
+        """Seconds of those since the last look in which that thread waited; 0.0 if that was just now."""
+        passed = self._clock() - self._looked
+        if passed < _INTERVAL:
+            return 0.0
+        self._looked += passed
+        before, self._waited = self._waited, waited(self._process, self._proc)
+        most = max((ns - before[thread] for thread, ns in self._waited.items() if thread in before), default=0)
+        return min(max(most / 1e9, 0.0), passed)
