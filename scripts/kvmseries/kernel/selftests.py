@@ -27,6 +27,7 @@ TESTS = {("v5.10", "x86_64"): ("invlpg_test",),
          ("v7.3", "arm64"): ("dirty_hold_test", "dirty_harvest_test", "gigantic_page_test"),
          ("v7.3", "x86_64"): ("dirty_harvest_test",)}
 GUEST = paths.TESTS / "guest"
+PROGRAMS = paths.TESTS / "programs"
 
 
 def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = None, count: int | None = None) -> Path:
@@ -42,7 +43,7 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
     folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}{part_of}")
     wanted = hashlib.sha256(json.dumps(
         [trees.head(tree.path), toolchain.version(arch),
-         *((GUEST / f"{name}.c").read_text(encoding="utf-8") for name in own(series, arch))]).encode()).hexdigest()
+         *(source(name).read_text(encoding="utf-8") for name in own(series, arch))]).encode()).hexdigest()
     with paths.locked(f"selftests-{folder.name}", say):
         if _stamp(folder) == wanted:
             return folder
@@ -69,10 +70,16 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
     return folder
 
 
+def source(name: str) -> Path:
+    """The file of our program `name`: what a benchmark runs is in guest/, whose id its results carry."""
+    found = PROGRAMS / f"{name}.c"
+    return found if found.exists() else GUEST / f"{name}.c"
+
+
 def _helpers(arch: str, folder: Path) -> None:
     for name in HELPERS:
         proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
-                  str(folder / name), str(GUEST / f"{name}.c")], f"building {name}")
+                  str(folder / name), str(source(name))], f"building {name}")
 
 
 def own(series: catalog.Series, arch: str) -> tuple[str, ...]:
@@ -91,7 +98,7 @@ def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers:
     for name in TESTS.get((series.name, arch), ()):
         proc.run([f"{toolchain.prefix(arch)}gcc", "-D_GNU_SOURCE", "-DCONFIG_64BIT", "-O2", "-std=gnu99", "-static", "-pthread", "-Wall",
                   "-fno-strict-aliasing", "-fno-stack-protector", "-fno-PIE", "-no-pie", *(f"-I{path}" for path in include),
-                  "-o", str(folder / name), str(GUEST / f"{name}.c"), *map(str, library)], f"building {name}")
+                  "-o", str(folder / name), str(source(name)), *map(str, library)], f"building {name}")
 
 
 def _stamp(folder: Path) -> str | None:

@@ -87,4 +87,4 @@ def test_a_test_of_ours_is_built_for_its_series_and_architecture_alone(make, min
 def test_each_test_of_ours_has_its_source():
     assert selftests.TESTS
     for names in selftests.TESTS.values():
-        assert all((selftests.GUEST / f"{name}.c").is_file() for name in names)
+        assert all(selftests.source(name).is_file() for name in names)
