@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ..base import files, paths, progress
-from ..base.errors import Fail
+from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import ids, results
 from ..data.shape import Host
@@ -70,10 +70,12 @@ def run(series: catalog.Series, hunt: Hunt, kernels: str, runs: int, batch: int,
     """Run `hunt` until each of `kernels` ("base,series") has `runs` runs, `batch` in a boot; returns the data in `path`.
 
     {"schema": 1, "series", "hunt", "host", "kernels": {label: {"source", "runs", "boots", "failures": {why: times},
-    "logs": [directory below out/]}}}.  Raises Fail if `path` is of another hunt or of other sources.
+    "logs": [directory below out/]}}}.  Raises Fail if `path` is of another hunt or of other sources, and
+    Usage if the guest has no such program.
     """
     points = catalog.points(series, kernels)
     tests = selftests.build(series, hunt.arch)
+    _known(hunt.command[0], tests)
     initrd = image.base(hunt.arch, tests)
     # Two at once would write over each other's counts.
     with paths.locked(f"hunt-{path.name}", say):
@@ -89,6 +91,14 @@ def run(series: catalog.Series, hunt: Hunt, kernels: str, runs: int, batch: int,
             data["host"] = results.host_info([machines.binary(hunt.arch)])
             files.write_json(path, data)
             say(f"{point.label}: {counts['runs']} of {runs} runs, {sum(counts['failures'].values())} failed")
+
+
+def _known(program: str, tests: Path) -> None:
+    """Raise Usage if the guest has no `program`: its path there, such as /tests/dirty_log_test."""
+    if not program.startswith("/"):
+        raise Usage(f"hunt: '{program}' is no path in the guest: give /tests/{program}, or another one that begins with /")
+    if program.startswith("/tests/") and program.removeprefix("/tests/") not in selftests.programs(tests):
+        raise Usage(f"hunt: there is no {program} (tests: {tests})")
 
 
 def _begin(series: catalog.Series, hunt: Hunt, points: Iterable[catalog.Point], path: Path) -> Found:

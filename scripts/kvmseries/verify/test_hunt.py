@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kvmseries.base import paths
-from kvmseries.base.errors import Fail
+from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import RUN_JOB
 from kvmseries.data import ids
 from kvmseries.guest import run as guest
@@ -30,6 +30,13 @@ def _run(mini, built, program, tmp_path, monkeypatch):
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     monkeypatch.setattr(ids, "today", lambda label, series, what: f"{series} {label} {what}")
     return lambda runs, what=HUNT: hunt.run(mini, what, "base,series", runs, 2, tmp_path / "hunt.json")["kernels"]
+
+
+@pytest.mark.parametrize("name, words", [("alpha_test", "is no path in the guest: give /tests/alpha_test"), ("/tests/none", "there is no /tests/none")])
+def test_a_program_that_the_guest_has_not_is_refused(run, tmp_path, name, words):
+    with pytest.raises(Usage, match=words):
+        run(2, hunt.Hunt("arm64", "max", (), (name,), 60))
+    assert not (tmp_path / "hunt.json").exists()
 
 
 def test_kernels_take_turns_and_runs_add_up(run, qemu, tmp_path):
@@ -83,7 +90,7 @@ def test_another_hunt_and_other_sources_do_not_mix(run, qemu, monkeypatch):
     qemu(WELL)
     run(2)
     with pytest.raises(Fail, match="is of another hunt, or of other sources: give another file"):
-        run(2, hunt.Hunt("arm64", "max", (), ("/tests/beta",), 60))
+        run(2, hunt.Hunt("arm64", "max", (), ("/tests/alpha_test",), 60))
     monkeypatch.setattr(ids, "today", lambda label, series, what: "other")
     with pytest.raises(Fail, match="of other sources"):
         run(2)
