@@ -1,4 +1,4 @@
-"""What a results file must show for the claims that a cover letter makes of lock counts."""
+"""What a results file must show for the claims that a cover letter makes of lock counts, and of how long mmu_lock is held."""
 
 import re
 
@@ -97,3 +97,38 @@ def locked_aging(runs, kernel, pages, passes):
         return [f"{kernel}: there are no lock counts of aging"]
     return [f"{_words(run)} for {passes} passes over {pages * run['vcpus']} pages" for run in found
             if run["samples"][-1] < pages * passes * run["vcpus"]]
+
+
+# Of milestone `bounded` of v7.3, seconds: one hold while the log is cleared, and while 64 MiB are discarded; and times of base's:
+# the clear itself, with nobody waiting, and a vCPU's longest write meanwhile.
+_CLEARED, _DISCARDED = 60e-6, 1.5e-3
+_CLEAR_TIME, _WRITE = 1.02, 1 / 20
+# By how much the hold of base grows when the memslot is four times as large, or the bound shows nothing.
+_GROWS = 3
+_SIZES = (64, 256)
+
+
+def bounded_holds(runs, kernel, base="base"):
+    """Check that on `kernel` nobody holds mmu_lock for long while the dirty log is cleared or memory is discarded, and that on
+    `base` the hold grows with the memslot.
+
+    runs: of dirty_hold_test with -b of each of _SIZES, MiB, all samples of which must be so.  Returns complaints."""
+    found = {(run["kernel"], int(re.search(r"-b (\d+)", run["args"])[1]), run["metric"]): run["samples"] for run in runs}
+    complaints = []
+
+    def at_most(most, what, metric, size):
+        for value in found[kernel, size, metric]:
+            if value > most:
+                complaints.append(f"{kernel}, {size} MiB: {what} {value * 1e6:.1f} us, more than {most * 1e6:.1f}")
+    try:
+        for size in _SIZES:
+            at_most(_CLEARED, "longest hold of a clear", "clear_busy_hold", size)
+            at_most(_WRITE * min(found[base, size, "clear_busy_write"]), "longest write", "clear_busy_write", size)
+            at_most(_CLEAR_TIME * min(found[base, size, "clear_idle_time"]), "clear with nobody waiting", "clear_idle_time", size)
+        at_most(_DISCARDED, "longest hold of a discard", "discard_hold", _SIZES[0])
+        small, large = (min(found[base, size, "clear_busy_hold"]) for size in _SIZES)
+    except KeyError as error:
+        return [f"there is no {error.args[0][2]} of {error.args[0][0]} with {error.args[0][1]} MiB"]
+    if large < _GROWS * small:
+        complaints.append(f"{base}: the longest hold of a clear does not grow with the memslot, {small * 1e6:.1f} and {large * 1e6:.1f} us")
+    return complaints

@@ -1,16 +1,12 @@
 """What the checks that boot guests share: kernels of v5.10's series, and what is run on them."""
 
-import hashlib
-import json
-import shutil
-
 from checks import extra
-from kvmseries.base import paths, progress, stamp
+from kvmseries.base import paths, progress
 from kvmseries.data import parse
 from kvmseries.guest import image, machine, run as guest, vtime
-from kvmseries.kernel import build, kconfig, selftests, toolchain
+from kvmseries.kernel import build, planted as planting, selftests
 from kvmseries.measure import bench
-from kvmseries.source import catalog, trees
+from kvmseries.source import catalog
 
 TREE = paths.own_tree()
 # ns, of the virtual clock: as the instrument's own default.
@@ -26,31 +22,9 @@ COUNTS = "/sys/kernel/debug/mmu_lock_counts"
 
 def planted(*names, arch="arm64", configs=(), count=None, note=None, name="v5.10"):
     """The kernel of series `name`, or that of its first `count` patches, with patches/debug/<series>-NAME.patch
-    for each of `names`.  It is kept in out/planted: the tree that it is built in is for all."""
+    for each of `names`: kvmseries.kernel.planted."""
     series = catalog.load(name)
-    own = extra.own_base(series)
-    config = kconfig.load(arch, configs, series.kernel)
-    folder = paths.out("planted", "-".join([*names, "series" if count is None else str(count), arch, config.name]))
-    wanted = None if own else _made_from(series, names, arch, config, count)
-    with paths.locked("planted-kernels", progress.say):
-        if stamp.current(folder / "planted.json", {"from": wanted}) is None or own:
-            kernel = build.in_tree(trees.planted(series, names, own, count), arch, configs, note)
-            table = next(parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists())
-            with paths.whole(folder) as part:
-                for file in (kernel.image, table):
-                    shutil.copy2(file, part / file.name)
-                stamp.write(part / "planted.json", {"from": wanted}, image=kernel.image.name, release=kernel.release)
-    made = stamp.read(folder / "planted.json")
-    tree = trees.Tree(folder, "planted", len(series.patches) if count is None else count, series.kernel)
-    return build.Kernel(tree, arch, config, folder / made["image"], made["release"])
-
-
-def _made_from(series, names, arch, config, count):
-    """An id of all that such a kernel is made from."""
-    patches = [(paths.PATCHES / "debug" / f"{series.name}-{name}.patch").read_text(encoding="utf-8") for name in names]
-    whole = len(series.patches) if count is None else count
-    return hashlib.sha256(json.dumps([series.versions[0].sha256, series.patches_id(whole), patches, config.text,
-                                      toolchain.version(arch)]).encode()).hexdigest()
+    return planting.kernel(series, names, arch, configs, count, extra.own_base(series), note)
 
 
 def with_bugs(arch="arm64", configs=()):

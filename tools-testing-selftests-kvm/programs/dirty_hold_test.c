@@ -12,7 +12,7 @@
  * mmu_lock for write of each of these three. The memory is then discarded as if
  * somebody waited for the lock all the time.
  *
- * dirty_hold_test MIB VCPUS PAUSE_NS
+ * dirty_hold_test [-v VCPUS] [-b MIB] [-p PAUSE_NS]
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -216,17 +216,32 @@ int main(int argc, char *argv[])
 	struct kvm_vcpu *vcpu[MAX_VCPUS];
 	pthread_t threads[MAX_VCPUS];
 	unsigned long *bitmap;
-	u64 i, size, ns, written;
+	u64 i, size = 64ul << 20, ns, written;
 	struct kvm_vm *vm;
 	void *mem;
+	int opt;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: %s MIB VCPUS PAUSE_NS\n", argv[0]);
+	nr_vcpus = 8;
+	pause_ns = 20000;
+	while ((opt = getopt(argc, argv, "v:b:p:")) != -1) {
+		switch (opt) {
+		case 'v':
+			nr_vcpus = number(optarg, MAX_VCPUS);
+			break;
+		case 'b':
+			size = number(optarg, 2048) << 20;
+			break;
+		case 'p':
+			pause_ns = number(optarg, NSEC_PER_SEC);
+			break;
+		default:
+			optind = argc + 1;
+		}
+	}
+	if (optind != argc) {
+		fprintf(stderr, "usage: %s [-v VCPUS] [-b MIB] [-p PAUSE_NS]\n", argv[0]);
 		return 1;
 	}
-	size = number(argv[1], 2048) * (1ul << 20);
-	nr_vcpus = number(argv[2], MAX_VCPUS);
-	pause_ns = number(argv[3], NSEC_PER_SEC);
 	nr_cleared = size / PAGE;
 	written = nr_vcpus * NR_WRITTEN;
 

@@ -3,6 +3,7 @@
 import pytest
 
 from checks import test_4_bounded_holds as checks
+from kvmseries.data.test_parse import HOLDS
 from kvmseries.guest.run import Outcome
 
 MISSING = Outcome("clear", 254, 1, "Clear page 215 value (4) >= iteration (4)\n")
@@ -22,10 +23,7 @@ def test_a_test_that_fails_for_another_reason_is_no_find(other):
         checks.lost({"get": other, "clear": MISSING})
 
 
-def test_figures_are_told_apart():
-    text = ("clear idle: longest hold 417000 ns\nclear idle: 420000 ns\nclear busy: longest hold 13000 ns\n"
-            "clear busy: 600000 ns\nclear busy: longest write 15000 ns of 240\n")
-    assert checks.figures(64, text) == {
-        (64, "clear idle", "longest hold"): 417000, (64, "clear idle", "time"): 420000,
-        (64, "clear busy", "longest hold"): 13000, (64, "clear busy", "time"): 600000,
-        (64, "clear busy", "longest write"): 15000}
+def test_figures_are_runs_of_their_size():
+    runs = checks.runs("series", 256, HOLDS)
+    assert {run["metric"] for run in runs} >= {"clear_busy_hold", "discard_time"}
+    assert {(run["kernel"], run["args"]) for run in runs} == {("series", "-b 256")}

@@ -84,3 +84,40 @@ def test_one_acquisition_by_aging_is_noticed():
 def test_base_takes_the_lock_for_every_page_that_is_aged():
     assert not claims.locked_aging(_aging(2 * 64 * 4, 0), "series", 64, 4)
     assert claims.locked_aging(_aging(2 * 64 * 4 - 1, 0), "series", 64, 4)
+
+
+# {metric: us on base and on the series} with a memslot of 64 MiB; base's are four times as long with 256 MiB.
+HOLDS = {"clear_busy_hold": (427, 13), "clear_busy_write": (430, 16), "clear_idle_time": (428, 429), "discard_hold": (26600, 833)}
+
+
+def _holds(less=None, **others):
+    """Runs of dirty_hold_test with HOLDS; others: us of the series with 64 MiB, less: a metric without runs there."""
+    return [{"kernel": kernel, "args": f"-b {size} -p 20000", "metric": metric, "samples": [
+                us * (size // 64 if kernel == "base" or metric == "clear_idle_time" else 1) * 1e-6 for us in (
+                    values[number], others.get(metric, values[number]) if number and size == 64 else values[number])]}
+            for metric, values in HOLDS.items() for number, kernel in enumerate(("base", "upto:bounded")) for size in (64, 256)
+            if (metric, number, size) != (less, 1, 64)]
+
+
+def test_holds_are_bounded():
+    assert not claims.bounded_holds(_holds(), "upto:bounded")
+
+
+@pytest.mark.parametrize("metric, us, words", [
+    ("clear_busy_hold", 61, "longest hold of a clear 61.0 us, more than 60.0"), ("clear_busy_write", 22, "longest write 22.0 us"),
+    ("clear_idle_time", 437, "clear with nobody waiting"), ("discard_hold", 1501, "longest hold of a discard")])
+def test_one_round_that_is_not_is_noticed(metric, us, words):
+    complaint, = claims.bounded_holds(_holds(**{metric: us}), "upto:bounded")
+    assert complaint.startswith("upto:bounded, 64 MiB: ") and words in complaint
+
+
+def test_base_must_not_be_bounded():
+    assert any("does not grow" in complaint for complaint in claims.bounded_holds(
+        [{**run, "samples": [1e-6]} for run in _holds()], "upto:bounded"))
+    assert claims.bounded_holds(_holds(), "base")
+
+
+@pytest.mark.parametrize("metric", HOLDS)
+def test_a_missing_figure_is_no_proof(metric):
+    complaint, = claims.bounded_holds(_holds(less=metric), "upto:bounded")
+    assert complaint == f"there is no {metric} of upto:bounded with 64 MiB"

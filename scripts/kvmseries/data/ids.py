@@ -11,6 +11,7 @@ What a tool that runs kernels should keep with its results (bench, soak):
     ids.tests(tree.path)                    the benchmarks and the library of the selftests
     ids.suite(tree.path)                    all selftests: what soak runs
     ids.guest()                             init, and the helpers that run beside the tests
+    ids.own(name)                           test programs and debug patches of this repository
     ids.config(arch, overlays, version)     the kernel's configuration
     ids.program("qemu-system-aarch64")      the emulator
     ids.instrument(), ids.model(arch)       only with virtual time
@@ -170,6 +171,17 @@ def files(folder: Path, pattern: str = "*") -> str:
     """A hash of the names and contents of the files in `folder` that match."""
     return _digest(*(part for path in sorted(Path(folder).glob(pattern)) if path.is_file()
                      for part in (path.name, path.read_bytes())))
+
+
+def file(path: Path) -> str:
+    """A hash of the content of a file."""
+    return _digest(path.read_bytes())
+
+
+def own(name: str) -> str | None:
+    """Today's file() of a debug patch or of a test program of this repository, by its name; None if there is none."""
+    found = (paths.PATCHES / "debug" / name, paths.TESTS / "programs" / name, paths.TESTS / "guest" / name)
+    return next((file(path) for path in found if path.exists()), None)
 
 
 def guest() -> str:

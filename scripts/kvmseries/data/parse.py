@@ -323,10 +323,37 @@ def _unmap_line(line: str) -> list[Measure] | None:
     return [Measure(f"vcpus_out.{match[2].replace(' ', '_')}", int(match[1]), int(match[3]), "1")] if match else None
 
 
+# dirty_hold_test: "X: N ns", "X: longest hold N ns" where the kernel measures holds, "X: longest write N ns of WRITES".
+_HOLD = re.compile(r"(clear idle|clear busy|discard): (?:(longest hold|longest write) )?(\d+) ns(?: of (\d+))?$")
+_HOLD_METRIC = {None: "time", "longest hold": "hold", "longest write": "write"}
+_HOLD_PLAIN = re.compile(r"(Random seed: 0x[0-9a-f]+|)$")
+
+
+def _dirty_hold_test(output: str) -> list[Measure]:
+    measures, _ = _read("dirty_hold_test", output, _hold_line, _HOLD_PLAIN)
+    found = {measure.metric for measure in measures}
+    missing = {f"{what}_{part}" for what in ("clear_idle", "clear_busy", "discard") for part in ("time", "hold")} - found
+    if missing:
+        raise Fail(f"dirty_hold_test printed no {', '.join(sorted(missing))}: the kernel has to have "
+                   "patches/debug/<series>-hold-times.patch")
+    return measures
+
+
+def _hold_line(line: str) -> list[Measure] | None:
+    """Measures of a line, None if it has none."""
+    match = _HOLD.match(line)
+    if not match:
+        return None
+    what = match[1].replace(" ", "_")
+    found = [Measure(f"{what}_{_HOLD_METRIC[match[2]]}", None, int(match[3]) / 1e9, "s")]
+    return found + ([Measure(f"{what}_writes", None, int(match[4]), "1")] if match[4] else [])
+
+
 PARSERS = {"dirty_log_perf_test": _dirty_log_perf_test,
            "access_tracking_stress_test": _access_tracking_stress_test,
            "change_pte_test": _change_pte_test,
-           "memslot_unmap_perf_test": _memslot_unmap_perf_test}
+           "memslot_unmap_perf_test": _memslot_unmap_perf_test,
+           "dirty_hold_test": _dirty_hold_test}
 
 
 def parse(test: str, output: str) -> list[Measure]:

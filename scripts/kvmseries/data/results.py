@@ -67,7 +67,8 @@ UNFINISHED = {
 }
 # Ids (ids.py) by what they are of: one, or one for each kernel label, series, configuration, variant of the
 # model.  None is an id that could not be known.
-ID_KINDS = {"kernels": dict, "tests": dict, "configs": dict, "models": dict, "guest": str, "instrument": str,
+ID_KINDS = {"kernels": dict, "tests": dict, "configs": dict, "models": dict, "guest": str, "own": dict,
+            "instrument": str,
             "qemu": str}
 
 

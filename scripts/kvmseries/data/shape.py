@@ -60,6 +60,7 @@ class Ids(TypedDict, total=False):
     configs: dict[str, str | None]
     models: dict[str, str | None]
     guest: str | None
+    own: dict[str, str | None]
     instrument: str | None
     qemu: str | None
 

@@ -146,3 +146,16 @@ def test_programs_and_configurations(program):
     assert first != ids.program("some-tool") and ids.program("no-such-tool") is None
     assert ids.config("arm64", (), "5.10.262") == ids.config("arm64", ("normal",), "5.10.262")
     assert ids.config("arm64", (), "5.10.262") != ids.config("arm64", ("lockstat",), "5.10.262")
+
+
+def test_own_files_are_found_by_name(monkeypatch, tmp_path):
+    for where in ("patches/debug/v7.3-x.patch", "tests/programs/x_test.c"):
+        path = tmp_path / where
+        path.parent.mkdir(parents=True)
+        path.write_text(where, encoding="utf-8")
+    monkeypatch.setattr(ids.paths, "PATCHES", tmp_path / "patches")
+    monkeypatch.setattr(ids.paths, "TESTS", tmp_path / "tests")
+    assert ids.own("x_test.c") == ids.file(tmp_path / "tests/programs/x_test.c") != ids.own("v7.3-x.patch")
+    assert ids.own("none.c") is None
+    (tmp_path / "tests/programs/x_test.c").write_text("other", encoding="utf-8")
+    assert ids.own("x_test.c") == ids.file(tmp_path / "tests/programs/x_test.c")

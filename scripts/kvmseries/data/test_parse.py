@@ -154,6 +154,18 @@ Iteration 1 log on, vCPUs writing: 0.037640256s
 Iteration 1 log on write latency: p50 42992 ns, p99 29360112 ns, max 104879632 ns, 435 writes
 """
 
+# dirty_hold_test of v7.3's series, on a kernel that measures holds: -v 8 -b 64.
+HOLDS = """\
+Random seed: 0x6b8b4567
+clear idle: longest hold 426800 ns
+clear idle: 428640 ns
+clear busy: longest hold 13400 ns
+clear busy: 462120 ns
+clear busy: longest write 15920 ns of 168
+discard: longest hold 832960 ns
+discard: 26961920 ns
+"""
+
 # access_tracking_stress_test of base: -v 1 -p -b 64K -B 512K -i 3 -n 16.
 AGING = """\
 Test iterations: 3
@@ -496,6 +508,30 @@ def test_every_metric_of_unmapping_is_documented():
         name, dot, of = measure.metric.partition(".")
         assert f"`{name}{dot and '.X'}`" in text, name
         assert not dot or f"`{of}`" in text, of
+
+
+def test_holds_are_read():
+    assert figures(parse("dirty_hold_test", HOLDS)) == {
+        ("clear_idle_hold", None): pytest.approx(426.8e-6), ("clear_idle_time", None): pytest.approx(428.64e-6),
+        ("clear_busy_hold", None): pytest.approx(13.4e-6), ("clear_busy_time", None): pytest.approx(462.12e-6),
+        ("clear_busy_write", None): pytest.approx(15.92e-6), ("clear_busy_writes", None): 168,
+        ("discard_hold", None): pytest.approx(832.96e-6), ("discard_time", None): pytest.approx(26961.92e-6)}
+
+
+@pytest.mark.parametrize("output, message", [
+    (HOLDS + "discard: shortest hold 1 ns\n", "a line that is not known"),
+    (HOLDS.replace("discard: longest hold 832960 ns\n", ""), "no discard_hold: the kernel has to have .*hold-times.patch"),
+    ("", "printed no clear_busy_hold")])
+def test_what_is_not_known_of_holds_fails(output, message):
+    with pytest.raises(Fail, match=message):
+        parse("dirty_hold_test", output)
+
+
+def test_every_metric_of_holds_is_documented():
+    text = (paths.ROOT / "Documentation" / "results.md").read_text(encoding="utf-8")
+    for measure in parse("dirty_hold_test", HOLDS):
+        what, _, part = measure.metric.rpartition("_")
+        assert f"`{what}`" in text and (f"`X_{part}`" in text or f"`{measure.metric}`" in text), measure.metric
 
 
 def aged(output=AGING):

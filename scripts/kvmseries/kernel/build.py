@@ -18,6 +18,7 @@ from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail
 from ..base.progress import Note, say, single
 from ..source import catalog, trees
+from ..source.git import git
 from . import kconfig, toolchain
 
 # What no other architecture compiles.
@@ -192,9 +193,23 @@ def each_alone(series: catalog.Series, arch: str, numbers: Iterable[int], note: 
 
 
 def _each(series: catalog.Series, arch: str, made: Iterable[trees.Tree], how: str, note: Note | None) -> None:
+    """Build each Tree of `made`; those that have been built before, in whole, are not built again: a run that was stopped goes
+    on where it was."""
+    done = paths.out("built", f"{series.name}-{arch}.json")
     for tree in made:
+        key = _contents(tree, arch)
+        if key in stamp.read(done):
+            continue
         try:
             in_tree(tree, arch, (), note)
         except Fail as error:
             name = series.patches[tree.count - 1].name if tree.count else "the base"
             raise Fail(f"{series.name} does not build for {arch} {how} {name}: {error}") from None
+        stamp.write(done, {**stamp.read(done), key: tree.point})
+
+
+def _contents(tree: trees.Tree, arch: str) -> str:
+    """A hash of all that a kernel of `tree` is built from: its files, not its commit."""
+    text = kconfig.load(arch, (), tree.version).text
+    parts = [git(tree.path, "rev-parse", "HEAD^{tree}").strip(), arch, toolchain.version(arch), text]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

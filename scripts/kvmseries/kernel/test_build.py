@@ -88,3 +88,41 @@ def test_warnings_of_some_files_are_counted_wherever_they_are():
     assert not found - build.about(WARNED.replace(":12:6", ":13:6"), {"arch/arm64/kvm/mmu.c"})
     once = build.about(WARNED.replace("mmu.c:99:6", "other.c:99:6"), {"arch/arm64/kvm/mmu.c"})
     assert list((found - once).elements()) == [unused]
+
+
+@pytest.fixture(name="each")
+def _each(tmp_path, monkeypatch):
+    """(build, built): builds patches 0 to 3 of a series with these contents; appends what it builds to `built`, "bad" fails."""
+    built = []
+
+    def in_tree(tree, *_):
+        if tree.path == "bad":
+            raise Fail("error: here")
+        built.append(tree.path)
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path))
+    monkeypatch.setattr(build, "in_tree", in_tree)
+    monkeypatch.setattr(build, "git", lambda path, *_: f"{path}\n")
+    monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 12")
+    monkeypatch.setattr(build.kconfig, "load", lambda *_: SimpleNamespace(text="CONFIG_KVM=y"))
+    monkeypatch.setattr(build.trees, "walk", lambda _, counts, kernel: (
+        SimpleNamespace(path=contents, point=f"patch-{count}", count=count, version="7.3") for count, contents in enumerate(counts)))
+    series = SimpleNamespace(name="mini", patches=[SimpleNamespace(name=f"000{number}-x.patch") for number in (1, 2, 3)])
+    return (lambda *contents: build.each_patch(series, "arm64", contents, None)), built
+
+
+def test_builds_of_each_patch_go_on_where_they_stopped(each):
+    make, built = each
+    with pytest.raises(Fail, match="mini does not build for arm64 with 0002-x.patch: error: here"):
+        make("base", "a", "bad", "c")
+    make("base", "a", "b", "c")
+    assert built == ["base", "a", "b", "c"]
+
+
+def test_a_patch_that_has_changed_and_those_after_it_are_built_again(each, monkeypatch):
+    make, built = each
+    make("base", "a", "b")
+    make("base", "a2", "b2")
+    assert built[3:] == ["a2", "b2"]
+    monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 99")
+    make("base")
+    assert built[5:] == ["base"]

@@ -18,7 +18,7 @@ from ..base.errors import Fail, Usage
 from ..data import ids, parse, repeat, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
 from ..guest import image, machine as machines, run as guest, vtime
-from ..kernel import build, kconfig, selftests, toolchain
+from ..kernel import build, kconfig, planted, selftests, toolchain
 from ..source import catalog, trees
 from . import benchargs, counters
 
@@ -153,13 +153,12 @@ def run(job: Job, taken: unfinished.Taken | None = None,
     for config in dict.fromkeys(entry.config for entry in rounds(job)):
         for point in job.points:
             with steps.step(_build_key(job, point, config)) as note:
-                kernels[point.label, config] = build.kernel(point.series, point.count, job.arch, config,
-                                                      _tree(job, point), note)
+                kernels[point.label, config] = _kernel(job, point, config, note)
     with steps.step(f"selftests-{job.arch}"):
         for point in job.points:
             if point.series.name not in programs:
                 tests = selftests.build(point.series, job.arch, _tree(job, point), _suite(job, point))
-                if point.series.name != job.series.name and job.test not in selftests.programs(tests):
+                if (point.series.name != job.series.name or _debug(job)) and job.test not in selftests.programs(tests):
                     raise Fail(f"{point.label}: the selftests of linux {point.series.kernel} have no {job.test} for "
                                f"{job.arch}")
                 programs[point.series.name] = image.base(job.arch, tests)
@@ -171,6 +170,20 @@ def run(job: Job, taken: unfinished.Taken | None = None,
     if job.clock == "virtual":
         _retry(job, (kernels, programs), runs)
     return repeat.mark(runs), taken.versions
+
+
+def _kernel(job: Job, point: catalog.Point, config: tuple[str, ...], note: progress.Note) -> build.Kernel:
+    """The kernel of `point`, with the patch of bench.yaml's `debug` on top if the test has one."""
+    names = _debug(job)
+    if names:
+        return planted.kernel(point.series, names, job.arch, config, point.count, _tree(job, point), note)
+    return build.kernel(point.series, point.count, job.arch, config, _tree(job, point), note)
+
+
+def _debug(job: Job) -> tuple[str, ...]:
+    """Names of patches of patches/debug that the test measures with."""
+    name = settings(job.test).get("debug")
+    return (name,) if name else ()
 
 
 def _part(boot: tuple[Round, catalog.Point]) -> Part:
@@ -361,6 +374,14 @@ def state(job: Job) -> list[str]:
             *(point.series.patches_id(point.count) for point in job.points)]
 
 
+def _own(job: Job) -> list[Path]:
+    """Files of this repository that what is measured is made of, besides the patches and what has an id of its own."""
+    found = [planted.patch(series, name) for series in {point.series.name: point.series for point in job.points}.values()
+             for name in _debug(job)]
+    program = selftests.source(job.test)
+    return found + ([program] if program.exists() else [])
+
+
 def made_of(job: Job) -> Ids:
     """The ids of all that `job` measures, for results.save().  Its trees are made."""
     trees_of = {point.label: trees.worktree(point.series, point.count, _tree(job, point)) for point in job.points}
@@ -375,6 +396,7 @@ def made_of(job: Job) -> Ids:
                     for config in dict.fromkeys(entry.config for entry in rounds(job))},
         "models": {name: ids.model(job.arch, name) for name in job.models} if virtual else {},
         "guest": ids.guest(),
+        "own": {path.name: ids.file(path) for path in _own(job)},
         "instrument": ids.instrument() if virtual else None,
         "qemu": ids.program(emulator),
     }

@@ -33,13 +33,13 @@ from ..base.errors import Fail
 from ..data import summary as s
 from ..data.results import KEYS
 from ..data.shape import Results
-from . import merging, unmapping
+from . import holding, merging, unmapping
 from .layout import count_text, TO
 
 KEY = tuple(key for key in KEYS if key not in ("samples", "unit"))
 SHARED = ("series", "arch", "accel", "clock", "cpu", "config", "params", "test", "args")
 LOWER_IS_BETTER = s.MAIN_TIMES + s.OTHER_TIMES + s.LOCK_METRICS + s.COUNTERS + merging.METRICS \
-    + unmapping.LOWER_IS_BETTER
+    + unmapping.LOWER_IS_BETTER + holding.LOWER_IS_BETTER
 INSTEAD = {s.READS: s.WRITES, s.CONTENDED_READS: s.CONTENDED_WRITES, "tlbi_local": "tlbi_broadcast"}
 UNCONTENDED, CONTENDED = 0.02, 0.05
 PER_PAGE, DIFFERENCE = 0.1, 10e-6      # exits a page; seconds for each CPU

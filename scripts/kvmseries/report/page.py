@@ -19,7 +19,7 @@ from ..base import files
 from ..data import summary as s
 from ..data.results import KEYS, ROUNDS
 from ..data.shape import Results
-from . import aging, layout, merging, migrating, own, plots, scaling, state, style, unmapping, verdict
+from . import aging, holding, layout, merging, migrating, own, plots, scaling, state, style, unmapping, verdict
 
 INDEX, MIGRATIONS = "index.html", "migrations.html"
 RAW = (*KEYS, *ROUNDS)
@@ -186,8 +186,15 @@ def _unmapping(summary: s.Summary, _name: str, title: str) -> list[Item]:
     return tables + _counters(summary, ())
 
 
+def _holding(summary: s.Summary, _name: str, title: str) -> list[Item]:
+    """dirty_hold_test: the table, the counters."""
+    sheet = holding.sheet(summary)
+    return [*(_sheet(summary, sheet, f"Holds of mmu_lock, {title}") if sheet else
+              [("empty", "No hold of mmu_lock was measured.")]), *_counters(summary, ())]
+
+
 _OWN: dict[str, Callable[..., list[Item]]] = {aging.TEST: _aging, merging.TEST: _merging, migrating.TEST: _migrating,
-                                              unmapping.TEST: _unmapping}
+                                              unmapping.TEST: _unmapping, holding.TEST: _holding}
 
 
 def _locks(summary: s.Summary, name: str, title: str, module: bool) -> list[Item]:

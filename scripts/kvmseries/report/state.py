@@ -66,6 +66,7 @@ def changes(data: Results, series: str, arch: str) -> list[str]:
             words.append(f"{name}'s tests")
     if found.get("guest") not in (None, ids.guest()):
         words.append("the guest")
+    words += [name for name, there in (found.get("own") or {}).items() if there != ids.own(name)]
     if found.get("instrument") not in (None, ids.instrument()):
         words.append("the virtual clock")
     if any(there != ids.model(arch, name) for name, there in (found.get("models") or {}).items()):

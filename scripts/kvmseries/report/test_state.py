@@ -43,6 +43,14 @@ def test_what_else_has_changed_is_named():
                      "its model."]
 
 
+def test_a_test_program_or_a_debug_patch_that_has_changed_is_named(monkeypatch):
+    today = {"x-holds.patch": "1" * 16, "hold_test.c": "2" * 16}
+    monkeypatch.setattr(ids, "own", today.get)
+    assert state.changes(results({}, own=today), "v5.10", "arm64") == []
+    assert state.changes(results({}, own={**today, "hold_test.c": "3" * 16, "gone.c": "4" * 16}), "v5.10", "arm64") \
+        == ["hold_test.c", "gone.c"]
+
+
 def test_another_series_base_runs_the_tests_of_that_base(monkeypatch):
     today = {("series", "v5.10"): "1" * 16, ("base", "v7.3"): "2" * 16, ("series", "v7.3"): "3" * 16}
     monkeypatch.setattr(ids, "today", lambda label, series, what: today[label, series] if what == "tests" else None)
