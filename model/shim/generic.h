@@ -5,13 +5,15 @@
  */
 
 /* The guest's pages: see offset() in src/host.rs. */
+static u64 s2_bits(const u64 *bits) { return (bits[0] & 0x3f) | bits[0] >> 63 << 6 | bits[7] >> 63 << 7; }
+
 u64 s2_get_log(void)
 {
 	u64 bits[8] = { 0 };
 	struct kvm_dirty_log log = { .dirty_bitmap = bits };
 
 	WARN_ON(kvm_get_dirty_log_protect(&vm->kvm, &log));
-	return (bits[0] & 0x3f) | bits[0] >> 63 << 6 | bits[7] >> 63 << 7;
+	return s2_bits(bits);
 }
 
 void s2_clear_log(u64 mask)
@@ -36,10 +38,12 @@ void s2_range_end(u64 start, u64 end, int flags)
 	kvm_mmu_notifier_invalidate_range_end(&vm->kvm.mmu_notifier, &range);
 }
 
+#ifndef S2_NO_CHANGE_PTE
 void s2_change_pte(u64 addr, u64 pte)
 {
 	kvm_mmu_notifier_change_pte(&vm->kvm.mmu_notifier, NULL, addr, __pte(pte));
 }
+#endif
 
 int s2_clear_flush_young(u64 start, u64 end)
 {

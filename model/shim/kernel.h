@@ -22,9 +22,9 @@ enum { S2_RELAXED, S2_ACQUIRE, S2_RELEASE, S2_FULL };
 enum { S2_XCHG, S2_OR, S2_ANDNOT, S2_ADD };
 enum { S2_READ, S2_READ_UNLOCK, S2_WRITE, S2_WRITE_UNLOCK };
 enum { S2_ishst, S2_ish, S2_nsh, S2_nshst };
-enum { S2_ipas2e1is, S2_ipas2e1, S2_vmalle1is, S2_vmalle1, S2_vmalls12e1is, S2_flush_local };
-enum { S2_HELD_WRITE, S2_HELD_RCU };
-enum { S2_PTL_LOCK, S2_PTL_UNLOCK, S2_GIVE_BACK, S2_PTE_SET, S2_PFN_DIRTY, S2_PFN_ACCESSED };
+enum { S2_ipas2e1is, S2_ipas2e1, S2_vmalle1is, S2_vmalle1, S2_vmalls12e1is, S2_flush_local, S2_vaae1is, S2_vaae1 };
+enum { S2_HELD_WRITE, S2_HELD_RCU, S2_HELD_ANY };
+enum { S2_PTL_LOCK, S2_PTL_UNLOCK, S2_GIVE_BACK, S2_PTE_SET, S2_PFN_DIRTY, S2_PFN_ACCESSED, S2_MN_LOCK, S2_MN_UNLOCK };
 enum { S2_IRQ_OFF, S2_IRQ_ON, S2_IRQ_KICK };
 
 /* The checker binds these when it has loaded the code. */
@@ -52,6 +52,7 @@ extern struct s2_ops {
 	void (*relax)(void);
 	long (*page_live)(u64 pfn);
 	void (*fail)(const char *what, const char *file, int line);
+	int (*cpu)(void);				/* which CPU this is, and so which vCPU */
 	const struct s2_site *site;
 } s2;
 #define S2_AT			({ static const struct s2_site s2_here = { __FILE__, __func__, __LINE__ }; \
@@ -219,14 +220,19 @@ struct mm_struct;
 struct mmu_notifier_range { unsigned long start, end; unsigned int flags; };
 #define MMU_NOTIFIER_RANGE_BLOCKABLE	1
 #define MMU_NOTIFIER_RANGE_CHANGE_PTE	2
+#ifndef S2_ARM64_V7_3
 #define KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE 3
 struct kvm_mmu_memory_cache { int nobjs; gfp_t gfp_zero; void *kmem_cache;
 			      void *objects[KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE]; };
+#endif
+struct kvm_mmu_memory_cache;
 int kvm_mmu_memory_cache_nr_free_objects(struct kvm_mmu_memory_cache *mc);
 void *kvm_mmu_memory_cache_alloc(struct kvm_mmu_memory_cache *mc);
 extern struct page *s2_page;
-#ifdef S2_X86
+#if defined(S2_X86)
 #include "x86.h"
+#elif defined(S2_ARM64_V7_3)
+#include "arm64-v7.3.h"
 #else
 #include "arm64.h"
 #endif

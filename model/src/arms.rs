@@ -23,9 +23,12 @@ pub fn lost(site: *const Site) {
     if crate::state::st().running { *LOST.lock().unwrap().entry(site as usize).or_insert(0) += 1 }
 }
 
-pub fn count(name: &str) -> u64 {
-    let i = code().arm_names.iter().position(|n| *n == name).unwrap_or_else(|| panic!("no arm {name}"));
-    COUNTS.lock().unwrap()[i]
+/// How often an arm was reached; None if 7.3 does not count it.
+pub fn count(name: &str) -> Option<u64> {
+    let found = code().arm_names.iter().position(|n| *n == name);
+    if found.is_none() && !code().v7_3 { panic!("no arm {name}") }
+    let i = found?;
+    Some(COUNTS.lock().unwrap()[i])
 }
 
 pub fn clear() {

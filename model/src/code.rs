@@ -4,6 +4,8 @@ use std::ffi::CString;
 
 pub struct Code {
     pub x86: bool,
+    /// Of linux 7.3.
+    pub v7_3: bool,
     /// A milestone before the patches that count: which arms were reached is not known.
     pub no_counts: bool,
     pub arena: usize,
@@ -20,9 +22,9 @@ pub struct Code {
     pub clear_log: extern "C-unwind" fn(u64),
     pub range_start: extern "C-unwind" fn(u64, u64, i32),
     pub range_end: extern "C-unwind" fn(u64, u64, i32),
-    pub change_pte: extern "C-unwind" fn(u64, u64),
-    pub ksm_protect: extern "C-unwind" fn(u64, usize, u64, i32, *mut u64) -> i32,
-    pub ksm_replace: extern "C-unwind" fn(u64, usize, u64, u64, i32, u64) -> i32,
+    pub change_pte: Option<extern "C-unwind" fn(u64, u64)>,
+    pub ksm_protect: Option<extern "C-unwind" fn(u64, usize, u64, i32, *mut u64) -> i32>,
+    pub ksm_replace: Option<extern "C-unwind" fn(u64, usize, u64, u64, i32, u64) -> i32>,
     pub clear_flush_young: extern "C-unwind" fn(u64, u64) -> i32,
     pub clear_young: extern "C-unwind" fn(u64, u64) -> i32,
     pub free_pgd: extern "C-unwind" fn(),
@@ -38,7 +40,9 @@ pub struct Code {
     pub test_young: extern "C-unwind" fn(u64) -> i32,
     /// The arms that `arms` counts.
     pub arm_names: Vec<String>,
-    /* Of one architecture: None in the library of the other. */
+    /* Of one architecture or kernel: None in the library of another. */
+    pub use_rings: Option<extern "C-unwind" fn()>,
+    pub eager_split: Option<extern "C-unwind" fn()>,
     pub mode: Option<extern "C-unwind" fn(i32, i32)>,
     pub root: Option<extern "C-unwind" fn(i32) -> usize>,
     pub enter: Option<extern "C-unwind" fn(i32)>,
@@ -54,6 +58,7 @@ pub struct Code {
 }
 
 impl Code {
+    pub fn arch(&self) -> &'static str { if self.x86 { "x86" } else if self.v7_3 { "arm64-v7.3" } else { "arm64" } }
     pub fn site(&self) -> *const crate::trace::Site { unsafe { std::ptr::read_volatile(self.site) } }
 }
 
@@ -84,15 +89,15 @@ pub fn open(path: &str) -> Result<(), String> {
     let mut name = sym("s2_arm_names")? as *const *const i8;
     unsafe { while !(*name).is_null() { arm_names.push(crate::trace::string(*name)); name = name.add(1) } }
     let code = Code {
-        x86: sym("s2_x86").is_ok(), no_counts: sym("s2_no_counts").is_ok(), arm_names, test_young: f!("s2_test_young"), slot_flags: f!("s2_slot_flags"), mode: of_one!("s2_mode"), root: of_one!("s2_root"),
+        x86: sym("s2_x86").is_ok(), v7_3: sym("s2_v7_3").is_ok(), use_rings: of_one!("s2_use_rings"), eager_split: of_one!("s2_eager_split"), no_counts: sym("s2_no_counts").is_ok(), arm_names, test_young: f!("s2_test_young"), slot_flags: f!("s2_slot_flags"), mode: of_one!("s2_mode"), root: of_one!("s2_root"),
         enter: of_one!("s2_enter"), unload: of_one!("s2_unload"), zap_all: of_one!("s2_zap_all"), zap_all_fast: of_one!("s2_zap_all_fast"),
         zap_range: of_one!("s2_zap_range"), set_gpte: of_one!("s2_set_gpte"), invlpg: of_one!("s2_invlpg"), sync: of_one!("s2_sync"),
         unsync: of_one!("s2_unsync"), check: of_one!("s2_check"),
         arena, reserved, site: (table + ops.len() * 8) as *const _,
         vm_init: f!("s2_vm_init"), log: f!("s2_log"), wp_memslot: f!("s2_wp_memslot"), topup: f!("s2_topup"),
         cache_free: f!("s2_cache_free"), fault: f!("s2_fault"), get_log: f!("s2_get_log"), clear_log: f!("s2_clear_log"),
-        range_start: f!("s2_range_start"), range_end: f!("s2_range_end"), change_pte: f!("s2_change_pte"),
-        ksm_protect: f!("s2_ksm_protect"), ksm_replace: f!("s2_ksm_replace"),
+        range_start: f!("s2_range_start"), range_end: f!("s2_range_end"), change_pte: of_one!("s2_change_pte"),
+        ksm_protect: of_one!("s2_ksm_protect"), ksm_replace: of_one!("s2_ksm_replace"),
         clear_flush_young: f!("s2_clear_flush_young"), clear_young: f!("s2_clear_young"), free_pgd: f!("s2_free_pgd"),
         pgd: f!("s2_pgd"), pgt: of_one!("s2_pgt"), ioremap: of_one!("s2_ioremap"), notifier_count: f!("s2_notifier_count"), page_count: f!("s2_page_count"), page_init: f!("s2_page_init"),
         arms: f!("s2_arms"), name: f!("s2_name"),
@@ -106,11 +111,11 @@ pub fn open(path: &str) -> Result<(), String> {
 }
 
 /// As struct s2_ops in shim/kernel.h.
-fn ops() -> [usize; 23] {
-    use crate::{cpu, engine, host, memory, sync, trace};
+fn ops() -> [usize; 24] {
+    use crate::{cpu, engine, host, memory, state, sync, trace};
     [memory::load as usize, memory::store as usize, memory::cas as usize, memory::rmw as usize, memory::fence as usize, memory::plain as usize,
      cpu::dsb as usize, cpu::tlbi as usize, cpu::vmid as usize,
      sync::rcu_read as usize, sync::call_rcu as usize, sync::synchronize_rcu as usize, sync::mmu_lock as usize, sync::held as usize,
      memory::alloc as usize, memory::free as usize, host::gup as usize, host::thp as usize, host::call as usize,
-     sync::irq as usize, engine::relax as usize, host::page_live as usize, trace::fail_c as usize]
+     sync::irq as usize, engine::relax as usize, host::page_live as usize, trace::fail_c as usize, state::cpu as usize]
 }

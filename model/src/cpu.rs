@@ -68,7 +68,7 @@ struct Floor { thread: usize, end: usize, loads: bool }
 #[derive(Clone, Copy)]
 struct Tlbi { op: i32, ipa: u64, level: u32 }
 
-impl Tlbi { fn is_local(&self) -> bool { [1, 3, 5].contains(&self.op) } }
+impl Tlbi { fn is_local(&self) -> bool { [1, 3, 5, 7].contains(&self.op) } }
 
 #[derive(Default)]
 pub struct Cpus {
@@ -177,7 +177,7 @@ pub extern "C-unwind" fn tlbi(op: i32, ipa: u64, level: u32) {
         for cpu in 0..THREADS { if !t.is_local() || cpu == me { invalidate(cpu, t) } }
         return;
     }
-    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB"][op as usize], 0, ipa, level as u64);
+    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB", "tlbi vaae1is", "tlbi vaae1"][op as usize], 0, ipa, level as u64);
     if x86() { return flush(Tlbi { op, ipa, level }) }
     if !st().cpu.guest_vmid[me] { return }
     st().cpu.pending[me].push(Tlbi { op, ipa, level });
@@ -205,9 +205,11 @@ fn invalidate(cpu: usize, t: Tlbi) {
             Kind::Stage2 => (t.level == 0 || t.level == e.level) && e.is_for(t.ipa),
         },
         2 | 3 => e.kind == Kind::Combined,
+        // By VA, for all ASIDs: the guest's addresses are its IPAs here.
+        6 | 7 => e.kind == Kind::Combined && e.is_for(t.ipa),
         _ => true,
     });
-    if t.op != 2 && t.op != 3 { c.forgotten[cpu].push(t) }
+    if ![2, 3, 6, 7].contains(&t.op) { c.forgotten[cpu].push(t) }
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -79,7 +79,9 @@ pub const PTL: usize = RCU_READ + crate::state::THREADS;
 pub const SLOTS: usize = PTL + 1;
 /// A CPU that has its interrupts off: an IPI waits for it.
 pub const IRQ: usize = SLOTS + 1;
-pub const MUTEXES: usize = IRQ + crate::state::THREADS;
+/// That of kvm->mn_active_invalidate_count.
+pub const MN: usize = IRQ + crate::state::THREADS;
+pub const MUTEXES: usize = MN + 1;
 
 pub fn lock(id: usize) {
     if !st().running { return }

@@ -3,7 +3,7 @@
 
 use crate::code::code;
 use crate::cpu::{self, Fault};
-use crate::engine::{self, step, PTL, SLOTS, WORLD};
+use crate::engine::{self, step, MN, PTL, SLOTS, WORLD};
 use crate::memory;
 use crate::state::{st, THREADS};
 use crate::trace;
@@ -46,6 +46,7 @@ pub struct Host {
     handling: [[bool; GFNS]; THREADS + 1],
     /// In the kernel, or in the middle of something: others may wait for it.
     pub busy: [bool; THREADS + 1],
+    /// How often a vCPU did something else after TRIES faults.
     pub gave_up: u64,
     /// How often a thread has come to rest.
     rests: u64,
@@ -91,6 +92,7 @@ impl Host {
         self.aged = [0; GFNS];
         self.handling = Default::default();
         self.busy = Default::default();
+        self.gave_up = 0;
     }
 }
 
@@ -250,7 +252,7 @@ fn new_page(word: u64) -> u64 {
 /// A page is given back: to somebody else, who is not to see the guest in it.
 fn give_back(pfn: u64) {
     step(WORLD, Relaxed);
-    if code().x86 && st().host.wrote[page(pfn)] && !st().host.marked[page(pfn)] {
+    if (code().x86 || code().v7_3) && st().host.wrote[page(pfn)] && !st().host.marked[page(pfn)] {
         trace::fail("page-dirty", &format!("page {pfn:#x} is given back, and a write to it has not marked it dirty"))
     }
     st().host.freed[page(pfn)] = true;
@@ -267,7 +269,7 @@ fn change(gfn: u64, old: u64, to: Option<u64>, writable: bool, flush: bool) -> u
     if flush { memory::fence(memory::FULL) }
     let pfn = to.unwrap_or_else(|| { step(WORLD, Relaxed); new_page(st().host.word[page(pfn_of(old))]) });
     let new = pte(pfn, writable);
-    (code().change_pte)(hva(gfn), new);
+    (code().change_pte.unwrap())(hva(gfn), new);
     if writable { st().host.stable[gfn as usize] = false }
     memory::store(at(gfn), new, memory::RELEASE);
     if pfn_of(old) != pfn { give_back(pfn_of(old)) }
@@ -306,12 +308,12 @@ pub fn ksm(gfn: u64, merge: bool, flush: bool) {
     let (me, pfn) = (st().cur, mapped_now(gfn));
     st().host.busy[me] = true;
     let mut now = 0;
-    if pfn != 0 && (code().ksm_protect)(hva(gfn), at(gfn), pfn, flush as i32, &mut now) == 0 && merge {
+    if pfn != 0 && (code().ksm_protect.unwrap())(hva(gfn), at(gfn), pfn, flush as i32, &mut now) == 0 && merge {
         memory::flush();
         // KSM compares the pages now, and finds them the same.
         step(WORLD, Relaxed);
         let new = new_page(st().host.word[page(pfn)]);
-        if (code().ksm_replace)(hva(gfn), at(gfn), pfn, new, flush as i32, now) != 0 { st().host.freed[page(new)] = true }
+        if (code().ksm_replace.unwrap())(hva(gfn), at(gfn), pfn, new, flush as i32, now) != 0 { st().host.freed[page(new)] = true }
     }
     memory::flush();
     done();
@@ -330,12 +332,15 @@ pub extern "C-unwind" fn call(what: i32, arg: u64) {
         0 => engine::lock(PTL),
         1 => engine::unlock(PTL),
         2 => give_back(arg),
+        6 => engine::lock(MN),
+        7 => engine::unlock(MN),
         4 | 5 => {
             step(WORLD, Relaxed);
             let h = &mut st().host;
             if arg < FIRST_PFN || page(arg) >= PFNS { trace::fail("wrong-page", &format!("page {arg:#x} is marked, which is not the guest's")) }
             if h.freed[page(arg)] { trace::fail("no-access-after-unmap", &format!("page {arg:#x} is marked, which has been given back")) }
-            if what == 4 { h.marked[page(arg)] = true } else { h.young[page(arg)] = true }
+            let folio = if h.thp && page(arg) < BLOCK as usize { 0..BLOCK as usize } else { page(arg)..page(arg) + 1 };
+            if what == 4 { h.marked[folio].fill(true) } else { h.young[page(arg)] = true }
         }
         _ => {
             // A PTE is set. What is read-only stays as it is, for as long as it is read-only.

@@ -147,7 +147,7 @@ fn all() -> impl Iterator<Item = &'static Scenario> { scenarios::SCENARIOS.iter(
 fn list() {
     for s in all() {
         let kind = if s.is_litmus() { "litmus" } else if s.long { "long" } else { "short" };
-        println!("{}\t{kind}\t{}\t{}\t{}", s.name, s.bound.map_or("all".into(), |b| b.to_string()), s.threads.len(), s.arch())
+        println!("{}\t{kind}\t{}\t{}\t{}", s.name, s.bound.map_or("all".into(), |b| b.to_string()), s.threads.len(), s.arches().join(","))
     }
 }
 
@@ -157,7 +157,7 @@ fn run(args: &[String]) -> Result<bool, String> {
     let sc = all().find(|s| s.name == args[1]).ok_or(format!("no scenario '{}'", args[1]))?;
     if sc.long && o.engine == "loom" { return Err(format!("{} is too long for loom", sc.name)) }
     code::open(&args[0])?;
-    if code::code().x86 != sc.x86.is_some() { return Err(format!("{} is of {}, and {} is not", sc.name, sc.arch(), args[0])) }
+    if !sc.arches().contains(&code::code().arch()) { return Err(format!("{} is of {}, and {} is not", sc.name, sc.arches().join(" and "), args[0])) }
     quiet();
     let time = std::time::Instant::now();
     let (result, restarts) = search(sc, &o);
@@ -171,7 +171,7 @@ fn run(args: &[String]) -> Result<bool, String> {
         // What the scenario begins with is not there: an assertion of its setup.
         (Err(()), None) if st().setting_up => ("nothing", "the setup".into(), MESSAGE_KEPT.lock().unwrap().clone().unwrap_or_default()),
         (Err(()), None) => ("engine", String::new(), MESSAGE_KEPT.lock().unwrap().clone().unwrap_or_default()),
-        (Ok(()), _) => match sc.must.iter().find(|m| !code::code().no_counts && arms::count(m) == 0) {
+        (Ok(()), _) => match sc.must.iter().find(|m| !code::code().no_counts && arms::count(m) == Some(0)) {
             Some(m) => ("nothing", m.to_string(), "has shown nothing: never reached".into()),
             None => (if stopped { "stopped" } else { "holds" }, String::new(), String::new()),
         },

@@ -12,6 +12,8 @@ pub struct Scenario {
     pub name: &'static str,
     /// On x86: how the VM is made (MODE_* of shim/x86.c). None: arm64.
     pub x86: Option<i32>,
+    /// Of which kernel, on arm64.
+    pub on: On,
     /// Whether the CPUs set the access flag; whether the primary MMU has a huge page.
     pub ha: bool,
     pub thp: bool,
@@ -26,12 +28,27 @@ pub struct Scenario {
     pub bound: Option<usize>,
 }
 
-impl Scenario { pub fn arch(&self) -> &'static str { if self.x86.is_some() { "x86" } else { "arm64" } } }
+/// Whose code a scenario runs.
+#[derive(Clone, Copy, PartialEq)]
+pub enum On { Both, V5_10, V7_3 }
+
+impl Scenario {
+    /// The libraries that it runs on, as scripts/kvmseries/model/source.py calls them.
+    pub fn arches(&self) -> &'static [&'static str] {
+        match (self.x86, self.on) {
+            (Some(_), _) => &["x86"],
+            (None, On::Both) => &["arm64", "arm64-v7.3"],
+            (None, On::V5_10) => &["arm64"],
+            (None, On::V7_3) => &["arm64-v7.3"],
+        }
+    }
+}
 
 const VALID: u64 = 1;
 const TYPE: u64 = 2;
-const SW_WRITABLE: u64 = 1 << 55;
-const LOCKED: u64 = 0xf << 55;
+/// Write-protected for the log, and for nothing else.
+fn sw_writable() -> u64 { if code().v7_3 { 1 << 57 } else { 1 << 55 } }
+fn locked() -> u64 { if code().v7_3 { 1 << 60 } else { 0xf << 55 } }
 const ADDR: u64 = crate::cpu::ADDR;
 
 static mut BITMAP: usize = 0;
@@ -89,7 +106,7 @@ fn empty_logged() { vm(true); for v in 0..2 { (code().topup)(v) } }
 /// A page that the guest has read, of memory that may be written to: KVM maps it writable at once.
 pub fn page() { vm(false); on(0, || read(0)); assert_eq!(entry(0).1, 3) }
 /// A page that userspace write-protects: the entry is read-only.
-fn page_read_only() { vm_as(false, false, false); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | SW_WRITABLE) == 0) }
+fn page_read_only() { vm_as(false, false, false); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | sw_writable()) == 0) }
 fn relaxable() {
     page_read_only();
     host::setup_writable(0);
@@ -117,7 +134,24 @@ fn collapsible() {
     for v in 0..2 { (code().topup)(v) }
     assert!(entry(0).1 == 3);
 }
-fn merged() { vm(false); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | SW_WRITABLE) == 0) }
+/// The same with dirty rings.
+fn ring_empty() { vm(true); (code().use_rings.unwrap())(); for v in 0..2 { (code().topup)(v) } }
+fn ring_page() {
+    ring_empty();
+    on(0, || write(0));
+    assert!(host::get_log() == 1);
+    on(0, || read(0));
+    assert!(entry(0).0 & W == 0 && dirty() == 0);
+}
+fn ring_remembered() { ring_page(); on(0, || write(0)) }
+fn ring_pages() { ring_empty(); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
+/// Blocks are split ahead of faults: when the log is turned on; when it is cleared.
+fn block_eager() { block(); (code().eager_split.unwrap())() }
+fn initially_set_eager() { initially_set(); (code().eager_split.unwrap())() }
+/// A page that was aged, and whose entry no CPU remembers.
+fn collapsible_old() { collapsible(); host::age(0, true); host::age(1, true); st().cpu.forget() }
+fn page_old() { page(); assert!(host::age(0, true)); st().cpu.forget() }
+fn merged() { vm(false); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | sw_writable()) == 0) }
 
 /// vCPU 0 remembers the page as writable, and the log has it.
 fn remembered() { logged_page(); on(0, || write(0)) }
@@ -154,7 +188,7 @@ fn check_table(table: usize, level: u32) {
     if st().page[number] != PageState::Used { fail("freed-table", "a table that is in use is free") }
     for i in 0..512 {
         let pte = memory::raw(table + i * 8);
-        if pte == LOCKED { fail("locked-is-released", "an entry is left locked") }
+        if pte == locked() { fail("locked-is-released", "an entry is left locked") }
         if pte & VALID == 0 { if pte != 0 { fail("locked-is-released", &format!("an invalid entry is {pte:#x}")) } continue }
         valid += 1;
         if level < 3 && pte & TYPE != 0 { check_table(code().arena + (pte & ADDR) as usize, level + 1) }
@@ -185,7 +219,7 @@ fn check_entry(gfn: u64) {
     if pte & VALID == 0 { return }
     let pfn = ((pte & ADDR) >> 12) + if level == 2 { (host::ipa(gfn) - host::BASE) >> 12 } else { 0 };
     if pfn != host::mapped(gfn) { fail("maps-what-the-primary-maps", &format!("gfn {gfn} is mapped to {pfn:#x}, the primary MMU has {:#x}", host::mapped(gfn))) }
-    if pte & (W | SW_WRITABLE) != 0 && !host::writable(gfn) { fail("maps-what-the-primary-maps", &format!("gfn {gfn} may be written to, but not for the primary MMU")) }
+    if pte & (W | sw_writable()) != 0 && !host::writable(gfn) { fail("maps-what-the-primary-maps", &format!("gfn {gfn} may be written to, but not for the primary MMU")) }
 }
 
 /// Take everything down: no page is left.
@@ -212,7 +246,8 @@ pub fn check_manual_log() { host::last_log(true) }
 pub fn nothing_more() {}
 /// A vCPU that is not in the guest.
 pub fn idle() {}
-fn check_mapped() { if entry(0).0 & VALID == 0 { fail("progress", "not mapped") } }
+/// Of 7.3 a vCPU faults again as long as another one is installing a table: it may have given up.
+fn check_mapped() { if entry(0).0 & VALID == 0 && st().host.gave_up == 0 { fail("progress", "not mapped") } }
 pub fn check_split() { if entry(0).1 != 3 { fail("progress", "not split") } check_log_all() }
 pub fn check_log_all() { host::last_log(false) }
 fn check_collapsed() { if entry(0).1 != 2 { fail("progress", "not collapsed") } }
@@ -302,7 +337,7 @@ pub fn unmaps() { for i in 0..8 { host::unmap(i % 3) } }
 pub fn ksms() { for i in 0..6 { host::ksm(i % 3, i % 2 == 0, true) } }
 pub fn logged_pages() { vm(true); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
 
-pub const SHORT: Scenario = Scenario { name: "", x86: None, ha: true, thp: false, setup: empty, threads: &[], check: nothing_more, must: &[], long: false, bound: Some(2) };
+pub const SHORT: Scenario = Scenario { name: "", x86: None, on: On::Both, ha: true, thp: false, setup: empty, threads: &[], check: nothing_more, must: &[], long: false, bound: Some(2) };
 
 pub static SCENARIOS: &[Scenario] = &[
     /* the dirty log */
@@ -326,7 +361,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "map-near", setup: empty, threads: &[write_0, write_1], check: check_mapped, must: &["races_lost"], ..SHORT },
     Scenario { name: "map-read", setup: empty, threads: &[write_0, read_twice], check: check_mapped, must: &["races_lost"], ..SHORT },
     Scenario { name: "map-later", setup: empty_cold, threads: &[write_0, write_1], check: check_mapped, must: &["races_lost"], ..SHORT },
-    Scenario { name: "device-read", setup: empty_cold, threads: &[ioremap, glance_twice], check: nothing_more, must: &[], bound: None, ..SHORT },
+    Scenario { name: "device-read", on: On::V5_10, setup: empty_cold, threads: &[ioremap, glance_twice], check: nothing_more, must: &[], bound: None, ..SHORT },
     Scenario { name: "relax-relax", setup: relaxable, threads: &[write_0, write_0], check: check_mapped, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "map-same-map", setup: relaxable_by_map, threads: &[write_0, write_0], check: check_mapped, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "relax-age", setup: relaxable, threads: &[write_0, age], check: check_mapped, must: &["faults_parallel", "age_done"], bound: None, ..SHORT },
@@ -359,37 +394,56 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "test-young", setup: page, threads: &[test_young, test_young], check: page_set, must: &[], bound: None, ..SHORT },
     Scenario { name: "age-invalid", setup: invalid_slot, threads: &[age_invalid], check: nothing_more, must: &[], bound: None, ..SHORT },
     /* change_pte */
-    Scenario { name: "ksm-write", setup: page, threads: &[write_0, ksm_protect], check: nothing_more, must: &["change_protected"], bound: None, ..SHORT },
-    Scenario { name: "ksm-logged", setup: logged_page, threads: &[write_0, ksm_protect], check: check_log_all, must: &["change_protected", "faults_lockless"], bound: Some(3), ..SHORT },
-    Scenario { name: "ksm-write-merge", setup: page, threads: &[write_0, ksm_merge], check: nothing_more, must: &["change_replaced", "change_protected"], ..SHORT },
-    Scenario { name: "ksm-merge-logged", setup: logged_page, threads: &[write_0, ksm_merge], check: check_log_all, must: &["change_replaced"], ..SHORT },
-    Scenario { name: "ksm-merge-read", setup: page, threads: &[read_twice, ksm_merge], check: nothing_more, must: &["change_replaced"], bound: Some(3), ..SHORT },
-    Scenario { name: "ksm-map", setup: empty, threads: &[read_0, ksm_no_flush], check: nothing_more, must: &["seq_retries"], bound: Some(3), ..SHORT },
-    Scenario { name: "ksm-harvest", setup: remembered, threads: &[write_0, ksm_protect, harvest], check: check_log_all, must: &["change_protected"], ..SHORT },
-    Scenario { name: "ksm-block", thp: true, setup: block, threads: &[read_twice, ksm_merge], check: nothing_more, must: &["change_unmapped"], bound: Some(3), ..SHORT },
-    Scenario { name: "ksm-unmap", setup: page, threads: &[read_0, ksm_merge, unmap], check: nothing_more, must: &["change_replaced"], ..SHORT },
-    Scenario { name: "ksm-age", setup: page, threads: &[read_0, ksm_merge, age], check: nothing_more, must: &["change_replaced", "age_done"], ..SHORT },
-    Scenario { name: "uprobe-read", setup: page, threads: &[read_twice, uprobe], check: nothing_more, must: &["change_unmapped"], bound: Some(3), ..SHORT },
-    Scenario { name: "unmap-change", setup: two_pages, threads: &[ksm_merge, unmap], check: nothing_more, must: &["change_replaced"], bound: Some(3), ..SHORT },
-    Scenario { name: "cow-logged", setup: merged_logged, threads: &[write_0, read_twice], check: check_log_all, must: &["change_replaced"], ..SHORT },
-    Scenario { name: "cow-read", setup: merged, threads: &[write_0, read_twice], check: nothing_more, must: &["change_replaced"], ..SHORT },
-    Scenario { name: "cow-cow", setup: merged, threads: &[write_0, write_0], check: nothing_more, must: &["change_replaced"], ..SHORT },
+    Scenario { name: "ksm-write", setup: page, threads: &[write_0, ksm_protect], check: nothing_more, must: &["change_protected"], bound: None, on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-logged", setup: logged_page, threads: &[write_0, ksm_protect], check: check_log_all, must: &["change_protected", "faults_lockless"], bound: Some(3), on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-write-merge", setup: page, threads: &[write_0, ksm_merge], check: nothing_more, must: &["change_replaced", "change_protected"], on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-merge-logged", setup: logged_page, threads: &[write_0, ksm_merge], check: check_log_all, must: &["change_replaced"], on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-merge-read", setup: page, threads: &[read_twice, ksm_merge], check: nothing_more, must: &["change_replaced"], bound: Some(3), on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-map", setup: empty, threads: &[read_0, ksm_no_flush], check: nothing_more, must: &["seq_retries"], bound: Some(3), on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-harvest", setup: remembered, threads: &[write_0, ksm_protect, harvest], check: check_log_all, must: &["change_protected"], on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-block", thp: true, setup: block, threads: &[read_twice, ksm_merge], check: nothing_more, must: &["change_unmapped"], bound: Some(3), on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-unmap", setup: page, threads: &[read_0, ksm_merge, unmap], check: nothing_more, must: &["change_replaced"], on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-age", setup: page, threads: &[read_0, ksm_merge, age], check: nothing_more, must: &["change_replaced", "age_done"], on: On::V5_10, ..SHORT },
+    Scenario { name: "uprobe-read", setup: page, threads: &[read_twice, uprobe], check: nothing_more, must: &["change_unmapped"], bound: Some(3), on: On::V5_10, ..SHORT },
+    Scenario { name: "unmap-change", setup: two_pages, threads: &[ksm_merge, unmap], check: nothing_more, must: &["change_replaced"], bound: Some(3), on: On::V5_10, ..SHORT },
+    Scenario { name: "cow-logged", setup: merged_logged, threads: &[write_0, read_twice], check: check_log_all, must: &["change_replaced"], on: On::V5_10, ..SHORT },
+    Scenario { name: "cow-read", setup: merged, threads: &[write_0, read_twice], check: nothing_more, must: &["change_replaced"], on: On::V5_10, ..SHORT },
+    Scenario { name: "cow-cow", setup: merged, threads: &[write_0, write_0], check: nothing_more, must: &["change_replaced"], on: On::V5_10, ..SHORT },
+    /* linux 7.3: dirty rings, eager splits, access faults and agers in tables that are freed */
+    Scenario { name: "ring-write-harvest", on: On::V7_3, setup: ring_page, threads: &[write_0, harvest], check: check_log_all, bound: Some(3), ..SHORT },
+    Scenario { name: "ring-write-write-harvest", on: On::V7_3, setup: ring_page, threads: &[write_0, write_0, harvest], check: check_log_all, ..SHORT },
+    Scenario { name: "ring-write-harvest-remembered", on: On::V7_3, setup: ring_remembered, threads: &[write_twice, harvest], check: check_log_all, bound: Some(3), ..SHORT },
+    Scenario { name: "ring-first-write-harvest", on: On::V7_3, setup: ring_empty, threads: &[read_write, harvest], check: check_log_all, ..SHORT },
+    Scenario { name: "ring-write-harvest-age", on: On::V7_3, setup: ring_remembered, threads: &[write_0, harvest, age], check: check_log_all, ..SHORT },
+    Scenario { name: "harvest-age", on: On::V7_3, setup: remembered, threads: &[harvest, age], check: check_log, bound: None, ..SHORT },
+    Scenario { name: "harvest-age-read", on: On::V7_3, setup: remembered_forgotten, threads: &[read_0, harvest, age], check: check_log, ..SHORT },
+    Scenario { name: "eager-split-write", on: On::V7_3, thp: true, setup: block_eager, threads: &[write_0, log_on], check: check_split, ..SHORT },
+    Scenario { name: "eager-split-clear", on: On::V7_3, thp: true, setup: initially_set_eager, threads: &[write_0, clear_all], check: check_manual_log, ..SHORT },
+    Scenario { name: "logged-read-write-unmap", on: On::V7_3, setup: empty_logged, threads: &[read_write, unmap], check: nothing_more, ..SHORT },
+    Scenario { name: "access-unmap", on: On::V7_3, ha: false, setup: page_old, threads: &[read_0, unmap], check: nothing_more, bound: Some(3), ..SHORT },
+    Scenario { name: "access-age", on: On::V7_3, ha: false, setup: page_old, threads: &[read_0, age_flush], check: check_accessed, bound: None, ..SHORT },
+    Scenario { name: "access-harvest", on: On::V7_3, ha: false, setup: old_and_dirty, threads: &[write_0, harvest], check: check_log, ..SHORT },
+    Scenario { name: "access-collapse", on: On::V7_3, ha: false, thp: true, setup: collapsible_old, threads: &[write_0, read_1], check: check_collapsed, ..SHORT },
+    Scenario { name: "teardown-teardown", on: On::V7_3, setup: page, threads: &[teardown, teardown], check: nothing_more, ..SHORT },
+    Scenario { name: "teardown-teardown-age", on: On::V7_3, setup: page, threads: &[age_flush, teardown, teardown], check: nothing_more, bound: Some(1), ..SHORT },
+    Scenario { name: "device-read-bounded", on: On::V7_3, setup: empty_cold, threads: &[ioremap, glance_twice], check: nothing_more, bound: Some(3), ..SHORT },
     /* teardown */
     Scenario { name: "teardown-age", setup: page, threads: &[age_flush, teardown], check: nothing_more, must: &["age_done", "age_late"], bound: None, ..SHORT },
     Scenario { name: "teardown-unmap", setup: page, threads: &[unmap, teardown], check: nothing_more, must: &[], ..SHORT },
-    Scenario { name: "teardown-change", setup: page, threads: &[ksm_then, teardown], check: nothing_more, must: &[], ..SHORT },
+    Scenario { name: "teardown-change", setup: page, threads: &[ksm_then, teardown], check: nothing_more, must: &[], on: On::V5_10, ..SHORT },
     /* CPUs in the middle of a walk, and more of them */
     Scenario { name: "harvest-walk", setup: remembered_forgotten, threads: &[write_twice, harvest], check: check_log_all, must: &[], bound: Some(3), ..SHORT },
     Scenario { name: "split-walk", thp: true, setup: block_forgotten, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
     Scenario { name: "collapse-walk", thp: true, setup: collapsible_forgotten, threads: &[write_0, read_1], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
     Scenario { name: "unmap-walk", setup: page_forgotten, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
-    Scenario { name: "ksm-walk", setup: page_forgotten, threads: &[write_0, ksm_merge], check: nothing_more, must: &["change_replaced"], ..SHORT },
+    Scenario { name: "ksm-walk", setup: page_forgotten, threads: &[write_0, ksm_merge], check: nothing_more, must: &["change_replaced"], on: On::V5_10, ..SHORT },
     Scenario { name: "unmap-harvest-write", setup: logged_page, threads: &[write_0, unmap, harvest], check: check_log_all, must: &["faults_lockless"], ..SHORT },
     Scenario { name: "collapse-unmap-read", thp: true, setup: collapsible, threads: &[write_0, read_0, unmap], check: nothing_more, must: &["tables_collapsed"], bound: Some(1), ..SHORT },
     Scenario { name: "write-clear-age", setup: logged_manual, threads: &[write_0, harvest_manual, age], check: check_manual_log, must: &["faults_lockless", "age_done"], ..SHORT },
-    Scenario { name: "ksm-age-write", setup: logged_page, threads: &[write_0, ksm_protect, age], check: check_log_all, must: &["change_protected"], ..SHORT },
+    Scenario { name: "ksm-age-write", setup: logged_page, threads: &[write_0, ksm_protect, age], check: check_log_all, must: &["change_protected"], on: On::V5_10, ..SHORT },
     /* long ones, for shuttle */
     Scenario { name: "log-long", setup: logged_pages, threads: &[writes, writes, harvests, ages], check: check_log_all, long: true, must: &["faults_lockless", "age_done"], ..SHORT },
     Scenario { name: "mm-long", setup: logged_pages, threads: &[reads_and_writes, writes, unmaps, ages], check: check_log_all, long: true, must: &["faults_lockless", "age_done"], ..SHORT },
-    Scenario { name: "ksm-long", setup: logged_pages, threads: &[reads_and_writes, writes, ksms, harvests], check: check_log_all, long: true, must: &["change_replaced"], ..SHORT },
+    Scenario { name: "ring-long", on: On::V7_3, setup: ring_pages, threads: &[writes, writes, harvests, ages], check: check_log_all, long: true, ..SHORT },
+    Scenario { name: "ksm-long", setup: logged_pages, threads: &[reads_and_writes, writes, ksms, harvests], check: check_log_all, long: true, must: &["change_replaced"], on: On::V5_10, ..SHORT },
 ];

@@ -75,6 +75,9 @@ pub fn init(arena: usize) {
     unsafe { STATE = Box::into_raw(Box::new(s)) }
 }
 
+/// The CPU that this thread runs on.
+pub extern "C-unwind" fn cpu() -> i32 { st().cur as i32 }
+
 /// A new execution: one thread, memory as it is at boot.
 pub fn reset(eng: Engine) {
     let s = st();

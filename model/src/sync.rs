@@ -35,6 +35,8 @@ const READ_UNLOCK: i32 = 1;
 const WRITE: i32 = 2;
 
 pub extern "C-unwind" fn mmu_lock(what: i32) {
+    // What a scope of C holds is given up while the execution that has failed is unwound.
+    if std::thread::panicking() { return }
     let (site, me) = (trace::site(), st().cur);
     match what {
         READ => {
@@ -76,13 +78,15 @@ pub extern "C-unwind" fn irq(what: i32, cpu: i32) {
     }
 }
 
-/// lockdep_assert_held_write(), rcu_read_lock_held()
+/// lockdep_assert_held_write(), rcu_read_lock_held(), lockdep_is_held()
 pub extern "C-unwind" fn held(what: i32) -> i32 {
     let s = st();
-    if what == 0 { (s.sync.writer == Some(s.cur)) as i32 } else { (s.sync.depth[s.cur] > 0) as i32 }
+    let write = s.sync.writer == Some(s.cur);
+    (match what { 0 => write, 1 => s.sync.depth[s.cur] > 0, _ => write || s.sync.reader[s.cur] }) as i32
 }
 
 pub extern "C-unwind" fn rcu_read(enter: i32) {
+    if std::thread::panicking() { return }
     let me = st().cur;
     if enter != 0 {
         st().sync.depth[me] += 1;

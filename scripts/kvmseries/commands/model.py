@@ -45,7 +45,7 @@ def run(options: Namespace) -> None:
     if plant:
         if not plant.is_file():
             raise Usage(f"--plant {options.plant}: no such file")
-        tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"))
+        tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"), options.series.name)
     if options.coverage:
         _coverage(tree, modeltree.arches(options))
         return

@@ -21,15 +21,20 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def arches(options: Namespace) -> tuple[str, ...]:
     """The names of the architectures that --arch asks for."""
-    return (options.arch.replace("x86_64", "x86"),) if options.arch else tuple(source.ARCHES)
+    chosen = source.of_series(options.series.name)
+    if not options.arch:
+        return chosen
+    found = tuple(name for name in chosen if name.partition("-")[0] == options.arch.replace("x86_64", "x86"))
+    if not found:
+        raise Usage(f"--arch {options.arch}: the model has of {options.series.name} only {', '.join(chosen)}")
+    return found
 
 
 def find(options: Namespace) -> Path:
     """The path of the tree that --applied or --upto asks for; by default that of the whole series."""
     series = options.series
-    # The model's shims are for this series.
-    if series.name != "v5.10":
-        raise Usage(f"the model knows v5.10 only, not {series.name}")
+    if not source.of_series(series.name):
+        raise Usage(f"the model knows {', '.join(sorted({arch.series for arch in source.ARCHES.values()}))}, not {series.name}")
     if options.applied:
         if options.upto or options.tree:
             raise Usage("--applied excludes --upto and --tree")

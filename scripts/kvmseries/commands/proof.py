@@ -23,11 +23,11 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 def run(options: Namespace) -> None:
     """Print one screen; raise Fail if anything is not as it must be."""
     tree = modeltree.find(options)
-    program, libraries = runs.ready(tree)
+    program, libraries = runs.ready(tree, modeltree.arches(options))
     complaints = prove.calibration(program, libraries)
     results = prove.loom(program, libraries, (), None, lambda line: None)
     random = prove.shuttle(program, libraries, (), "random", options.schedules, 1, lambda line: None)
-    outcomes = mutants.judge_all(mutants.every(), tree, program)
+    outcomes = mutants.judge_all(mutants.every(modeltree.arches(options)), tree, program)
     covered = []
     for arch in libraries:
         covered.append(f"{arch}: {coverage.summary(coverage.measure(tree, program, arch))}")

@@ -15,7 +15,7 @@ from . import ROOM, source
 
 # What the crates in Cargo.lock say that they need.
 RUSTC = (1, 74)
-_CFLAGS = ["-std=gnu11", "-O1", "-g0", "-fPIC", "-fexceptions", "-Wall", "-Werror", "-Wno-unused", "-fno-builtin-memset"]
+_CFLAGS = ["-std=gnu11", "-O1", "-g0", "-fPIC", "-fexceptions", "-Wall", "-Werror", "-Wno-unused", "-Wno-maybe-uninitialized", "-fno-builtin-memset"]
 _TSAN = "-fsanitize=thread"
 
 
@@ -66,11 +66,11 @@ def library(tree: Path, arch: str) -> Path:
 
 def compile_in(folder: Path, arch: source.Arch, *options: str) -> None:
     """Compile what source.collect() has written to `folder` for an Arch to code.so, with more options of gcc's."""
-    flags = [*_CFLAGS, *options, f"-DS2_{arch.name.upper()}", f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
-    if "enum kvm_change_pte" not in (folder / "defines.inc").read_text(encoding="utf-8"):
+    flags = [*_CFLAGS, *options, "-DS2_" + re.sub(r"\W", "_", arch.name.upper()), f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
+    if arch.series == "v5.10" and "enum kvm_change_pte" not in (folder / "defines.inc").read_text(encoding="utf-8"):
         # A milestone before the patches that count.
         flags.append("-DS2_NO_COUNTS")
-    shims = [ROOM / "shim" / name for name in (f"{arch.name}.c", "ksm.c")]
+    shims = [ROOM / "shim" / name for name in arch.shims]
     objects = []
     for file, more in [*((path, [_TSAN]) for path in [*(folder / unit for unit in arch.units), *shims]),
                        (ROOM / "shim/hooks.c", [])]:

@@ -51,9 +51,9 @@ def measure(tree: Path, program: Path, arch: str) -> list[Function]:
             runs.run(program, folder / "code.so", scenario.name, "loom", f"limit={EXECUTIONS}",
                      *([] if scenario.bound == "all" else [f"bound={scenario.bound}"]))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(run, [s for s in runs.scenarios(program) if s.kind == "short" and s.arch == arch]))
+            list(pool.map(run, [s for s in runs.scenarios(program) if s.kind == "short" and arch in s.arches]))
         found = []
-        for unit in (*(Path(name).stem for name in source.ARCHES[arch].units), arch, "ksm"):
+        for unit in (Path(name).stem for name in (*source.ARCHES[arch].units, *source.ARCHES[arch].shims)):
             text = proc.run(["gcov", "--json-format", "--branch-probabilities", "--stdout", f"{unit}.o"], "gcov", cwd=folder)
             found += parse(text, str(folder))
     if not found:

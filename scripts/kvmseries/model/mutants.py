@@ -40,7 +40,7 @@ class Mutant(NamedTuple):
     @property
     def arch(self) -> str:
         """The architecture whose code it changes: the name says so."""
-        return "x86" if self.name.startswith("x86-") else "arm64"
+        return next((arch for start, arch in (("x86-", "x86"), ("v7.3-", "arm64-v7.3")) if self.name.startswith(start)), "arm64")
 
 
 def load(path: str | Path) -> Mutant:
@@ -58,34 +58,35 @@ def load(path: str | Path) -> Mutant:
                   found.get("Survives", ""))
 
 
-def every(arches: Iterable[str] = tuple(source.ARCHES)) -> list[Mutant]:
+def every(arches: Iterable[str] = source.of_series("v5.10")) -> list[Mutant]:
     """All Mutants of these architectures, by name."""
     found = [load(path) for path in sorted(FOLDER.glob("*.patch"))]
     return [mutant for mutant in found if mutant.arch in arches]
 
 
-def plant(tree: Path, patch: str | Path, folder: Path) -> Path:
-    """Copy what is compiled of the kernel in `tree` to `folder`, and apply the file `patch` to it."""
+def plant(tree: Path, patch: str | Path, folder: Path, series: str = "v5.10") -> Path:
+    """Copy what is compiled of the kernel in `tree`, which is of a series, to `folder`, and apply the file `patch` to it."""
     paths.remove(folder)
-    for name in source.files():
+    files = source.files(*(source.ARCHES[name] for name in source.of_series(series)))
+    for name in files:
         if not (tree / name).is_file():
             raise Fail(f"{tree} has no {name}: the model needs a tree made by scripts/series apply")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(tree / name, folder / name)
     # Not as a part of the repository that out/ is in.
     where = {"GIT_CEILING_DIRECTORIES": str(Path(folder).absolute().parent)}
-    status, text = proc.run(["git", "apply", *_only(patch), str(Path(patch).absolute())], "git apply", cwd=folder, env=where,
+    status, text = proc.run(["git", "apply", *_only(patch, files), str(Path(patch).absolute())], "git apply", cwd=folder, env=where,
                             check=False)
     if status:
         raise Fail(f"{Path(patch).name} does not apply to what the model compiles of {tree}: {proc.reason(text)}")
-    if all((tree / name).read_bytes() == (folder / name).read_bytes() for name in source.files()):
+    if all((tree / name).read_bytes() == (folder / name).read_bytes() for name in files):
         raise Fail(f"{Path(patch).name} changes nothing that the model compiles")
     return folder
 
 
-def _only(patch: str | Path) -> list[str]:
+def _only(patch: str | Path, files: Iterable[str]) -> list[str]:
     """The part of a patch that is about files which are compiled."""
-    known = set(source.files())
+    known = set(files)
     touched = re.findall(r"^\+\+\+ b/(\S+)", Path(patch).read_text(encoding="utf-8", errors="replace"), re.M)
     return [f"--exclude={name}" for name in touched if name not in known]
 
@@ -120,7 +121,7 @@ class Outcome(NamedTuple):
 
 def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     """The Outcome of one Mutant, planted into the kernel in `tree`."""
-    folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name))
+    folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name), source.ARCHES[mutant.arch].series)
     library = build.library(folder, mutant.arch)
     if not mutant.scenario:
         return Outcome(mutant, None)

@@ -19,21 +19,23 @@ NOT_SEEN = ("SB+mbs", "MP+rel+rmb", "MP+wmb+rmb", "2+2W+mbs", "R+mbs", "RWC+mbs"
             "RMW-atomicity", "CAS-atomicity", "writer-orders", "RCU-MP", "LB")
 
 
-def _chosen(program: Path, names: Collection[str], kinds: Collection[str], arches: Collection[str]) -> list[runs.Scenario]:
-    every = [s for s in runs.scenarios(program) if s.arch in arches]
+def _chosen(program: Path, names: Collection[str], kinds: Collection[str], arches: Collection[str]) -> list[tuple[runs.Scenario, str]]:
+    """Pairs of a Scenario and the name of an Arch that it is of."""
+    every = [s for s in runs.scenarios(program) if set(s.arches) & set(arches)]
     unknown = [name for name in names if name not in {s.name for s in every}]
     if unknown:
         raise Usage(f"no scenario '{unknown[0]}': the model has {', '.join(s.name for s in every if s.kind != 'litmus')}")
-    return [s for s in every if (s.name in names if names else s.kind in kinds)]
+    return [(s, arch) for s in every if (s.name in names if names else s.kind in kinds) for arch in s.arches if arch in arches]
 
 
 def loom(program: Path, libraries: Mapping[str, Path], names: Collection[str], bound: str | None,
          told: Callable[[str], object]) -> list[runs.Result]:
     """The Results of loom on the scenarios named (default: all short ones), with the preemption bound given or
     each one's own; `told` gets a line for each."""
-    def one(scenario: runs.Scenario) -> tuple[runs.Result, str]:
+    def one(chosen: tuple[runs.Scenario, str]) -> tuple[runs.Result, str]:
+        scenario, arch = chosen
         limit = scenario.bound if bound is None else bound
-        return runs.run(program, libraries[scenario.arch], scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])), limit
+        return runs.run(program, libraries[arch], scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])), limit
 
     results = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -47,8 +49,8 @@ def shuttle(program: Path, libraries: Mapping[str, Path], names: Collection[str]
             told: Callable[[str], object]) -> list[runs.Result]:
     """The Results of shuttle on the scenarios named (default: all long ones)."""
     results = []
-    for scenario in _chosen(program, names, ("long",), libraries):
-        results.append(runs.run(program, libraries[scenario.arch], scenario.name, engine, f"limit={schedules}", f"seed={seed}"))
+    for scenario, arch in _chosen(program, names, ("long",), libraries):
+        results.append(runs.run(program, libraries[arch], scenario.name, engine, f"limit={schedules}", f"seed={seed}"))
         told(f"{results[-1].line}, {engine}, seed {seed}")
     return results
 

@@ -18,7 +18,7 @@ class Scenario(NamedTuple):
     kind: str        # "short" for loom and shuttle, "long" for shuttle, "litmus": calibration
     bound: str       # loom's preemption bound, "all" for none
     threads: int
-    arch: str = "arm64"
+    arches: tuple[str, ...] = ("arm64",)  # names of source.ARCHES
 
 
 class Result(NamedTuple):
@@ -60,7 +60,7 @@ def scenarios(program: Path) -> list[Scenario]:
     """All Scenarios that the checker `program` has."""
     text = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
     fields = (line.split("\t") for line in text.splitlines())
-    return [Scenario(name, kind, bound, int(threads), arch) for name, kind, bound, threads, arch in fields]
+    return [Scenario(name, kind, bound, int(threads), tuple(arches.split(","))) for name, kind, bound, threads, arches in fields]
 
 
 def run(program: Path, library: Path, name: str, engine: str, *options: str) -> Result:
@@ -95,6 +95,6 @@ def of(name: str, program: Path) -> Scenario:
     raise Fail(f"the model has no scenario '{name}': scripts/series model -h says how to list them")
 
 
-def ready(tree: Path, arches: Iterable[str] = tuple(source.ARCHES)) -> tuple[Path, dict[str, Path]]:
+def ready(tree: Path, arches: Iterable[str] = source.of_series("v5.10")) -> tuple[Path, dict[str, Path]]:
     """(program, libraries by the name of the architecture) for the kernel in `tree`, built if they are not."""
     return build.checker(), {arch: build.library(tree, arch) for arch in arches}

@@ -20,9 +20,11 @@ _MMU = "arch/x86/kvm/mmu/"
 
 
 class Arch(NamedTuple):
-    """What is compiled for an architecture."""
+    """What is compiled for an architecture, of the kernel of one series."""
 
     name: str
+    series: str      # the directory of patches/
+    shims: tuple[str, ...]  # of model/shim, what is compiled besides
     whole: dict[str, str]  # compiled as they are: path in the tree, and where the shims look for them
     units: tuple[str, ...]  # files of those that are compiled by themselves
 
@@ -33,16 +35,18 @@ class Arch(NamedTuple):
 
 
 ARCHES = {arch.name: arch for arch in (
-    Arch("arm64", {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c",
+    Arch("arm64", "v5.10", ("arm64.c", "ksm.c"), {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c",
                    "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"}, ("pgtable.c",)),
-    Arch("x86", {_MMU + name: name for name in ("spte.c", "spte.h", "mmu_internal.h", "tdp_iter.c", "tdp_iter.h", "tdp_mmu.c",
+    Arch("arm64-v7.3", "v7.3", ("arm64-v7.3.c",), {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c",
+                                "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"}, ("pgtable.c",)),
+    Arch("x86", "v5.10", ("x86.c", "ksm.c"), {_MMU + name: name for name in ("spte.c", "spte.h", "mmu_internal.h", "tdp_iter.c", "tdp_iter.h", "tdp_mmu.c",
                                                 "tdp_mmu.h")}, ("spte.c", "tdp_iter.c", "tdp_mmu.c")))}
 
 
 class Section(NamedTuple):
     """Definitions that are cut out of one file."""
 
-    kind: str        # "defines", "inlines", "functions", "mm", or "header": the whole file
+    kind: str        # "defines", "inlines", "functions", "mm", "header": the whole file, or "config": whether a Kconfig file selects it
     path: str        # in the tree
     same: str        # a file that must have the same definitions, "" for none
     wanted: tuple[str, ...]  # declarations
@@ -52,7 +56,7 @@ def sections(text: str) -> list[Section]:
     """The Sections that the text of a list (model/functions.*) has; Fail if a line means nothing."""
     found: list[Section] = []
     for number, line in enumerate(text.splitlines(), 1):
-        head = re.fullmatch(r"\[(defines|inlines|functions|header|mm)\] (\S+)(?: = (\S+))?", line)
+        head = re.fullmatch(r"\[(config|defines|inlines|functions|header|mm)\] (\S+)(?: = (\S+))?", line)
         if head:
             found.append(Section(head[1], head[2], head[3] or "", ()))
         elif line and not line.startswith("# "):
@@ -60,6 +64,11 @@ def sections(text: str) -> list[Section]:
                 raise Fail(f"model/functions.*:{number}: a declaration before the first file")
             found[-1] = found[-1]._replace(wanted=(*found[-1].wanted, line))
     return found
+
+
+def of_series(series: str) -> tuple[str, ...]:
+    """The names of the Arches that are of a series."""
+    return tuple(arch.name for arch in ARCHES.values() if arch.series == series)
 
 
 def files(*arches: Arch) -> list[str]:
@@ -84,12 +93,19 @@ def collect(tree: Path, folder: Path, arch: Arch) -> None:
         if section.kind == "header":
             parts["functions"].append(f'#line 1 "{section.path}"\n{source}')
             continue
+        if section.kind == "config":
+            selected = {line.strip() for line in source.splitlines()}
+            parts["defines"] += [f"#define S2_CONFIG_{name_of(line)} {int(line in selected)}" for line in section.wanted]
+            continue
         for wanted in present(source, section):
             text = cut(source, wanted, section.path)
             if section.same and _body(text) != _body(cut(_read(tree, section.same), wanted, section.same)):
                 raise Fail(f"{section.same}: {name_of(wanted)}() is not the same as in {section.path}, "
                            "and the model takes one for both")
             parts[section.kind].append(text)
+            if f"? {wanted}" in section.wanted:
+                # What a milestone may lack: the shims ask whether it is there.
+                parts["defines"].append(f"#define S2_HAS_{name_of(wanted)}")
     for kind, texts in parts.items():
         (folder / f"{kind}.inc").write_text("\n".join(texts), encoding="utf-8")
     for text in [*parts["functions"], *((folder / name).read_text(encoding="utf-8") for name in arch.whole.values())]:
@@ -115,7 +131,7 @@ def absent(tree: Path, arch: Arch) -> list[str]:
     """Names of definitions that may be missing, and are, in `tree` for an Arch."""
     found: list[str] = []
     for section in sections(arch.list.read_text(encoding="utf-8")):
-        if section.kind != "header":
+        if section.kind not in ("header", "config"):
             source = _read(tree, section.path)
             found += [name_of(line[2:]) for line in section.wanted if line.startswith("? ") and not _find(source, line[2:])]
     return found
@@ -126,7 +142,7 @@ def _plain(wanted: str) -> str:
 
 
 def _find(source: str, wanted: str) -> re.Match[str] | None:
-    kind = "function" if "(" in wanted else wanted.split()[0].removeprefix("#")
+    kind = "variable" if wanted.endswith(" =") else "function" if "(" in wanted else wanted.split()[0].removeprefix("#")
     return ccode.find(source, kind, re.escape(name_of(wanted)))
 
 
@@ -152,8 +168,8 @@ def _read(tree: Path, path: str) -> str:
 def name_of(wanted: str) -> str:
     """The name that a declaration declares."""
     wanted = _plain(wanted)
-    match = (re.match(r"(?:#define|enum|struct|union) (\w+)(?!.*\()", wanted)
-             or re.search(r"(FNAME\(\w+\)|\w+)\(", wanted))
+    match = (re.match(r"(?:#define|enum|struct|union|select) (\w+)(?!.*\()", wanted)
+             or re.search(r"(\w+) =$", wanted) or re.search(r"(FNAME\(\w+\)|\w+)\(", wanted))
     if not match:
         raise Fail(f"model/functions.*: '{wanted}' declares nothing")
     return match[1]

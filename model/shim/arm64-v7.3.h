@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* arm64 of linux 7.3: the CPU, and the structures of KVM there. */
+#define CONFIG_ARM64_4K_PAGES	1
+#define CONFIG_HAVE_KVM_DIRTY_RING 1
+#define __KVM_HAVE_ARCH_FLUSH_REMOTE_TLBS_RANGE
+#define IS_ENABLED(c)		S2_ ## c
+#define S2_CONFIG_KVM_ELIDE_TLB_FLUSH_IF_YOUNG 0
+#define S2_CONFIG_ARM64_PA_BITS_52 0
+#define S2_CONFIG_NUMA		0
+
+typedef int8_t s8;
+typedef int16_t s16;
+typedef int64_t s64;
+typedef u64 hpa_t;
+#undef __always_inline
+#define __always_inline		inline
+#define __init
+#define READ_ONCE_PLAIN(x)	(x)
+#define UL(x)			x ## UL
+#define BIT_ULL(n)		BIT(n)
+#define min_t(t, a, b)		min((t)(a), (t)(b))
+#define max_t(t, a, b)		max((t)(a), (t)(b))
+#define round_down(x, y)	ALIGN_DOWN(x, y)
+#define IS_ERR(p)		((unsigned long)(p) >= -4095UL)
+#define ERR_PTR(e)		((void *)(long)(e))
+#define PTR_ERR(p)		((long)(p))
+#define static_assert		_Static_assert
+#define data_race(x)		(x)
+#undef S2_WORD
+#define S2_WORD(p)		_Static_assert(sizeof(*(p)) == 8, "the checker knows words only")
+
+/* The CPU, as in arm64.h. It has no TLB invalidation by range. */
+#define ARM64_HW_PGTABLE_LEVEL_SHIFT(n)	((PAGE_SHIFT - 3) * (4 - (n)) + 3)
+#define ARM64_HW_PGTABLE_LEVELS(va)	(((va) - 4) / (PAGE_SHIFT - 3))
+#define VTCR_EL2_IPA(v)		(64 - ((v) & 0x3f))
+#define VTCR_EL2_SL0_MASK	(3UL << 6)
+#define VTCR_EL2_TGRAN_SL0_BASE	2UL
+#define VTCR_EL2_LVLS(v)	3
+#define system_supports_lpa2()	0
+#define system_supports_tlb_range() 0
+#define MAX_TLBI_RANGE_PAGES	1UL
+#define MT_S2_NORMAL		0xfUL
+#define MT_S2_NORMAL_NC		0x5UL
+#define MT_S2_DEVICE_nGnRE	0x1UL
+#define MT_S2_AS_S1		0x7UL
+#define PAGE_S2_MEMATTR(a)	(MT_S2_ ## a << 2)
+#define MT_NORMAL		0
+#define MT_NORMAL_NC		3
+#define MT_DEVICE_nGnRE		4
+#define MT_DEVICE_nGnRnE	5
+#define ARM64_HAS_STAGE2_FWB	1
+#define ARM64_HAS_CACHE_DIC	1
+#define ARM64_HAS_XNX		0
+#define ARM64_KVM_HVHE		0
+#define cpus_have_final_cap(c)	(c)
+#define TLBI_TTL_UNKNOWN	0
+#define dsb(x)			({ S2_AT; s2.dsb(S2_ ## x); })
+#define isb()			((void)0)
+#define __tlbi(op)		({ S2_AT; s2.tlbi(S2_ ## op, 0, 0); })
+#define S2_vae2is		S2_vmalls12e1is
+#define S2_vale2is		S2_vmalls12e1is
+#define __tlbi_level(op, a, l)	({ S2_AT; s2.tlbi(S2_ ## op, (u64)(a), l); })
+#define __tlbi_sync_s1ish_hyp()	dsb(ish)
+struct tlb_inv_context { int unused; };
+/* With interrupts off, which synchronize_rcu() waits for as it does for a read section. So it does for a CPU at EL2. */
+#define enter_vmid_context(m, c) ((void)(m), (void)(c), rcu_read_lock(), s2.vmid(1))
+#define exit_vmid_context(c)	((void)(c), s2.vmid(0), rcu_read_unlock())
+#define kvm_call_hyp(f, ...)	f(__VA_ARGS__)
+#define kvm_call_hyp_nvhe(f, ...) ((void)0)
+
+/* Not in a page table of stage 2: of the hypervisor's own, or of a VTCR that is computed. */
+#define VTCR_EL2_FLAGS		0
+#define VTCR_EL2_T0SZ		0x3fUL
+#define VTCR_EL2_LVLS_TO_SL0(x)	0
+#define VTCR_EL2_HA		0
+#define VTCR_EL2_DS		0
+#define VTCR_EL2_VS		0
+#define VTCR_EL2_PS_SHIFT	16
+#define VTCR_EL2_PS		(7UL << VTCR_EL2_PS_SHIFT)
+#define stage2_pgtable_levels(x) 3
+#define get_vmid_bits(x)	16
+#define ARM64_WORKAROUND_AMPERE_AC03_CPU_38 0
+#define ID_AA64MMFR0_EL1_PARANGE_48 5
+#define ID_AA64MMFR0_EL1_PARANGE_52 6
+#define ID_AA64MMFR0_EL1_PARANGE_SHIFT 0
+#define cpuid_feature_extract_unsigned_field(r, s) 0
+#define system_supports_bti_kernel() 0
+#define system_supports_bti()	0
+#define PTE_SHARED		0
+#define is_kernel_in_hyp_mode()	1
+#define VTCR_EL2_EPD1_MASK	0
+
+/* RCU. A pointer in a register is none that the checker has to see. */
+#define rcu_dereference_check(p, c) ({ WARN_ON(!(c) && !rcu_read_lock_held()); (p); })
+#define rcu_dereference_raw(p)	(p)
+#define rcu_access_pointer(p)	READ_ONCE(p)
+
+#undef rcu_dereference_protected
+#define rcu_dereference_protected(p, c) ({ WARN_ON(!(c)); (p); })
+#undef lockdep_is_held
+#define lockdep_is_held(l)	((void)(l), s2.held(S2_HELD_ANY))
+#define try_cmpxchg(p, o, n)	({ __typeof__(*(p)) _want = *(o), _is = cmpxchg(p, _want, n); *(o) = _is; _is == _want; })
+
+/* Locks. That of mn_active_invalidate_count is not mmu_lock, which arm64 has as an rwlock. */
+#undef spin_lock
+#undef spin_unlock
+#define spin_lock(l)		({ S2_AT; s2.host(S2_MN_LOCK, 0); })
+#define spin_unlock(l)		s2.host(S2_MN_UNLOCK, 0)
+#define mutex_lock(l)		((void)(l))
+#define mutex_unlock(l)		((void)(l))
+#define lockdep_assert_held(l)	((void)(l))
+#define rwlock_needbreak(l)	1
+#define cond_resched_rwlock_write(l) ({ write_unlock(l); write_lock(l); })
+/* A release, and no more: README.md, "mmap_read_unlock()". */
+#define mmap_read_lock(m)	((void)0)
+#define mmap_read_unlock(m)	smp_wmb()
+#define rcuwait_wake_up(w)	((void)0)
+
+/* A scope that holds something: not left, but given up, if the execution has failed (sync.rs looks). */
+#define guard(what)		S2_GUARD_ ## what
+#define S2_GUARD_rcu()		int s2_guard __attribute__((cleanup(s2_leave_rcu), unused)) = (rcu_read_lock(), 0)
+#define S2_GUARD_read_lock(l)	int s2_guard __attribute__((cleanup(s2_leave_read), unused)) = (read_lock(l), 0)
+#define S2_GUARD_write_lock(l)	int s2_guard __attribute__((cleanup(s2_leave_write), unused)) = (write_lock(l), 0)
+static inline void s2_leave_rcu(int *g) { rcu_read_unlock(); }
+static inline void s2_leave_read(int *g) { read_unlock(g); }
+static inline void s2_leave_write(int *g) { write_unlock(g); }
+
+/* Pages. The last reference frees. */
+#undef get_page
+#undef put_page
+#undef page_count
+#undef free_pages_exact
+extern struct page *s2_page;
+static inline void get_page(struct page *pg) { S2_RMW(&pg->count, S2_ADD, 1, S2_RELAXED); }
+static inline void put_page(struct page *pg)
+{
+	if (S2_RMW(&pg->count, S2_ADD, -1, S2_RELAXED) == 1)
+		free_page(page_address(pg));
+}
+static inline void free_pages_exact(void *p, size_t size) { S2_AT; s2.free(p, size >> PAGE_SHIFT); }
+static inline long page_count(struct page *pg) { return READ_ONCE(pg->count); }
+#define page_to_virt(pg)	page_address(pg)
+#define __phys_to_pfn(p)	((p) >> PAGE_SHIFT)
+#define gfn_to_gpa(g)		((gpa_t)(g) << PAGE_SHIFT)
+#define gpa_to_gfn(g)		((gfn_t)((g) >> PAGE_SHIFT))
+#define INVALID_GPA		(~0UL)
+#define KVM_BUG_ON(c, k)	WARN_ON(c)
+#define kvm_account_pgtable_pages(v, n) ((void)(v))
+#define VM_WARN_ON_ONCE_VMA	VM_WARN_ON_ONCE
+#define EIO			5
+#define EINTR			4
+#define ENXIO			6
+#define INT_MAX			0x7fffffff
+#define BUILD_BUG_ON_MSG(c, m)	_Static_assert(!(c), m)
+
+#include "list.h"
+#include "defines.inc"
+struct kvm_pgtable;
+struct rb_root_cached { int unused; };
+struct interval_tree_node { unsigned long start, last; };
+/* As many objects as a fault needs, or a block that is split ahead of faults. */
+#define KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE 3
+struct kvm_mmu_memory_cache { gfp_t gfp_zero, gfp_custom; u64 init_value; void *kmem_cache; int capacity, nobjs; void **objects;
+			      void *store[KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE]; };
+#define kvmalloc_array(n, s, g)	(mc->store)
+#define kvfree(p)		((void)(p))
+#define memset64(p, v, n)	((void)0)
+struct kvm_arch;
+struct kvm_s2_mmu { struct kvm_pgtable *pgt; phys_addr_t pgd_phys; u64 vtcr; int *last_vcpu_ran; struct kvm_arch *arch;
+		    struct kvm_mmu_memory_cache split_page_cache; u64 split_page_chunk_size; atomic_long_t refcnt; };
+struct kvm_memory_slot { struct interval_tree_node hva_node[2]; gfn_t base_gfn; unsigned long npages; unsigned long *dirty_bitmap;
+			 unsigned long userspace_addr; u32 flags; short id; u16 as_id; };
+struct kvm_memslots { struct { int unused; } hva_tree; int node_idx, used_slots; struct kvm_memory_slot memslots[2]; };
+struct kvm_arch { struct kvm_s2_mmu mmu; struct kvm_s2_mmu *nested_mmus[2]; int nested_mmus_size; u64 dirty_log_hold_start; };
+struct kvm {
+	int mmu_lock, srcu, slots_lock, mn_invalidate_lock, mn_memslots_update_rcuwait;
+	struct mmu_notifier mmu_notifier;
+	unsigned long mmu_invalidate_seq;
+	long mmu_invalidate_in_progress;
+	gfn_t mmu_invalidate_range_start, mmu_invalidate_range_end;
+	u64 mn_active_invalidate_count, gpc_invalidate_seq;
+	u64 manual_dirty_log_protect;
+	u32 dirty_ring_size;
+	bool dirty_ring_with_bitmap;
+	struct kvm_memslots slots;
+	struct kvm_arch arch;
+	struct { struct { u64 remote_tlb_flush_requests, remote_tlb_flush; } generic; u64 dirty_log_hold_max_ns, dirty_log_hold_hist; } stat;
+};
+struct kvm_dirty_gfn { u64 flags, slot, offset; };
+struct kvm_dirty_ring { u64 dirty_index, reset_index; u32 size, soft_limit; struct kvm_dirty_gfn *dirty_gfns; int index; };
+struct kvm_run { int exit_reason; };
+struct kvm_vcpu {
+	struct kvm *kvm;
+	int mutex;
+	struct kvm_run *run;
+	u64 esr, fault_ipa;		/* the syndrome */
+	bool write;
+	struct kvm_dirty_ring dirty_ring;
+	struct { struct kvm_s2_mmu *hw_mmu; struct kvm_mmu_memory_cache mmu_page_cache, pkvm_memcache; } arch;
+	struct { u64 pf_taken, pf_fixed, pf_spurious, pf_fast; } stat;
+};
+struct kvm_gfn_range;
+union kvm_mmu_notifier_arg { unsigned long attributes; };
+#define kvm_vcpu_get_esr(v)	((v)->esr)
+#define kvm_vcpu_trap_get_fault_type(v) ((v)->esr & ESR_ELx_FSC_TYPE)
+#define kvm_s2_mmu_to_kvm(m)	container_of((m)->arch, struct kvm, arch)
+#define is_protected_kvm_enabled() 0
+#define kvm_vm_is_protected(k)	0
+void __kvm_tlb_flush_vmid_ipa(struct kvm_s2_mmu *mmu, phys_addr_t ipa, int level);
+/* Before the milestone "relax" it has three arguments: its own declaration, in functions.inc, says how many. */
+void __kvm_tlb_flush_vmid_ipa_nsh();
+void __kvm_tlb_flush_vmid(struct kvm_s2_mmu *mmu);
+#define __kvm_tlb_flush_vmid_range(m, a, p) ((void)(a), (void)(p))
