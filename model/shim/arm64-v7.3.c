@@ -314,7 +314,13 @@ u64 s2_get_log(void) { return vm->kvm.dirty_ring_size ? s2_get_rings() : s2_get_
 /* Nothing of 7.3 is told of a change of a PTE: there is no scenario that calls it. */
 void s2_free_pgd(void) { kvm_arch_flush_shadow_all(&vm->kvm); }
 void *s2_pgt(void) { return vm->kvm.arch.mmu.pgt; }
-void *s2_pgd(void) { return s2_pgt() ? vm->kvm.arch.mmu.pgt->pgd : NULL; }
+/* As VTTBR_EL2 has it. */
+void *s2_pgd(void)
+{
+	phys_addr_t phys = vm->kvm.arch.mmu.pgd_phys;
+
+	return phys ? __va(phys) : NULL;
+}
 int s2_ioremap(u64 ipa, u64 pa) { return kvm_phys_addr_ioremap(&vm->kvm, ipa, pa, PAGE_SIZE, true); }
 long s2_notifier_count(void) { return vm->kvm.mmu_invalidate_in_progress; }
 u64 s2_page_count(u64 n) { return vm->pages[n].count; }

@@ -35,9 +35,9 @@ def _model(tree):
     return runs.ready(tree)
 
 
-@pytest.mark.parametrize("arch", source.ARCHES.values(), ids=lambda arch: arch.name)
+@pytest.mark.parametrize("arch", source.of_series(SERIES))
 def test_nothing_that_is_compiled_is_missing(tree, arch):
-    assert source.absent(tree, arch) == []
+    assert source.absent(tree, source.ARCHES[arch]) == []
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_every_scenario_holds_at_a_milestone(milestone, arch):
     series = catalog.load(SERIES)
     tree = trees.worktree(series, series.upto(milestone), TREE).path
     program, libraries = runs.ready(tree, (arch,))
-    later = [name for n, names in prove.NOT_BEFORE.items() if series.upto(n) > series.upto(milestone) for name in names]
+    later = prove.later(series, series.upto(milestone))
     results = [r for r in prove.loom(program, libraries, (), None, print) if r.name not in later]
     assert len(results) > 60
     assert [result.line + "\n" + result.trace for result in results if not result.good] == []
@@ -98,6 +98,65 @@ def test_the_same_seed_gives_the_same_trace(tree, model):
     first, second = (runs.run(model[0], library, "log-long", "random", "limit=50", "seed=7") for _ in range(2))
     assert first.verdict == "found" and first.trace and first.trace == second.trace
     assert "stage2_attr_walker() pgtable.c:" in first.trace
+
+
+# Of linux 7.3: what takes seconds; and mistakes of each kind. The rest is slow.
+QUICK = ("write-harvest", "write-clear", "write-harvest-remembered", "log-on", "first-write-harvest", "write-write", "write-harvest-last",
+         "relax-relax", "map-same-map", "split-split", "split-read", "collapse-read-other", "collapse-age", "age-read", "age-flush-read",
+         "unmap-logged", "unmap-one-of-two", "unmap-age", "unmap-split", "harvest-age", "ring-write-harvest", "ring-write-harvest-remembered",
+         "ring-write-harvest-age", "eager-split-write", "logged-read-write-unmap", "access-harvest", "access-collapse", "teardown-age")
+QUICK_MUTANTS = ("v7.3-get-no-flush", "v7.3-ring-no-flush", "v7.3-page-not-dirty", "v7.3-collapse-frees-at-once", "v7.3-wp-gives-up",
+                 "v7.3-attr-stores", "v7.3-locked-not-checked")
+
+
+@pytest.fixture(scope="module", name="newer")
+def _newer(tree):  # pylint: disable=unused-argument
+    series = catalog.load("v7.3")
+    found = trees.worktree(series, len(series.patches), TREE).path
+    return series, found, *runs.ready(found, source.of_series("v7.3"))
+
+
+def _failures(results, series, count):
+    later = prove.later(series, count)
+    return [result.line + "\n" + result.trace for result in results if not result.good and result.name not in later]
+
+
+def test_scenarios_of_7_3(newer):
+    series, _, program, libraries = newer
+    results = prove.loom(program, libraries, QUICK, None, print)
+    assert len(results) == len(QUICK) and _failures(results, series, len(series.patches)) == []
+
+
+def test_mutants_of_7_3(newer):
+    series, tree, program, _ = newer
+    outcomes = mutants.judge_all([m for m in mutants.every(source.of_series(series.name)) if m.name in QUICK_MUTANTS], tree, program)
+    assert len(outcomes) == len(QUICK_MUTANTS)
+    assert [outcome.line for outcome in outcomes if not outcome.killed] == []
+
+
+@pytest.mark.slow
+def test_every_scenario_of_7_3(newer):
+    series, _, program, libraries = newer
+    results = prove.loom(program, libraries, (), None, print)
+    results += prove.shuttle(program, libraries, (), "random", SCHEDULES, 1, print)
+    results += prove.shuttle(program, libraries, (), "pct", SCHEDULES, 1, print)
+    assert len(results) > 80 and _failures(results, series, len(series.patches)) == []
+
+
+@pytest.mark.slow
+def test_every_mutant_of_7_3(newer):
+    series, tree, program, _ = newer
+    outcomes = mutants.judge_all(mutants.every(source.of_series(series.name)), tree, program)
+    assert [outcome.line for outcome in outcomes if not outcome.good] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("milestone", ["bounded", "tables"])
+def test_scenarios_of_a_milestone_of_7_3(newer, milestone):
+    series, _, program, _ = newer
+    tree = trees.worktree(series, series.upto(milestone), TREE).path
+    results = prove.loom(program, runs.ready(tree, source.of_series(series.name))[1], (), None, print)
+    assert len(results) > 70 and _failures(results, series, series.upto(milestone)) == []
 
 
 def test_the_readme_names_each_scenario_and_invariant(model):

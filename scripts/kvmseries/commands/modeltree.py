@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..base.errors import Usage
-from ..model import source
+from ..model import prove, source
 from ..source import trees
 from . import options as shared
 
@@ -30,16 +30,28 @@ def arches(options: Namespace) -> tuple[str, ...]:
     return found
 
 
+def later(options: Namespace) -> set[str]:
+    """The names of scenarios that need not hold, as the tree lacks the milestone that makes them hold. None with --applied,
+    for nobody knows what that tree has."""
+    if options.applied:
+        return set()
+    return prove.later(options.series, _count(options))
+
+
+def _count(options: Namespace) -> int:
+    return len(options.series.patches) if options.upto is None else int(options.series.upto(options.upto))
+
+
 def find(options: Namespace) -> Path:
     """The path of the tree that --applied or --upto asks for; by default that of the whole series."""
     series = options.series
     if not source.of_series(series.name):
         raise Usage(f"the model knows {', '.join(sorted({arch.series for arch in source.ARCHES.values()}))}, not {series.name}")
+    arches(options)
     if options.applied:
         if options.upto or options.tree:
             raise Usage("--applied excludes --upto and --tree")
         if not Path(options.applied).is_dir():
             raise Usage(f"--applied {options.applied}: no such directory")
         return Path(options.applied).absolute()
-    count = len(series.patches) if options.upto is None else series.upto(options.upto)
-    return trees.worktree(series, count, options.tree).path
+    return trees.worktree(series, _count(options), options.tree).path
