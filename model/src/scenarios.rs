@@ -149,6 +149,7 @@ fn ring_pages() { ring_empty(); for g in 0..3 { on(0, || write(g)) } host::get_l
 fn block_eager() { block(); (code().eager_split.unwrap())() }
 fn initially_set_eager() { initially_set(); (code().eager_split.unwrap())() }
 /// A page that was aged, and whose entry no CPU remembers.
+fn two_pages_old() { two_pages(); assert!(host::age(0, true)); st().cpu.forget() }
 fn collapsible_old() { collapsible(); host::age(0, true); host::age(1, true); st().cpu.forget() }
 fn page_old() { page(); assert!(host::age(0, true)); st().cpu.forget() }
 fn merged() { vm(false); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | sw_writable()) == 0) }
@@ -320,6 +321,14 @@ fn check_accessed() {
 }
 /// Nobody but this one ages, and the page is young all the time.
 pub fn age_must_be_young() { if !host::age(0, false) { fail("young", "a page whose access flag was set is reported as idle") } }
+/// The same of a page that nobody writes to.
+fn age_other_must_be_young() { if !host::age(1, false) { fail("young", "a page of a block that is split is reported as idle") } }
+/// A write to one page of a block leaves the others mapped.
+fn check_kept() {
+    for g in 0..GFNS as u64 { if entry(g).0 & VALID == 0 { fail("progress", &format!("gfn {g} is not mapped any more")) } }
+    check_split()
+}
+fn block_told() { unsafe { REPORTED = false } block_logged() }
 /// Aged once, by one: if the flag is gone somebody was told.
 fn check_young() {
     let (pte, _) = entry(0);
@@ -368,7 +377,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "split-split", thp: true, setup: block_logged, threads: &[write_0, write_1], check: check_split, must: &["blocks_split", "races_lost"], ..SHORT },
     Scenario { name: "split-read", thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
     Scenario { name: "split-write-other", thp: true, setup: block_logged, threads: &[write_0, write_2, harvest], check: check_log_all, must: &["blocks_split"], ..SHORT },
-    Scenario { name: "split-age", thp: true, setup: block_logged, threads: &[write_0, age_must_be_young], check: check_split, must: &["blocks_split", "age_replaced"], bound: Some(3), ..SHORT },
+    Scenario { name: "split-age", on: On::V5_10, thp: true, setup: block_logged, threads: &[write_0, age_must_be_young], check: check_split, must: &["blocks_split", "age_replaced"], bound: Some(3), ..SHORT },
     Scenario { name: "collapse-read", thp: true, setup: collapsible, threads: &[write_0, read_0], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
     Scenario { name: "collapse-read-other", thp: true, setup: collapsible, threads: &[write_0, read_1], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
     Scenario { name: "collapse-age", thp: true, setup: collapsible, threads: &[write_0, age], check: check_collapsed, must: &["tables_collapsed"], bound: Some(3), ..SHORT },
@@ -417,10 +426,15 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "ring-write-harvest-age", on: On::V7_3, setup: ring_remembered, threads: &[write_0, harvest, age], check: check_log_all, ..SHORT },
     Scenario { name: "harvest-age", on: On::V7_3, setup: remembered, threads: &[harvest, age], check: check_log, bound: None, ..SHORT },
     Scenario { name: "harvest-age-read", on: On::V7_3, setup: remembered_forgotten, threads: &[read_0, harvest, age], check: check_log, ..SHORT },
+    Scenario { name: "split-age-told", on: On::V7_3, thp: true, setup: block_told, threads: &[write_0, age_told], check: check_young, must: &["age_done"], bound: Some(3), ..SHORT },
+    Scenario { name: "split-age-other", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, age_other_must_be_young], check: check_split, bound: Some(3), ..SHORT },
+    Scenario { name: "split-keeps", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_kept, ..SHORT },
     Scenario { name: "eager-split-write", on: On::V7_3, thp: true, setup: block_eager, threads: &[write_0, log_on], check: check_split, ..SHORT },
     Scenario { name: "eager-split-clear", on: On::V7_3, thp: true, setup: initially_set_eager, threads: &[write_0, clear_all], check: check_manual_log, ..SHORT },
     Scenario { name: "logged-read-write-unmap", on: On::V7_3, setup: empty_logged, threads: &[read_write, unmap], check: nothing_more, ..SHORT },
     Scenario { name: "access-unmap", on: On::V7_3, ha: false, setup: page_old, threads: &[read_0, unmap], check: nothing_more, bound: Some(3), ..SHORT },
+    Scenario { name: "access-unmap-kept", on: On::V7_3, ha: false, setup: two_pages_old, threads: &[read_0, unmap], check: nothing_more, ..SHORT },
+    Scenario { name: "unmap-age-kept", on: On::V7_3, setup: two_pages, threads: &[age, unmap], check: nothing_more, bound: Some(3), ..SHORT },
     Scenario { name: "access-age", on: On::V7_3, ha: false, setup: page_old, threads: &[read_0, age_flush], check: check_accessed, bound: None, ..SHORT },
     Scenario { name: "access-harvest", on: On::V7_3, ha: false, setup: old_and_dirty, threads: &[write_0, harvest], check: check_log, ..SHORT },
     Scenario { name: "access-collapse", on: On::V7_3, ha: false, thp: true, setup: collapsible_old, threads: &[write_0, read_1], check: check_collapsed, ..SHORT },

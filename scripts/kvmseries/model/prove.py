@@ -70,11 +70,11 @@ def calibration(program: Path, libraries: Mapping[str, Path]) -> list[str]:
 # Scenarios that do not hold before a milestone, of each series. v5.10: aging of base takes one page, and does not look at the
 # memslot's flags. Before change-pte an unlock and a lock stand between the stores to the PTE and to mmu_notifier_seq. The kernel
 # orders stores by such a pair, and loom does not.
-# v7.3: base stores attributes over an access flag that the CPU has just set. It ages memslots that go away. Before `split` an ager
-# that takes no lock finds the empty table that replaces a block.
+# v7.3: base stores attributes over an access flag that the CPU has just set. It ages memslots that go away. Before `split` the
+# table that replaces a block is empty.
 NOT_BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
     "v5.10": {"aging": ("age-two", "age-invalid"), "change-pte": ("ksm-map", "x86-ksm-map", "x86-tdp-ksm-map")},
-    "v7.3": {"tables": ("age-harvest",), "aging": ("age-invalid",), "split": ("split-age",)}}
+    "v7.3": {"tables": ("age-harvest",), "aging": ("age-invalid",), "split": ("split-age-other", "split-keeps")}}
 
 
 def later(series: catalog.Series, count: int) -> set[str]:
