@@ -63,8 +63,8 @@ class Series:
     milestones: dict[str, int]  # name -> number of patches
     patches: tuple[Path, ...]  # paths of 0001-*.patch ... in order
     project: str = "linux"   # or "qemu"
-    # Of the lines "X on Y" of `milestones`: a milestone to the one that it is on, or to "base".
-    on: dict[str, str] = field(default_factory=dict)
+    # Of the lines "X on Y" of `milestones`: a milestone to those that it is on, or to ("base",).
+    on: dict[str, tuple[str, ...]] = field(default_factory=dict)
     # And the number of a fix to the numbers of the patches that it needs.
     needs: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
@@ -81,24 +81,28 @@ class Series:
         """The Part of the series that the milestone `name` is.  Raises Usage if there is none."""
         if name not in self.milestones:
             raise Usage(f"{self.name} has no milestone '{name}' (milestones: {', '.join(self.milestones) or 'none'})")
-        return Part(name, self._whole(self._below(name)), self._own(name))
+        whole = self._whole(name)
+        own = self._own(name)
+        return Part(name, tuple(patch for patch in self.patches if patch in whole and patch not in own), own)
 
     def _before(self, milestone: str) -> str:
         """The milestone that ends before `milestone` does, or "base"."""
         ends = [(count, name) for name, count in self.milestones.items() if count < self.milestones[milestone]]
         return max(ends)[1] if ends else "base"
 
-    def _below(self, milestone: str) -> str:
-        """The milestone, or "base", that `milestone` is on."""
-        return self.on.get(milestone, self._before(milestone))
+    def _below(self, milestone: str) -> tuple[str, ...]:
+        """The milestones that `milestone` is on, or ("base",)."""
+        return self.on.get(milestone, (self._before(milestone),))
 
     def _own(self, milestone: str) -> tuple[Path, ...]:
         """The patches of one milestone."""
         return self.patches[self.milestones.get(self._before(milestone), 0):self.milestones[milestone]]
 
-    def _whole(self, milestone: str) -> tuple[Path, ...]:
+    def _whole(self, milestone: str) -> frozenset[Path]:
         """The patches of a milestone, or of "base", and of all that it needs."""
-        return () if milestone == "base" else (*self._whole(self._below(milestone)), *self._own(milestone))
+        if milestone == "base":
+            return frozenset()
+        return frozenset(self._own(milestone)).union(*map(self._whole, self._below(milestone)))
 
     def alone(self, number: int) -> tuple[Path, ...]:
         """The patches that fix `number` is applied with to the base: those that it needs, in order, and itself."""
@@ -178,11 +182,11 @@ def load(name: str) -> Series:
     return series
 
 
-def _milestones(path: Path) -> tuple[dict[str, int], dict[str, str], dict[int, tuple[int, ...]]]:
+def _milestones(path: Path) -> tuple[dict[str, int], dict[str, tuple[str, ...]], dict[int, tuple[int, ...]]]:
     """The file `milestones`: ({name: number of its last patch}, Series.on, Series.needs)."""
     file = path / "milestones"
     result: dict[str, int] = {}
-    on: dict[str, str] = {}
+    on: dict[str, tuple[str, ...]] = {}
     needs: dict[int, tuple[int, ...]] = {}
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
         line = line.split("#")[0].strip()
@@ -190,13 +194,13 @@ def _milestones(path: Path) -> tuple[dict[str, int], dict[str, str], dict[int, t
             continue
         match = re.fullmatch(r"([a-z][a-z0-9-]*)\s+(\d+)", line)
         fix = re.fullmatch(r"(\d+)\s+on\s+(\d+(?:\s+\d+)*)", line)
-        whole = re.fullmatch(r"([a-z][a-z0-9-]*)\s+on\s+([a-z][a-z0-9-]*)", line)
+        whole = re.fullmatch(r"([a-z][a-z0-9-]*)\s+on\s+([a-z][a-z0-9-]*(?:\s+[a-z][a-z0-9-]*)*)", line)
         if match:
             result[match[1]] = int(match[2])
         elif fix:
             needs[int(fix[1])] = tuple(map(int, fix[2].split()))
         elif whole:
-            on[whole[1]] = whole[2]
+            on[whole[1]] = tuple(whole[2].split())
         else:
             raise Fail(f"{file}: '{line}' is not a name and a number, and not X on Y")
     for fixing, numbers in needs.items():
@@ -214,10 +218,12 @@ def _check_fix(file: Path, milestones: Mapping[str, int], fix: int, below: Seque
                    "patches before it")
 
 
-def _check_milestone(file: Path, milestones: Mapping[str, int], name: str, below: str) -> None:
-    """Raise Fail unless the line "name on below" names a milestone and an earlier one, or base."""
-    if name not in milestones or below != "base" and milestones.get(below, milestones[name]) >= milestones[name]:
-        raise Fail(f"{file}: '{name} on {below}': it takes a milestone, and an earlier one or base")
+def _check_milestone(file: Path, milestones: Mapping[str, int], name: str, below: Sequence[str]) -> None:
+    """Raise Fail unless the line "name on below" names a milestone and earlier ones, or base alone."""
+    earlier = [other for other, count in milestones.items() if count < milestones.get(name, 0)]
+    if name not in milestones or tuple(below) != ("base",) and not set(below) <= set(earlier):
+        raise Fail(f"{file}: '{name} on {' '.join(below)}': it takes a milestone, and an earlier one or base, or several "
+                   "earlier ones")
 
 
 def subject(patch: Path) -> str:

@@ -158,6 +158,9 @@ def test_a_milestone_needs_those_before_it_unless_its_file_says_otherwise(patche
     assert part("last") == ([1], [3])
     file.write_text("last on base   # by itself\nlast 3\nrwlock 2\n", encoding="utf-8")
     assert (part("rwlock"), part("last")) == (([], [1, 2]), ([], [3]))
+    # Several, of which each is on the base: in the series' order, whatever that of the line.
+    file.write_text("first 1\nrwlock 2\nrwlock on base\nlast 3\nlast on rwlock first\n", encoding="utf-8")
+    assert (part("rwlock"), part("last")) == (([], [2]), ([1, 2], [3]))
 
 
 def test_an_unknown_milestone_is_answered_with_those_that_there_are(mini):
@@ -178,6 +181,7 @@ def test_a_fix_has_what_it_needs_with_it(patches):
     ("2 on 3", "'2 on 3': it takes a patch of the milestone fixes, and patches before it"), ("2 on 2", "'2 on 2'"),
     ("3 on 1", "'3 on 1'"), ("2 on 0", "'2 on 0'"), ("last on last", "'last on last': it takes a milestone, and an earlier"),
     ("fixes on last", "'fixes on last'"), ("last on nope", "'last on nope'"), ("nope on base", "'nope on base'"),
+    ("last on first base", "'last on first base': it takes"), ("last on first last", "'last on first last'"),
     ("last on 2", "'last on 2' is not a name"), ("2 on fixes", "'2 on fixes' is not a name")])
 def test_what_a_milestone_or_fix_cannot_be_on(patches, line, reason):
     (patches / "milestones").write_text(f"fixes 2\nlast 3\n{line}\n", encoding="utf-8")

@@ -126,7 +126,7 @@ def alone(series: catalog.Series, kernel: str | None = None) -> int:
     names = list(series.on)
     for name in names:
         part = series.milestone(name)
-        trees.on_base(series, (*part.needed, *part.patches), f"with the milestone {name} on {series.on[name]}", kernel)
+        trees.on_base(series, (*part.needed, *part.patches), f"with the milestone {name} on {' '.join(series.on[name])}", kernel)
     return len(series.fixes) + len(names)
 
 
