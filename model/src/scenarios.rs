@@ -150,6 +150,20 @@ fn block_eager() { block(); (code().eager_split.unwrap())() }
 fn initially_set_eager() { initially_set(); (code().eager_split.unwrap())() }
 /// A page that was aged, and whose entry no CPU remembers.
 fn two_pages_old() { two_pages(); assert!(host::age(0, true)); st().cpu.forget() }
+/// Two pages that the log has write-protected; the same where a block could be, when logging is over.
+fn logged_two() {
+    vm(true);
+    for g in 0..2 { on(0, || write(g)) }
+    host::get_log();
+    for g in 0..2 { on(0, || read(g)) }
+}
+fn logged_off() {
+    logged_two();
+    st().host.thp = true;
+    (code().log)(0);
+    for v in 0..2 { (code().topup)(v) }
+    assert!(entry(0).1 == 3 && entry(0).0 & W == 0);
+}
 fn collapsible_old() { collapsible(); host::age(0, true); host::age(1, true); st().cpu.forget() }
 fn page_old() { page(); assert!(host::age(0, true)); st().cpu.forget() }
 fn merged() { vm(false); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | sw_writable()) == 0) }
@@ -434,6 +448,8 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "logged-read-write-unmap", on: On::V7_3, setup: empty_logged, threads: &[read_write, unmap], check: nothing_more, ..SHORT },
     Scenario { name: "access-unmap", on: On::V7_3, ha: false, setup: page_old, threads: &[read_0, unmap], check: nothing_more, bound: Some(3), ..SHORT },
     Scenario { name: "access-unmap-kept", on: On::V7_3, ha: false, setup: two_pages_old, threads: &[read_0, unmap], check: nothing_more, ..SHORT },
+    Scenario { name: "unmap-logged-kept", on: On::V7_3, setup: logged_two, threads: &[write_0, unmap], check: check_log_all, bound: Some(3), ..SHORT },
+    Scenario { name: "collapse-after-log", on: On::V7_3, thp: true, setup: logged_off, threads: &[write_0, read_1], check: check_collapsed, ..SHORT },
     Scenario { name: "unmap-age-kept", on: On::V7_3, setup: two_pages, threads: &[age, unmap], check: nothing_more, bound: Some(3), ..SHORT },
     Scenario { name: "access-age", on: On::V7_3, ha: false, setup: page_old, threads: &[read_0, age_flush], check: check_accessed, bound: None, ..SHORT },
     Scenario { name: "access-harvest", on: On::V7_3, ha: false, setup: old_and_dirty, threads: &[write_0, harvest], check: check_log, ..SHORT },
