@@ -102,9 +102,9 @@ def test_the_same_seed_gives_the_same_trace(tree, model):
 
 # Of linux 7.3: what takes seconds; and mistakes of each kind. The rest is slow.
 QUICK = ("write-harvest", "write-clear", "write-harvest-remembered", "log-on", "first-write-harvest", "write-write", "write-harvest-last",
-         "relax-relax", "map-same-map", "split-split", "split-read", "collapse-read-other", "collapse-age", "age-read", "age-flush-read",
+         "relax-relax", "map-same-map", "split-read", "collapse-read-other", "collapse-age", "age-read", "age-flush-read",
          "unmap-logged", "unmap-one-of-two", "unmap-age", "unmap-split", "harvest-age", "ring-write-harvest", "ring-write-harvest-remembered",
-         "ring-write-harvest-age", "eager-split-write", "logged-read-write-unmap", "access-harvest", "access-collapse", "split-age-other", "split-keeps",
+         "ring-write-harvest-age", "logged-read-write-unmap", "access-harvest", "access-collapse", "split-age-other", "split-keeps",
          "collapse-after-log")
 QUICK_MUTANTS = ("v7.3-get-no-flush", "v7.3-ring-no-flush", "v7.3-page-not-dirty", "v7.3-collapse-frees-at-once", "v7.3-wp-gives-up",
                  "v7.3-attr-stores", "v7.3-locked-not-checked", "v7.3-undo-bit-first", "v7.3-undo-bit-first-ring", "v7.3-age-stores-w")
