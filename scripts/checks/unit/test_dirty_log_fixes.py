@@ -35,9 +35,13 @@ def test_any_other_failure_is_no_finding(status, output):
         fixes.losing("x86_64", outcomes("x86_64", "ring-reset", status, output))
 
 
+# Mistakes and delays, for checks 4 and 6.
+PLANTED = ("planted", "aging-delays", "aging-planted", "undo-planted")
+
+
 def test_each_patch_that_takes_a_fix_back_is_there_and_each_test_needs_one():
     folder = paths.PATCHES / "debug"
     assert {path.name for path in folder.glob("v7.3-*.patch")} \
-        == {f"v7.3-{name}.patch" for name in (*fixes.REVERTED, "hold-times", "planted")}
+        == {f"v7.3-{name}.patch" for name in (*fixes.REVERTED, "hold-times", *PLANTED)}
     assert {test for _, tests in fixes.REVERTED.values() for test in tests} \
         == {test for tests in fixes.TESTS.values() for test in tests}

@@ -116,7 +116,7 @@ def _collected(target):
 def test_make_test_has_tests_of_each_file_of_checks():
     """Arguments of pytest that overlap are not collected twice, and then not at all."""
     files = {str(path.relative_to(paths.ROOT)) for path in (paths.ROOT / "scripts/checks").rglob("test_*.py")}
-    only_slow = {f"scripts/checks/test_{name}.py" for name in ("3_dirty_log_fixes", "3_stage2_trace", "4_bounded_holds", "6_v73_aging", "9_qemu")}
+    only_slow = {f"scripts/checks/test_{name}.py" for name in ("3_dirty_log_fixes", "3_stage2_trace", "4_bounded_holds", "4_dirty_faults", "6_v73_aging", "9_qemu")}
     assert len(files) > 12 and files - only_slow <= _collected("test")
     assert files <= _collected("test-all")
 
