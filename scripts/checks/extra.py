@@ -23,21 +23,31 @@ def quick(series):
 
 
 def debug_patches(series, kernel=None):
-    """Those of patches/debug for `series` apply on top of it, each with those that its text says it is on
-    top of.  Returns their names."""
+    """Those of patches/debug for `series` apply on top of it, or of the milestone NAME if the text says "for milestone
+    NAME", each with those that its text says it is on top of.  Returns their names."""
     tree = trees.worktree(series, len(series.patches), kernel)
     folder, found = paths.PATCHES / "debug", []
     for patch in sorted(folder.glob(f"{series.name}-*.patch")):
         text = re.split(r"^(?:diff --git|--- a/)", patch.read_text(encoding="utf-8"), maxsplit=1, flags=re.M)[0]
-        below = re.findall(rf"[Oo]n top of ({re.escape(series.name)}-[\w-]+\.patch)", " ".join(text.split()))
+        text = " ".join(text.split())
+        below = re.findall(rf"(?:[Oo]n top of|and of) ({re.escape(series.name)}-[\w-]+\.patch)", text)
+        milestone = re.search(r"[Ff]or milestone ([\w-]+)", text)
         # In one file: of several ones git does not look at one on top of the other.
         together = paths.out("debug-check.patch")
         together.write_text("\n".join((folder / name).read_text(encoding="utf-8")
                                       for name in (*below, patch.name)), encoding="utf-8")
-        git(tree.path, "apply", "--check", str(together), what=f"git apply {patch.name}")
+        index = paths.out("debug-check.index")
+        git(tree.path, "read-tree", _commit(tree.path, series.upto(milestone[1]) if milestone else len(series.patches)), index=index)
+        git(tree.path, "apply", "--check", "--cached", str(together), what=f"git apply {patch.name}", index=index)
         paths.remove(together)
+        paths.remove(index)
         found.append(patch.name)
     return found
+
+
+def _commit(tree, count):
+    """The commit that has the first `count` patches."""
+    return git(tree, "rev-list", "--reverse", "base..HEAD").split()[count - 1]
 
 
 def touched_warnings(series, arch, kernel=None):
