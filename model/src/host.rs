@@ -24,7 +24,7 @@ pub struct Host {
     pub calls_rcu: bool,
     pub synchronizes: bool,
     pub thp: bool,
-    /// The syndrome of a permission fault on a page says that a block denied the access: as where one huge page of the
+    /// The syndrome of the first permission fault of an access says that a block denied it: as where one huge page of the
     /// host takes several entries, the fault maps, although the entry is there.
     pub other_level: bool,
     /// x86: the caches are not topped up before the threads begin.
@@ -160,7 +160,7 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
     let mut alone = 0;
     // From one try to the next: what another thread begins and ends between two tries counts, too.
     let mut rests = st().host.rests;
-    for _ in 0..TRIES {
+    for tries in 0..TRIES {
         st().host.busy[me] = true;
         // What the others have done, if they are done, is not overlooked for ever.
         if alone > 0 { step(WORLD, Acquire) }
@@ -170,7 +170,7 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
             Ok(()) => { done(); return true }
             Err(f) => {
                 let (kind, level) = match f { Fault::Translation(l) => (4, l), Fault::Access(l) => (8, l), Fault::Permission(l) => (12, l) };
-                let level = if kind == 12 && st().host.other_level { 2 } else { level };
+                let level = if kind == 12 && tries == 0 && st().host.other_level { 2 } else { level };
                 st().host.handling[me][gfn as usize] = true;
                 let ret = (code().fault)(me as i32, ipa(gfn), kind, write as i32, level as i32);
                 memory::flush();
