@@ -63,11 +63,19 @@ def test_negative_control_what_is_lost_is_noticed(which):
         assert outcomes[name].status not in (0, 4, 124) and re.search(words, outcomes[name].output), outcomes[name].why()
 
 
-def test_negative_control_memory_that_was_unmapped_is_written_to():
-    """The test sees it, or the kernel goes down first: the memory may be its own by then."""
+def _unmapped_is_written_to(seed):
+    """Whether a run of stage2_fault_stress_test sees it, or the kernel goes down: the memory may be its own by then."""
+    TESTS[f"punch-{seed}"] = [*TESTS["punch"], "-r", str(seed)]
+    # Here, so that a Fail below is the guest's end.
+    guests.planted("planted", "undo-planted", name=NAME)
     try:
-        outcomes, splats = _run("undo-plain-store", ["punch"])
-    except Fail as error:
-        assert "panicked" in str(error)
-    else:
-        assert splats or re.search(r"(stale|lost|wrong): ", outcomes["punch"].output), outcomes["punch"].why()
+        outcomes, splats = _run("undo-plain-store", [f"punch-{seed}"])
+    except Fail:
+        return True
+    outcome = outcomes[f"punch-{seed}"]
+    return bool(splats) or outcome.status != 0 and re.search(r"(stale|lost|wrong): ", outcome.output)
+
+
+def test_negative_control_memory_that_was_unmapped_is_written_to():
+    """It takes a race, so several runs."""
+    assert any(_unmapped_is_written_to(seed) for seed in range(1, 7))
