@@ -37,17 +37,12 @@ def debug_patches(series, kernel=None):
         together.write_text("\n".join((folder / name).read_text(encoding="utf-8")
                                       for name in (*below, patch.name)), encoding="utf-8")
         index = paths.out("debug-check.index")
-        git(tree.path, "read-tree", _commit(tree.path, series.upto(milestone[1]) if milestone else len(series.patches)), index=index)
+        git(tree.path, "read-tree", trees.commits(tree.path)[series.upto(milestone[1]) if milestone else len(series.patches)], index=index)
         git(tree.path, "apply", "--check", "--cached", str(together), what=f"git apply {patch.name}", index=index)
         paths.remove(together)
         paths.remove(index)
         found.append(patch.name)
     return found
-
-
-def _commit(tree, count):
-    """The commit that has the first `count` patches."""
-    return git(tree, "rev-list", "--reverse", "base..HEAD").split()[count - 1]
 
 
 def touched_warnings(series, arch, kernel=None):

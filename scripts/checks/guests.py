@@ -37,9 +37,22 @@ def bug(name):
     return f"kvm.planted={name}"
 
 
-def initrd(arch="arm64"):
-    """The initramfs with the series' selftests."""
-    return image.base(arch, selftests.build(catalog.load("v5.10"), arch, TREE))
+def initrd(arch="arm64", name="v5.10"):
+    """The initramfs with the selftests of series `name`."""
+    series = catalog.load(name)
+    return image.base(arch, selftests.build(series, arch, extra.own_base(series)))
+
+
+def run_planted(names, which, commands, seconds, label, arch="arm64", params=(), memory=3072, count=None, name="v7.3"):
+    """({name: guest.Outcome}, splats) of `commands`, {name: words}, each of which has `seconds`, on planted(*names), with
+    kvm.planted=WHICH or, if it is "", nothing planted."""
+    kernel, archive = planted(*names, arch=arch, count=count, name=name), initrd(arch, name)
+    params = (*params, bug(which)) if which else params
+    label = f"{label}-{which or 'nothing'}-{arch}"
+    with progress.single("planted", label, 120) as note:
+        result = guest.run(kernel, archive, machine.Machine(arch, memory=memory, params=params),
+                           [(test, seconds, command) for test, command in commands.items()], label, note)
+    return dict(zip(commands, result.outcomes)), result.splats
 
 
 def built(label, arch="arm64", configs=()):

@@ -11,8 +11,7 @@ from checks import claims, guests
 from checks.remember import remembered
 from kvmseries.base import progress
 from kvmseries.data import parse
-from kvmseries.guest import image, machine, run as guest, vtime
-from kvmseries.kernel import selftests
+from kvmseries.guest import machine, run as guest, vtime
 from kvmseries.source import catalog
 
 NAME = "v7.3"
@@ -20,21 +19,10 @@ pytestmark = [pytest.mark.boot, pytest.mark.slow]
 SECONDS = 300
 
 
-def _initrd(arch="arm64"):
-    return image.base(arch, selftests.build(catalog.load(NAME), arch))
-
-
 # --- what is lost, and what is not ---
 
-def _planted(which, commands, arch="arm64", params=(), memory=3072):
-    """({name: guest.Outcome}, splats) of `commands`, {name: words}, with kvm.planted=WHICH or, if it is "", nothing planted."""
-    kernel, archive = guests.planted("planted", arch=arch, name=NAME), _initrd(arch)
-    params = (*params, f"kvm.planted={which}") if which else params
-    name = f"bounded-{which or 'nothing'}-{arch}"
-    with progress.single("bounded", name, 120) as note:
-        result = guest.run(kernel, archive, machine.Machine(arch, memory=memory, params=params),
-                           [(test, SECONDS, command) for test, command in commands.items()], name, note)
-    return dict(zip(commands, result.outcomes)), result.splats
+def _planted(which, commands, arch="arm64", **machine_options):
+    return guests.run_planted(("planted",), which, commands, SECONDS, "bounded", arch, **machine_options)
 
 
 HARVESTS = {"idle": ["/tests/dirty_harvest_test", "idle", "100"], "busy": ["/tests/dirty_harvest_test", "busy", "20"]}
@@ -78,7 +66,7 @@ def test_a_block_is_freed_once(which):
 
 # --- how long the lock is held, in virtual time ---
 
-VCPUS, SIZES = 8, (64, 256)
+VCPUS = 8
 
 
 def runs(kernel, size, output):
@@ -89,17 +77,17 @@ def runs(kernel, size, output):
 
 @remembered
 def _measured(which):
-    """runs() of all SIZES on "base" or "series", in virtual time."""
+    """runs() of all claims.SIZES on "base" or "series", in virtual time."""
     count = {"base": 0, "series": len(catalog.load(NAME).patches)}[which]
     kernel = guests.planted("hold-times", name=NAME, count=count)
-    commands = [(f"hold-{size}", 1200, ["/tests/spread", "/tests/dirty_hold_test", "-v", str(VCPUS), "-b", str(size)]) for size in SIZES]
-    archive = _initrd()
+    commands = [(f"hold-{size}", 1200, ["/tests/spread", "/tests/dirty_hold_test", "-v", str(VCPUS), "-b", str(size)]) for size in claims.SIZES]
+    archive = guests.initrd(name=NAME)
     with progress.single("vtime-bounded", f"virtual time: holds on {which}", 300) as note:
         emulated = machine.Machine("arm64", vtime.CPUS["arm64"], cpus=VCPUS + 2, clock="virtual", slice_ns=guests.SLICE)
         result = guest.run(kernel, archive, emulated, commands, f"vtime-bounded-{which}", note, silence=900)
     assert not result.splats
     assert not any(outcome.status for outcome in result.outcomes), result.folder
-    return [run for size, outcome in zip(SIZES, result.outcomes) for run in runs(which, size, outcome.output)]
+    return [run for size, outcome in zip(claims.SIZES, result.outcomes) for run in runs(which, size, outcome.output)]
 
 
 def test_nobody_holds_the_lock_for_long():

@@ -8,16 +8,13 @@ import re
 import pytest
 
 from checks import guests
-from kvmseries.base import progress
 from kvmseries.base.errors import Fail
-from kvmseries.guest import image, machine, run as guest
-from kvmseries.kernel import selftests
-from kvmseries.source import catalog
 
 NAME = "v7.3"
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
 SECONDS = 180
-HUGE_PAGES = "series.hugepages=520"
+HUGE_PAGES = ("series.hugepages=520",)
+BUGS = ("planted", "undo-planted")
 # What a test says when a write is missing in the log.
 _MISSING = r"(Dirty|Clear) page \d+ value|writes are missing in the log|which no harvest reported"
 
@@ -38,16 +35,9 @@ PLANTED = {"undo-no-log": {"4k": _MISSING}, "undo-log-first": {"busy": _MISSING}
            "undo-block": {"blocks": _MISSING}}
 
 
-def _run(which, names):
-    """({name: guest.Outcome}, splats) of TESTS[name] for `names`, with kvm.planted=WHICH or, if it is "", nothing planted."""
-    kernel = guests.planted("planted", "undo-planted", name=NAME)
-    archive = image.base("arm64", selftests.build(catalog.load(NAME), "arm64"))
-    params = (HUGE_PAGES, f"kvm.planted={which}") if which else (HUGE_PAGES,)
-    name = f"dirty-faults-{which or 'nothing'}"
-    with progress.single("dirty-faults", name, 60) as note:
-        result = guest.run(kernel, archive, machine.Machine("arm64", memory=4096, params=params),
-                           [(test, SECONDS, TESTS[test]) for test in names], name, note)
-    return dict(zip(names, result.outcomes)), result.splats
+def _run(which, commands):
+    """({name: guest.Outcome}, splats) of `commands`, {name: words}, with what is planted, or nothing."""
+    return guests.run_planted(BUGS, which, commands, SECONDS, "dirty-faults", params=HUGE_PAGES, memory=4096, name=NAME)
 
 
 def test_nothing_is_lost():
@@ -58,21 +48,20 @@ def test_nothing_is_lost():
 
 @pytest.mark.parametrize("which", PLANTED)
 def test_negative_control_what_is_lost_is_noticed(which):
-    outcomes, _ = _run(which, PLANTED[which])
+    outcomes, _ = _run(which, {name: TESTS[name] for name in PLANTED[which]})
     for name, words in PLANTED[which].items():
         assert outcomes[name].status not in (0, 4, 124) and re.search(words, outcomes[name].output), outcomes[name].why()
 
 
 def _unmapped_is_written_to(seed):
     """Whether a run of stage2_fault_stress_test sees it, or the kernel goes down: the memory may be its own by then."""
-    TESTS[f"punch-{seed}"] = [*TESTS["punch"], "-r", str(seed)]
     # Here, so that a Fail below is the guest's end.
-    guests.planted("planted", "undo-planted", name=NAME)
+    guests.planted(*BUGS, name=NAME)
     try:
-        outcomes, splats = _run("undo-plain-store", [f"punch-{seed}"])
+        outcomes, splats = _run("undo-plain-store", {"punch": [*TESTS["punch"], "-r", str(seed)]})
     except Fail:
         return True
-    outcome = outcomes[f"punch-{seed}"]
+    outcome = outcomes["punch"]
     return bool(splats) or outcome.status != 0 and re.search(r"(stale|lost|wrong): ", outcome.output)
 
 

@@ -9,9 +9,6 @@ import re
 import pytest
 
 from checks import guests
-from kvmseries.base import progress
-from kvmseries.guest import image, machine, run as guest
-from kvmseries.kernel import selftests
 from kvmseries.source import catalog
 
 NAME = "v7.3"
@@ -30,16 +27,11 @@ ACCESS = "/tests/access_tracking_stress_test -b 512K -i 1"
 
 def _run(which, command, delay_us=DELAY_US):
     """(guest.Outcome, splats) of a shell command with kvm.planted=WHICH, or with nothing planted."""
-    series = catalog.load(NAME)
-    kernel = guests.planted("planted", "aging-delays", "aging-planted", count=series.upto("aging"), name=NAME)
-    archive = image.base("arm64", selftests.build(series, "arm64"))
-    params = (f"kvm.planted={which}",) if which else ()
     script = f"echo {delay_us} > {FOLDER}/delay_us; {command}\nstatus=$?; cd {FOLDER}; grep . *; exit $status"
-    name = f"v73-aging-{which or 'nothing'}"
-    with progress.single("v73-aging", name, SECONDS + 30) as note:
-        result = guest.run(kernel, archive, machine.Machine("arm64", memory=3072, params=params),
-                           [("aging", 3 * SECONDS + 120, ["sh", "-c", script])], name, note)
-    return result.outcomes[0], result.splats
+    outcomes, splats = guests.run_planted(
+        ("planted", "aging-delays", "aging-planted"), which, {"aging": ["sh", "-c", script]}, 3 * SECONDS + 120, "v73-aging",
+        count=catalog.load(NAME).upto("aging"), name=NAME)
+    return outcomes["aging"], splats
 
 
 def counts(output):

@@ -235,15 +235,19 @@ def _words(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split() if path.exists() else []
 
 
+def commits(path: Path) -> list[str]:
+    """What the tree with the whole series at `path` calls its states: by the number of patches, from "base" on."""
+    return ["base", *git(path, "rev-list", "--reverse", "base..HEAD").split()]
+
+
 def walk(series: Series, counts: Iterable[int], kernel: str | Path | None = None) -> Iterator[Tree]:
     """Yield a Tree with the first n patches for each n in `counts`, all in one worktree, so that
     a build of it compiles only what the step from one to the next changes."""
     full = worktree(series, len(series.patches), kernel)
-    commits = ["base", *git(full.path, "rev-list", "--reverse", "base..HEAD").split()]
-    path = full.path.parent / "walk"
+    path, at = full.path.parent / "walk", commits(full.path)
     with paths.locked(f"walk-{path.parent.name}", say):
         for count in counts:
-            _stand_at(path, commits[count])
+            _stand_at(path, at[count])
             yield Tree(path, f"patch-{count}", count, full.version)
 
 
