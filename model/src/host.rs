@@ -24,8 +24,9 @@ pub struct Host {
     pub calls_rcu: bool,
     pub synchronizes: bool,
     pub thp: bool,
-    /// The syndrome of the first permission fault of an access says that a block denied it: as where one huge page of the
-    /// host takes several entries, the fault maps, although the entry is there.
+    /// The syndrome of a permission fault says that a block denied the access: as where one huge page of the host takes
+    /// several entries, the fault maps, although the entry is there. 7.3 trusts the level, so there only the first
+    /// fault of an access says so, as if the entry was another one when the guest exited.
     pub other_level: bool,
     /// x86: the caches are not topped up before the threads begin.
     pub cold: bool,
@@ -170,7 +171,7 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
             Ok(()) => { done(); return true }
             Err(f) => {
                 let (kind, level) = match f { Fault::Translation(l) => (4, l), Fault::Access(l) => (8, l), Fault::Permission(l) => (12, l) };
-                let level = if kind == 12 && tries == 0 && st().host.other_level { 2 } else { level };
+                let level = if kind == 12 && st().host.other_level && (tries == 0 || !code().v7_3) { 2 } else { level };
                 st().host.handling[me][gfn as usize] = true;
                 let ret = (code().fault)(me as i32, ipa(gfn), kind, write as i32, level as i32);
                 memory::flush();
