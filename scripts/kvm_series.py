@@ -20,12 +20,14 @@ def main() -> int:
     """Become scripts/series with the same arguments; 1 where there is none."""
     try:
         top = checkout(Path.cwd())
-    except OSError as error:    # a working directory that was removed
+    except OSError as error:  # a working directory that was removed
         print(f"kvm-series: error: {error.strerror}: change to another directory", file=sys.stderr)
         return 1
     if top is None:
-        print("kvm-series: error: not in a checkout of the patch series: change to one (it has patches/ and scripts/series)",
-              file=sys.stderr)
+        print(
+            "kvm-series: error: not in a checkout of the patch series: change to one (it has patches/ and scripts/series)",
+            file=sys.stderr,
+        )
         return 1
     program = str(top / "scripts/series")
     return os.execv(program, [program, *sys.argv[1:]])

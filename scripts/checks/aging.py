@@ -22,20 +22,22 @@ SLOWER = 1.1
 def delayed(kernel, name, command, seconds, delay_us, params=()):
     """(guest.Outcome, splats, {race: walks}) of one command on `kernel`, one of patches/debug's with
     delays, where aging waits for up to `delay_us`."""
-    outcome, splats = guests.stress(kernel, f"aging-{name}",
-                                    guests.script("ages.sh", delay_us, *command), seconds, params=params)
-    walks = {what: int(count) for what, count in
-             re.findall(r"^Walks that age: (\w+) (\d+)$", outcome.output, re.M)}
+    outcome, splats = guests.stress(
+        kernel, f"aging-{name}", guests.script("ages.sh", delay_us, *command), seconds, params=params
+    )
+    walks = {what: int(count) for what, count in re.findall(r"^Walks that age: (\w+) (\d+)$", outcome.output, re.M)}
     return outcome, splats, walks
 
 
 def races(kernel, name, command, seconds, delay_us, wanted, most, params=()):
     """guests.races() of `command`, run as delayed() does; `wanted`: {race: walks}.  All must go well."""
+
     def run():
         outcome, splats, walks = delayed(kernel, name, command, seconds, delay_us, params)
         assert not outcome.status, outcome.output
         assert not splats
         return walks
+
     guests.races(wanted, most, run)
 
 
@@ -73,9 +75,20 @@ def figures(label, arch, lines, vcpus, limit, name, params=()):
 
     lines: {line: arguments over bench.yaml's}; limit: seconds for one of them."""
     release = catalog.load("v5.10").kernel
-    commands = [(line, limit, [*bench.scheduling(arch, ACCESS), f"/tests/{ACCESS}", "-v", str(vcpus),
-                               *bench.arguments(ACCESS, arch, args, release)])
-                for line, args in lines.items()]
+    commands = [
+        (
+            line,
+            limit,
+            [
+                *bench.scheduling(arch, ACCESS),
+                f"/tests/{ACCESS}",
+                "-v",
+                str(vcpus),
+                *bench.arguments(ACCESS, arch, args, release),
+            ],
+        )
+        for line, args in lines.items()
+    ]
     # Where an access is forgotten although all TLBs were flushed, the test itself fails.
     result = guests.virtual(guests.built(label, arch), f"aging-{name}", commands, cpus=vcpus + 2, params=params)
     counted = counters.by_test(counters.load(result.folder))
@@ -83,6 +96,5 @@ def figures(label, arch, lines, vcpus, limit, name, params=()):
     for outcome in result.outcomes:
         measures = parse.parse(ACCESS, outcome.output) + counters.measures(counted[outcome.name])
         last = max(measure.iteration or 0 for measure in measures)
-        found[outcome.name] = {measure.metric: measure.value for measure in measures
-                               if measure.iteration == last}
+        found[outcome.name] = {measure.metric: measure.value for measure in measures if measure.iteration == last}
     return found

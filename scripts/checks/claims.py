@@ -9,8 +9,7 @@ _WARM_UP = 8
 
 def _value(runs, kernel, vcpus, metric, iteration):
     for run in runs:
-        if (run["kernel"], run["vcpus"], run["metric"], run["iteration"]) == \
-                (kernel, vcpus, metric, iteration):
+        if (run["kernel"], run["vcpus"], run["metric"], run["iteration"]) == (kernel, vcpus, metric, iteration):
             return run["samples"][-1]
     return None
 
@@ -21,8 +20,7 @@ def _of(runs, kernel, pattern):
 
 
 def _words(run):
-    return (f"{run['kernel']}, {run['vcpus']} vCPUs, iteration {run['iteration']}: "
-            f"{run['samples'][-1]} {run['metric']}")
+    return f"{run['kernel']}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} {run['metric']}"
 
 
 def fast_path(runs, kernel, pages):
@@ -32,8 +30,13 @@ def fast_path(runs, kernel, pages):
     dirties `pages` write protected pages a vCPU.  Returns complaints, [] if the claim holds.
     """
     complaints = []
-    cases = sorted({(run["vcpus"], run["iteration"]) for run in runs if run["kernel"] == kernel
-                    and run["metric"] == "mmu_lock_write_acquisitions.dirty"})
+    cases = sorted(
+        {
+            (run["vcpus"], run["iteration"])
+            for run in runs
+            if run["kernel"] == kernel and run["metric"] == "mmu_lock_write_acquisitions.dirty"
+        }
+    )
     if not cases:
         return [f"{kernel}: there are no lock counts of dirtying"]
     for vcpus, iteration in cases:
@@ -69,8 +72,9 @@ def spinlock(runs, kernel, pages):
     found = _of(runs, kernel, r"mmu_lock_write_acquisitions\.dirty")
     if not found:
         return [f"{kernel}: there are no lock counts of dirtying"]
-    return [f"{_words(run)} for {pages * run['vcpus']} pages" for run in found
-            if run["samples"][-1] < pages * run["vcpus"]]
+    return [
+        f"{_words(run)} for {pages * run['vcpus']} pages" for run in found if run["samples"][-1] < pages * run["vcpus"]
+    ]
 
 
 def lockless_aging(runs, kernel, faults=0):
@@ -85,8 +89,10 @@ def lockless_aging(runs, kernel, faults=0):
     if not idle or not faulting:
         return [f"{kernel}: there are no lock counts of aging"]
     return [_words(run) for run in idle if run["samples"][-1]] + [
-        _words(run) for run in faulting
-        if run["samples"][-1] > faults * run["vcpus"] + (_WARM_UP if run["iteration"] == 1 else 0)]
+        _words(run)
+        for run in faulting
+        if run["samples"][-1] > faults * run["vcpus"] + (_WARM_UP if run["iteration"] == 1 else 0)
+    ]
 
 
 def locked_aging(runs, kernel, pages, passes):
@@ -95,8 +101,11 @@ def locked_aging(runs, kernel, pages, passes):
     found = _of(runs, kernel, r"mmu_lock_write_acquisitions\.age")
     if not found:
         return [f"{kernel}: there are no lock counts of aging"]
-    return [f"{_words(run)} for {passes} passes over {pages * run['vcpus']} pages" for run in found
-            if run["samples"][-1] < pages * passes * run["vcpus"]]
+    return [
+        f"{_words(run)} for {passes} passes over {pages * run['vcpus']} pages"
+        for run in found
+        if run["samples"][-1] < pages * passes * run["vcpus"]
+    ]
 
 
 # Of milestone `bounded` of v7.3, seconds: one hold while the log is cleared, and while 64 MiB are discarded; and times of base's:
@@ -113,22 +122,32 @@ def bounded_holds(runs, kernel, base="base"):
     `base` the hold grows with the memslot.
 
     runs: of dirty_hold_test with -b of each of SIZES, MiB, all samples of which must be so.  Returns complaints."""
-    found = {(run["kernel"], int(re.search(r"-b (\d+)", run["args"])[1]), run["metric"]): run["samples"] for run in runs}
+    found = {
+        (run["kernel"], int(re.search(r"-b (\d+)", run["args"])[1]), run["metric"]): run["samples"] for run in runs
+    }
     complaints = []
 
     def at_most(most, what, metric, size):
         for value in found[kernel, size, metric]:
             if value > most:
                 complaints.append(f"{kernel}, {size} MiB: {what} {value * 1e6:.1f} us, more than {most * 1e6:.1f}")
+
     try:
         for size in SIZES:
             at_most(_CLEARED, "longest hold of a clear", "clear_busy_hold", size)
             at_most(_WRITE * min(found[base, size, "clear_busy_write"]), "longest write", "clear_busy_write", size)
-            at_most(_CLEAR_TIME * min(found[base, size, "clear_idle_time"]), "clear with nobody waiting", "clear_idle_time", size)
+            at_most(
+                _CLEAR_TIME * min(found[base, size, "clear_idle_time"]),
+                "clear with nobody waiting",
+                "clear_idle_time",
+                size,
+            )
         at_most(_DISCARDED, "longest hold of a discard", "discard_hold", SIZES[0])
         small, large = (min(found[base, size, "clear_busy_hold"]) for size in SIZES)
     except KeyError as error:
         return [f"there is no {error.args[0][2]} of {error.args[0][0]} with {error.args[0][1]} MiB"]
     if large <= _GROWS * small:
-        complaints.append(f"{base}: the longest hold of a clear does not grow with the memslot, {small * 1e6:.1f} and {large * 1e6:.1f} us")
+        complaints.append(
+            f"{base}: the longest hold of a clear does not grow with the memslot, {small * 1e6:.1f} and {large * 1e6:.1f} us"
+        )
     return complaints

@@ -52,8 +52,10 @@ AGAIN = Again()
 
 def pytest_configure(config):
     """As __main__.py does for scripts/series; and the conditions of flaky marks find AGAIN."""
+
     def terminated(*_):
         raise KeyboardInterrupt
+
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, terminated)
     git.forget_environment()
@@ -79,8 +81,10 @@ def pytest_runtest_logreport(report):
     if report.outcome == "rerun":
         AGAIN.keep(report)
         remember.forget()
-        print(f"\nRUN AGAIN, for it failed by what arch-x86-kvm-mmu/README.md does not explain: {report.nodeid}\n"
-              f"{report.longreprtext}\n")
+        print(
+            f"\nRUN AGAIN, for it failed by what arch-x86-kvm-mmu/README.md does not explain: {report.nodeid}\n"
+            f"{report.longreprtext}\n"
+        )
 
 
 def pytest_terminal_summary(terminalreporter):

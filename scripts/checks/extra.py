@@ -34,10 +34,16 @@ def debug_patches(series, kernel=None):
         milestone = re.search(r"[Ff]or milestone ([\w-]+)", text)
         # In one file: of several ones git does not look at one on top of the other.
         together = paths.out("debug-check.patch")
-        together.write_text("\n".join((folder / name).read_text(encoding="utf-8")
-                                      for name in (*below, patch.name)), encoding="utf-8")
+        together.write_text(
+            "\n".join((folder / name).read_text(encoding="utf-8") for name in (*below, patch.name)), encoding="utf-8"
+        )
         index = paths.out("debug-check.index")
-        git(tree.path, "read-tree", trees.commits(tree.path)[series.upto(milestone[1]) if milestone else len(series.patches)], index=index)
+        git(
+            tree.path,
+            "read-tree",
+            trees.commits(tree.path)[series.upto(milestone[1]) if milestone else len(series.patches)],
+            index=index,
+        )
         git(tree.path, "apply", "--check", "--cached", str(together), what=f"git apply {patch.name}", index=index)
         paths.remove(together)
         paths.remove(index)
@@ -51,14 +57,16 @@ def touched_warnings(series, arch, kernel=None):
     qemu_build.in_tree(tree, arch)
     touched = {name for patch in series.patches for name in check.files(tree.path, patch)}
     # "../accel/kvm/kvm-all.c: warning: ..."
-    return {line for line in qemu_build.found_warnings(tree, arch) if line.partition(":")[0].replace("../", "") in touched}
+    return {
+        line for line in qemu_build.found_warnings(tree, arch) if line.partition(":")[0].replace("../", "") in touched
+    }
 
 
 def own_units(series, kernel=None):
     """Build and run the unit tests that the series itself adds, and no more; returns {"unit/NAME": result}."""
     tree = trees.worktree(series, len(series.patches), kernel)
     added = git(tree.path, "diff", "--diff-filter=A", "--name-only", "base..HEAD", "--", "tests/unit").split()
-    names = tuple(name[:-len(".c")] for name in added if re.fullmatch(r"tests/unit/test-[\w-]+\.c", name))
+    names = tuple(name[: -len(".c")] for name in added if re.fullmatch(r"tests/unit/test-[\w-]+\.c", name))
     if not names:
         return {}
     kind = qemu_build.Kind("units", functional.host_arch(), ("arm64",), kvm=False, only=names)

@@ -50,15 +50,21 @@ def run_planted(names, which, commands, seconds, label, arch="arm64", params=(),
     params = (*params, bug(which)) if which else params
     label = f"{label}-{which or 'nothing'}-{arch}"
     with progress.single("planted", label, 120) as note:
-        result = guest.run(kernel, archive, machine.Machine(arch, memory=memory, params=params),
-                           [(test, seconds, command) for test, command in commands.items()], label, note)
+        result = guest.run(
+            kernel,
+            archive,
+            machine.Machine(arch, memory=memory, params=params),
+            [(test, seconds, command) for test, command in commands.items()],
+            label,
+            note,
+        )
     return dict(zip(commands, result.outcomes)), result.splats
 
 
 def built(label, arch="arm64", configs=()):
     """The kernel `label`, such as "base" or "series"."""
     series = catalog.load("v5.10")
-    point, = catalog.points(series, label)
+    (point,) = catalog.points(series, label)
     return build.kernel(series, point.count, arch, configs, TREE)
 
 
@@ -73,8 +79,14 @@ def stress(kernel, name, command, seconds, cpu="max", params=()):
     archive = initrd(kernel.arch)
     with progress.single("stress", name, seconds) as note:
         # Everything takes longer with lockdep and KASAN, and a vCPU's end is waited for.
-        result = guest.run(kernel, archive, machine.Machine(kernel.arch, cpu, params=(machine.SWAP, *params)),
-                           [("stress", 3 * seconds + 120, list(command))], name, note)
+        result = guest.run(
+            kernel,
+            archive,
+            machine.Machine(kernel.arch, cpu, params=(machine.SWAP, *params)),
+            [("stress", 3 * seconds + 120, list(command))],
+            name,
+            note,
+        )
     return result.outcomes[0], result.splats
 
 
@@ -96,8 +108,15 @@ def virtual(kernel, name, commands, cpus, params=(), slice_ns=SLICE):
     """Run `commands` in virtual time: the guest.Result, all of them well."""
     archive = initrd(kernel.arch)
     with progress.single("vtime-guest", f"virtual time: {name}", 15) as note:
-        emulated = machine.Machine(kernel.arch, vtime.CPUS[kernel.arch], cpus=cpus, params=params,
-                                   clock="virtual", model=vtime.NOMINAL, slice_ns=slice_ns)
+        emulated = machine.Machine(
+            kernel.arch,
+            vtime.CPUS[kernel.arch],
+            cpus=cpus,
+            params=params,
+            clock="virtual",
+            model=vtime.NOMINAL,
+            slice_ns=slice_ns,
+        )
         result = guest.run(kernel, archive, emulated, commands, f"vtime-{name}", note)
     assert not result.splats
     assert not any(outcome.status for outcome in result.outcomes), result.folder
@@ -108,28 +127,57 @@ def counted_locks(test, args, vcpus, label):
     """Runs of `test` on arm64 as those of lock_counts(), from the normal configuration with
     patches/debug/v5.10-hold-times.patch: it counts mmu_lock where KVM takes it today, and nowhere else."""
     series = catalog.load("v5.10")
-    point, = catalog.points(series, label)
+    (point,) = catalog.points(series, label)
     kernel, archive = planted("hold-times", count=point.count), initrd()
     line = bench.arguments(test, "arm64", args, series.kernel)
-    commands = [(f"{test}-{count}", 240 * (1 + count), ["/tests/lockphase", "-f", COUNTS, "--", f"/tests/{test}", "-v",
-                                                        str(count), *line]) for count in vcpus]
+    commands = [
+        (
+            f"{test}-{count}",
+            240 * (1 + count),
+            ["/tests/lockphase", "-f", COUNTS, "--", f"/tests/{test}", "-v", str(count), *line],
+        )
+        for count in vcpus
+    ]
     with progress.single("lock-counts", f"lock counts of {test} on {label}", 20) as note:
-        result = guest.run(kernel, archive, machine.Machine("arm64", cpus=max(vcpus) + 2), commands,
-                           f"counts-{label}-{test}", note)
+        result = guest.run(
+            kernel, archive, machine.Machine("arm64", cpus=max(vcpus) + 2), commands, f"counts-{label}-{test}", note
+        )
     assert not result.splats
     assert not any(outcome.status for outcome in result.outcomes), result.folder
-    return [{"kernel": label, "vcpus": count, "metric": found.metric, "iteration": found.iteration,
-             "samples": [found.value]} for count, outcome in zip(vcpus, result.outcomes)
-            for found in parse.parse(test, outcome.output) if found.metric.startswith("mmu_lock_")]
+    return [
+        {
+            "kernel": label,
+            "vcpus": count,
+            "metric": found.metric,
+            "iteration": found.iteration,
+            "samples": [found.value],
+        }
+        for count, outcome in zip(vcpus, result.outcomes)
+        for found in parse.parse(test, outcome.output)
+        if found.metric.startswith("mmu_lock_")
+    ]
 
 
 def lock_counts(test, args, vcpus, kernels, arch="arm64", params=()):
     """Runs of `test` (a key of bench.yaml, with `args` over its defaults) on the lockstat kernels named by
     `kernels`, such as "base,series": with lock counts, and without times."""
     series = catalog.load("v5.10")
-    runs, _ = bench.run(bench.Job(
-        series=series, arch=arch, test=test,
-        line=tuple(bench.arguments(test, arch, args, series.kernel)), vcpus=vcpus,
-        points=catalog.points(series, kernels), samples=1, configs=(), counts=True, times=False,
-        cpu="max", accel="tcg", params=params, kernel=TREE))
+    runs, _ = bench.run(
+        bench.Job(
+            series=series,
+            arch=arch,
+            test=test,
+            line=tuple(bench.arguments(test, arch, args, series.kernel)),
+            vcpus=vcpus,
+            points=catalog.points(series, kernels),
+            samples=1,
+            configs=(),
+            counts=True,
+            times=False,
+            cpu="max",
+            accel="tcg",
+            params=params,
+            kernel=TREE,
+        )
+    )
     return runs

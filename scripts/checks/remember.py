@@ -16,6 +16,7 @@ def remembered(function):
             memory[arguments] = function(*arguments)
             _MADE.append((memory, arguments))
         return memory[arguments]
+
     return known
 
 

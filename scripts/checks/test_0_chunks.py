@@ -11,15 +11,19 @@ from kvmseries.verify import chunks
 
 # Mistakes: a line of the code, and what it is planted as.
 MISTAKES = {
-    "a table that is cut does not end the chunk":
-        ("<< PAGE_SHIFT);\n\t\t\treturn 1;\n", "<< PAGE_SHIFT);\n\t\t\treturn 0;\n"),
+    "a table that is cut does not end the chunk": (
+        "<< PAGE_SHIFT);\n\t\t\treturn 1;\n",
+        "<< PAGE_SHIFT);\n\t\t\treturn 0;\n",
+    ),
     "a block that is cleaned counts as one entry": ("work = kvm_granule_size(level) / SZ_4K;", "work = 1;"),
     "nothing is looked at": ("* data.page_work <= work)", "* data.page_work <= ~0UL)"),
     "the chunk goes on behind what is full": ("return !data->work;", "return 0;"),
     "it ends where it began": ("data->end = next;\n\tdata->work", "data->end = addr;\n\tdata->work"),
     "empty entries do not count": ("if (!--data->work)", "if (0)"),
-    "a table's entries are taken from its first on":
-        ("ptep += (addr >> kvm_granule_shift(level)) & (PTRS_PER_PTE - 1);", ""),
+    "a table's entries are taken from its first on": (
+        "ptep += (addr >> kvm_granule_shift(level)) & (PTRS_PER_PTE - 1);",
+        "",
+    ),
 }
 
 

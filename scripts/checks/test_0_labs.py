@@ -73,12 +73,20 @@ def schemas():
 @pytest.fixture
 def takes(venv, schemas):
     """takes(name, text): whether the judge `name` of JUDGES takes the text."""
+
     def judge(name, text):
-        done = subprocess.run([str(venv / "bin/python"), "-c", JUDGES[name]], input=text, capture_output=True, text=True,
-                              check=False, env={"PYTHONPATH": str(schemas), "PATH": "/usr/bin:/bin"})
+        done = subprocess.run(
+            [str(venv / "bin/python"), "-c", JUDGES[name]],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PYTHONPATH": str(schemas), "PATH": "/usr/bin:/bin"},
+        )
         print(done.stderr)
         assert "ModuleNotFoundError" not in done.stderr and "ImportError" not in done.stderr
         return done.returncode == 0
+
     return judge
 
 
@@ -108,8 +116,9 @@ def test_kcidb(takes, tmp_path):
 
 @pytest.mark.parametrize("arch", ["arm64", "x86_64"])
 def test_lava(takes, arch):
-    text = lava.document("kvm", Machine(arch), "console=ttyAMA0", ("file:///Image", "file:///i.cpio"),
-                         [("one", 60, ["/tests/one"])])
+    text = lava.document(
+        "kvm", Machine(arch), "console=ttyAMA0", ("file:///Image", "file:///i.cpio"), [("one", 60, ["/tests/one"])]
+    )
     assert takes("lava", text)
     job = yaml.safe_load(text)
     job["actions"][2]["test"]["timeout"] = {"minutes": 10 * job["timeouts"]["job"]["minutes"]}
@@ -119,6 +128,7 @@ def test_lava(takes, arch):
 def test_tmt(venv, tmp_path):
     def lint(folder):
         return proc.run([str(venv / "bin/tmt"), "--root", str(folder), "lint"], "tmt lint", check=False)
+
     status, text = lint(paths.ROOT / "scripts/tmt")
     assert status == 0 and "fail" not in text and "warn" not in text, text
     proc.run(["cp", "-r", f"{paths.ROOT}/scripts/tmt/.", str(tmp_path)], "cp")

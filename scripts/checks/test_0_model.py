@@ -48,8 +48,17 @@ def test_nothing_that_is_compiled_is_missing(tree, arch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("milestone, arch", [("parallel", "arm64"), ("bounded", "arm64"), ("lockless", "arm64"), ("aging", "arm64"),
-                                             ("aging-x86", "arm64"), ("aging-x86", "x86")])
+@pytest.mark.parametrize(
+    "milestone, arch",
+    [
+        ("parallel", "arm64"),
+        ("bounded", "arm64"),
+        ("lockless", "arm64"),
+        ("aging", "arm64"),
+        ("aging-x86", "arm64"),
+        ("aging-x86", "x86"),
+    ],
+)
 def test_every_scenario_holds_at_a_milestone(milestone, arch):
     series = catalog.load(SERIES)
     tree = trees.worktree(series, series.upto(milestone), TREE).path
@@ -107,13 +116,48 @@ def test_the_same_seed_gives_the_same_trace(tree, model):
 
 
 # Of linux 7.3: what takes seconds; and mistakes of each kind. The rest is slow.
-QUICK = ("write-harvest", "write-clear", "write-harvest-remembered", "log-on", "first-write-harvest", "write-write", "write-harvest-last",
-         "relax-relax", "map-same-map", "split-read", "collapse-read-other", "collapse-age", "age-read", "age-flush-read",
-         "unmap-logged", "unmap-one-of-two", "unmap-age", "unmap-split", "harvest-age", "ring-write-harvest", "ring-write-harvest-remembered",
-         "ring-write-harvest-age", "logged-read-write-unmap", "access-harvest", "access-collapse", "split-age-other", "split-keeps",
-         "collapse-after-log")
-QUICK_MUTANTS = ("v7.3-get-no-flush", "v7.3-ring-no-flush", "v7.3-page-not-dirty", "v7.3-collapse-frees-at-once", "v7.3-wp-gives-up",
-                 "v7.3-attr-stores", "v7.3-locked-not-checked", "v7.3-undo-bit-first", "v7.3-undo-bit-first-ring", "v7.3-age-stores-w")
+QUICK = (
+    "write-harvest",
+    "write-clear",
+    "write-harvest-remembered",
+    "log-on",
+    "first-write-harvest",
+    "write-write",
+    "write-harvest-last",
+    "relax-relax",
+    "map-same-map",
+    "split-read",
+    "collapse-read-other",
+    "collapse-age",
+    "age-read",
+    "age-flush-read",
+    "unmap-logged",
+    "unmap-one-of-two",
+    "unmap-age",
+    "unmap-split",
+    "harvest-age",
+    "ring-write-harvest",
+    "ring-write-harvest-remembered",
+    "ring-write-harvest-age",
+    "logged-read-write-unmap",
+    "access-harvest",
+    "access-collapse",
+    "split-age-other",
+    "split-keeps",
+    "collapse-after-log",
+)
+QUICK_MUTANTS = (
+    "v7.3-get-no-flush",
+    "v7.3-ring-no-flush",
+    "v7.3-page-not-dirty",
+    "v7.3-collapse-frees-at-once",
+    "v7.3-wp-gives-up",
+    "v7.3-attr-stores",
+    "v7.3-locked-not-checked",
+    "v7.3-undo-bit-first",
+    "v7.3-undo-bit-first-ring",
+    "v7.3-age-stores-w",
+)
 
 
 @pytest.fixture(scope="module", name="newer")
@@ -132,7 +176,7 @@ def test_scenarios_of_7_3(newer):
 def test_mutants_of_7_3(newer):
     series, tree, program, _ = newer
     every = mutants.every(source.of_series(series.name))
-    for mutant in every:    # Those that are not run here apply at least.
+    for mutant in every:  # Those that are not run here apply at least.
         mutants.plant(tree, mutant.path, paths.out("model", "planted", "applies"), series.name)
     outcomes = mutants.judge_all([m for m in every if m.name in QUICK_MUTANTS], tree, program)
     assert len(outcomes) == len(QUICK_MUTANTS)

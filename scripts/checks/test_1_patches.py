@@ -1,6 +1,5 @@
 """Every series applies, and its patches are as they must be.  No boot, no kernel build."""
 
-
 import pytest
 
 from checks import extra
@@ -63,4 +62,5 @@ def test_ids_need_no_tree(series):
     for label, count in (("base", 0), ("series", len(series.patches))):
         tree = trees.worktree(series, count)
         assert {what: ids.today(label, series.name, what) for what in whats} == {
-            what: ids.source(tree.path, what, series.project) for what in whats}
+            what: ids.source(tree.path, what, series.project) for what in whats
+        }

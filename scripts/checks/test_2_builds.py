@@ -4,7 +4,6 @@ sparse what is changed.  Of QEMU the series, for arm64, and on this machine the 
 Whether every patch does, `scripts/series check SERIES` says: 25 minutes.
 """
 
-
 import pytest
 
 from checks import extra
@@ -17,8 +16,12 @@ TREE = paths.own_tree()
 
 # A series without patches has nothing to compare with its base.
 PATCHED = [series for series in map(catalog.load, catalog.names()) if series.patches]
-CASES = [pytest.param(series.name, arch, marks=() if extra.quick(series) else (pytest.mark.slow,))
-         for series in PATCHED if series.project == "linux" for arch in series.arches]
+CASES = [
+    pytest.param(series.name, arch, marks=() if extra.quick(series) else (pytest.mark.slow,))
+    for series in PATCHED
+    if series.project == "linux"
+    for arch in series.arches
+]
 SOAKED = sorted({(one.arch, one.config) for one in soak.plan(catalog.load("v5.10")).configurations})
 QEMU = [series.name for series in PATCHED if series.project == "qemu"]
 
@@ -31,8 +34,7 @@ def test_base_and_series_build_without_new_warnings(name, arch):
     for count in (0, len(series.patches)):
         kernel = build.kernel(series, count, arch, kernel_tree=extra.own_base(series))
         tree = kernel.tree
-        log = paths.out("logs",
-                        f"build-{tree.path.parent.name}-{tree.point}-{arch}-normal.log")
+        log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-normal.log")
         # Of all files, without line numbers, which the series moves.
         lines = build.warnings(log)
         found[count] = build.about("\n".join(lines), {line.partition(":")[0].removeprefix("../") for line in lines})
@@ -41,7 +43,9 @@ def test_base_and_series_build_without_new_warnings(name, arch):
 
 
 @pytest.mark.build
-@pytest.mark.parametrize("arch,overlays", SOAKED, ids=lambda value: value if value in catalog.ARCHES else "+".join(value))
+@pytest.mark.parametrize(
+    "arch,overlays", SOAKED, ids=lambda value: value if value in catalog.ARCHES else "+".join(value)
+)
 def test_the_kernel_takes_every_configuration_of_the_soak(arch, overlays):
     build.configure(trees.base(catalog.load("v5.10"), TREE), arch, overlays)
 

@@ -30,14 +30,25 @@ def _dirty_log_test(memory):
 
 # {arch: {name: (command, what it must say when a write is missing in the log)}}
 TESTS = {
-    "arm64": {"ring-reset": _RESET, "ring-thp": (_dirty_log_test("anonymous_thp"), _PAGE),
-              "ring-hugetlb": (_dirty_log_test("anonymous_hugetlb_2mb"), _PAGE)},
-    "x86_64": {"ring-reset": _RESET, "two-huge-pages": (
-        ["/tests/x86/dirty_log_init_set_test"], r"was written after it was cleared, and is not in the log")}}
+    "arm64": {
+        "ring-reset": _RESET,
+        "ring-thp": (_dirty_log_test("anonymous_thp"), _PAGE),
+        "ring-hugetlb": (_dirty_log_test("anonymous_hugetlb_2mb"), _PAGE),
+    },
+    "x86_64": {
+        "ring-reset": _RESET,
+        "two-huge-pages": (
+            ["/tests/x86/dirty_log_init_set_test"],
+            r"was written after it was cleared, and is not in the log",
+        ),
+    },
+}
 # {patches/debug/v7.3-NAME.patch: (arch, the tests that fail with it, and no other does)}
-REVERTED = {"reset-returns-at-once": ("arm64", {"ring-reset"}),
-            "logging-by-bitmap": ("arm64", {"ring-thp", "ring-hugetlb"}),
-            "window-rounded-up": ("x86_64", {"two-huge-pages"})}
+REVERTED = {
+    "reset-returns-at-once": ("arm64", {"ring-reset"}),
+    "logging-by-bitmap": ("arm64", {"ring-thp", "ring-hugetlb"}),
+    "window-rounded-up": ("x86_64", {"two-huge-pages"}),
+}
 
 
 def _kernel(arch, which):
@@ -54,17 +65,25 @@ def _lost(arch, which, params=()):
     kernel = _kernel(arch, which)
     initrd = image.base(arch, selftests.build(catalog.load(NAME), arch))
     with progress.single(f"fixes-{arch}", f"the fixes' tests on {which} of {NAME} ({arch})", 60) as note:
-        result = guest.run(kernel, initrd, machine.Machine(arch, params=(HUGE_PAGES, *params)),
-                           [(test, SECONDS, command) for test, (command, _) in TESTS[arch].items()],
-                           "-".join(["fixes", which, arch, *params]), note)
+        result = guest.run(
+            kernel,
+            initrd,
+            machine.Machine(arch, params=(HUGE_PAGES, *params)),
+            [(test, SECONDS, command) for test, (command, _) in TESTS[arch].items()],
+            "-".join(["fixes", which, arch, *params]),
+            note,
+        )
     assert not result.splats
     return losing(arch, dict(zip(TESTS[arch], result.outcomes)))
 
 
 def losing(arch, outcomes):
     """The names of the tests that say that a write is missing in the log; each other one must have passed."""
-    found = {test for test, (_, words) in TESTS[arch].items()
-             if outcomes[test].status not in (0, 4, 124) and re.search(words, outcomes[test].output)}
+    found = {
+        test
+        for test, (_, words) in TESTS[arch].items()
+        if outcomes[test].status not in (0, 4, 124) and re.search(words, outcomes[test].output)
+    }
     bad = {test: outcome.why() for test, outcome in outcomes.items() if test not in found and outcome.status}
     assert not bad, bad
     return found

@@ -15,11 +15,22 @@ NAME = "v5.10"
 ARCHES = ("arm64", "x86_64")
 # nVHE, and x86-64 in the other ways in which it maps memory. Base does not run there, and all must pass that does in
 # the default case, and that tests.yaml does not list. Base runs in make soak, which has 64K and debug kernels, too.
-OTHERS = {"arm64-cortex-a72": ("arm64", "cortex-a72", ()), "x86_64-tdp_mmu": ("x86_64", "max", ("kvm.tdp_mmu=1",)),
-          "x86_64-shadow": ("x86_64", "max", ("kvm_amd.npt=0",))}
+OTHERS = {
+    "arm64-cortex-a72": ("arm64", "cortex-a72", ()),
+    "x86_64-tdp_mmu": ("x86_64", "max", ("kvm.tdp_mmu=1",)),
+    "x86_64-shadow": ("x86_64", "max", ("kvm_amd.npt=0",)),
+}
 # Programs that test how memory is mapped; the others are the same in whichever way it is.
-MAPS = ("dirty_log_test", "dirty_log_perf_test", "demand_paging_test", "stage2_fault_stress_test",
-        "access_tracking_stress_test", "change_pte_test", "set_memory_region_test", "kvm_create_max_vcpus")
+MAPS = (
+    "dirty_log_test",
+    "dirty_log_perf_test",
+    "demand_paging_test",
+    "stage2_fault_stress_test",
+    "access_tracking_stress_test",
+    "change_pte_test",
+    "set_memory_region_test",
+    "kvm_create_max_vcpus",
+)
 # bench.yaml's 1M a vCPU in pages of 4K.
 TEST, PAGES, VCPUS = "dirty_log_perf_test", 256, (1, 4)
 
@@ -29,13 +40,21 @@ def _default(arch):
     """(verdicts, complaints) of base and series by default.  Base's are those of the file, or, where it does not
     know them, of a boot."""
     series = catalog.load(NAME)
-    entry, why = verdicts.known(verdicts.machine_name(series, arch, "max"), verdicts.key(series, arch)) \
-        if not guests.TREE else (None, "a base of the user's")
+    entry, why = (
+        verdicts.known(verdicts.machine_name(series, arch, "max"), verdicts.key(series, arch))
+        if not guests.TREE
+        else (None, "a base of the user's")
+    )
     if not entry:
         print(f"base is run, for {verdicts.file().name} is not of it: {why}")
     recorded = (entry["results"], entry["splats"]) if entry else None
-    return functional.run(series, arch, catalog.points(series, "series" if entry else "base,series"),
-                          kernel=guests.TREE, recorded=recorded)[:2]
+    return functional.run(
+        series,
+        arch,
+        catalog.points(series, "series" if entry else "base,series"),
+        kernel=guests.TREE,
+        recorded=recorded,
+    )[:2]
 
 
 def _check(found, complaints):
@@ -71,8 +90,18 @@ def _another(case, only=None):
     arch, cpu, params = OTHERS[case]
     series = catalog.load(NAME)
     reference, _ = _default(arch)
-    _check(*functional.run(series, arch, catalog.points(series, "series"), cpu, params=params, kernel=guests.TREE,
-                           reference=reference, only=only)[:2])
+    _check(
+        *functional.run(
+            series,
+            arch,
+            catalog.points(series, "series"),
+            cpu,
+            params=params,
+            kernel=guests.TREE,
+            reference=reference,
+            only=only,
+        )[:2]
+    )
 
 
 @pytest.mark.boot
@@ -114,13 +143,16 @@ def test_lock_stat_says_the_same(counts):
     """It sees each lock, wherever it is taken."""
     assert not claims.lockless(counts, "series")
     for label in ("base", "series"):
-        ours = {(run["vcpus"], run["metric"], run["iteration"]): run["samples"][-1]
-                for run in guests.counted_locks(TEST, "", VCPUS, label)}
+        ours = {
+            (run["vcpus"], run["metric"], run["iteration"]): run["samples"][-1]
+            for run in guests.counted_locks(TEST, "", VCPUS, label)
+        }
         for run in counts:
             if run["kernel"] == label and re.search(r"_(write|read)_acquisitions\.", run["metric"]):
                 # Notifiers come now and then.
-                assert ours[run["vcpus"], run["metric"], run["iteration"]] \
-                    == pytest.approx(run["samples"][-1], rel=0.02, abs=16), run
+                assert ours[run["vcpus"], run["metric"], run["iteration"]] == pytest.approx(
+                    run["samples"][-1], rel=0.02, abs=16
+                ), run
 
 
 @pytest.mark.boot
@@ -141,9 +173,15 @@ def test_negative_control_base_takes_it_for_write(counts):
 @pytest.mark.boot
 def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
     with progress.single("planted", "a planted bug: no dirty bit", 120) as note:
-        result = guest.run(guests.with_bugs(), guests.initrd(), machine.Machine("arm64", params=(guests.bug("no-dirty-bit"),)),
-                           [("dirty_log_test", 120, ["/tests/dirty_log_test", "-m", "4"])],
-                           "planted", note)
+        result = guest.run(
+            guests.with_bugs(),
+            guests.initrd(),
+            machine.Machine("arm64", params=(guests.bug("no-dirty-bit"),)),
+            [("dirty_log_test", 120, ["/tests/dirty_log_test", "-m", "4"])],
+            "planted",
+            note,
+        )
     assert result.outcomes[0].status not in (0, 4, 124)
-    assert "should have its dirty bit set in this iteration but it is missing" in result.outcomes[0].output, \
+    assert "should have its dirty bit set in this iteration but it is missing" in result.outcomes[0].output, (
         result.outcomes[0].output
+    )

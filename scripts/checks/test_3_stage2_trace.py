@@ -10,7 +10,22 @@ from kvmseries.verify import stage2check
 
 FOLDER = stage2trace.SOURCE
 DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "2")
-STRESS = ("/tests/stage2_fault_stress_test", "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M", "-t", "8", "-o")
+STRESS = (
+    "/tests/stage2_fault_stress_test",
+    "-m",
+    "get",
+    "-n",
+    "1000000",
+    "-r",
+    "3",
+    "-i",
+    "300",
+    "-b",
+    "8M",
+    "-t",
+    "8",
+    "-o",
+)
 CHANGE_PTE = ("/tests/change_pte_test", "-t", "6", "-f", "-n", "-i", "1", "-b", "2M")
 ALL = "rally,punch,log,slots,remap,split,collapse,ksm,migrate,pageout,age,exec,readonly"
 # What must have happened for a run to have shown something.
@@ -44,8 +59,14 @@ def _trace(name, kernel, command, params=(), cpu="max"):
     """(guest.Outcome, stage2check.Report) of a command and its trace."""
     archive = guests.initrd()
     with progress.single("stage2-trace", f"trace of stage 2: {name}", 25) as note:
-        result = guest.run(kernel, archive, machine.Machine("arm64", cpu, params=(machine.SWAP, *params), trace=True),
-                           [("trace", 300, list(command))], f"stage2-trace-{name}", note)
+        result = guest.run(
+            kernel,
+            archive,
+            machine.Machine("arm64", cpu, params=(machine.SWAP, *params), trace=True),
+            [("trace", 300, list(command))],
+            f"stage2-trace-{name}",
+            note,
+        )
     assert not result.splats
     trace = result.folder / "trace"
     with open(trace, encoding="ascii") as lines:
@@ -57,18 +78,23 @@ def _trace(name, kernel, command, params=(), cpu="max"):
 
 def _keeps_the_rules(name, kernel, command, kinds, cpu="max"):
     """Run until each of the kinds of debts was met."""
+
     def run():
         outcome, report = _trace(name, kernel, command, cpu=cpu)
         assert not outcome.status, outcome.output
         assert not report.findings, report.findings[:5]
         return report.counts
+
     guests.races(dict.fromkeys(kinds, 1), MOST, run)
 
 
 @pytest.mark.boot
 @pytest.mark.slow
-@pytest.mark.parametrize("command, kinds", [(DIRTY_LOG, KINDS[:4]), (CHANGE_PTE, ("unmapped", "protected"))],
-                         ids=["dirty_log_test", "change_pte_test"])
+@pytest.mark.parametrize(
+    "command, kinds",
+    [(DIRTY_LOG, KINDS[:4]), (CHANGE_PTE, ("unmapped", "protected"))],
+    ids=["dirty_log_test", "change_pte_test"],
+)
 def test_the_series_keeps_the_rules(command, kinds):
     _keeps_the_rules(command[0].rpartition("/")[2], guests.built("series"), command, kinds)
 
@@ -88,8 +114,13 @@ def test_negative_control_base_hints_at_a_level_where_it_unlinks_a_table():
 @pytest.mark.parametrize("helpers, kinds", [("rally,punch,log", KINDS), (ALL, KINDS[:4])], ids=["rally", "all"])
 def test_faults_that_race_keep_the_rules(helpers, kinds, cpu):
     """With delays; on a CPU with LSE atomics and level hints, and on one with neither."""
-    _keeps_the_rules(f"{'all' if helpers == ALL else 'rally'}-{cpu}", guests.planted(*guests.BUGS, "tlb-planted"), (*STRESS, helpers),
-                     kinds, cpu)
+    _keeps_the_rules(
+        f"{'all' if helpers == ALL else 'rally'}-{cpu}",
+        guests.planted(*guests.BUGS, "tlb-planted"),
+        (*STRESS, helpers),
+        kinds,
+        cpu,
+    )
 
 
 @pytest.mark.boot
@@ -103,4 +134,5 @@ def test_negative_control_a_mistake_with_tlbs_is_found(bug):
     def run():
         _, report = _trace(bug, kernel, command, (guests.bug(bug),))
         return {bug: len(stage2check.found(report, rule, words))}
+
     guests.races({bug: 1}, MOST, run)

@@ -21,6 +21,7 @@ SECONDS = 300
 
 # --- what is lost, and what is not ---
 
+
 def _planted(which, commands, arch="arm64", **machine_options):
     return guests.run_planted(("planted",), which, commands, SECONDS, "bounded", arch, **machine_options)
 
@@ -33,13 +34,19 @@ def test_nothing_is_lost(arch, which):
     """Nor is anything lost if the lock is released, for 200 us, between the bit of each word and its write permission."""
     outcomes, splats = _planted(which, HARVESTS, arch)
     assert not splats
-    assert not any(outcome.status for outcome in outcomes.values()), {name: outcome.why() for name, outcome in outcomes.items()}
+    assert not any(outcome.status for outcome in outcomes.values()), {
+        name: outcome.why() for name, outcome in outcomes.items()
+    }
 
 
 def lost(outcomes):
     """The names of those that say that a write is missing in the log; each other one must have passed."""
     words = r"(Dirty|Clear) page \d+ value|writes are missing in the log"
-    found = {name for name, outcome in outcomes.items() if outcome.status not in (0, 4, 124) and re.search(words, outcome.output)}
+    found = {
+        name
+        for name, outcome in outcomes.items()
+        if outcome.status not in (0, 4, 124) and re.search(words, outcome.output)
+    }
     bad = {name: outcome.why() for name, outcome in outcomes.items() if name not in found and outcome.status}
     assert not bad, bad
     return found
@@ -71,8 +78,10 @@ VCPUS = 8
 
 def runs(kernel, size, output):
     """The runs, as of a results file, of what dirty_hold_test has printed of a memslot of `size` MiB."""
-    return [{"kernel": kernel, "args": f"-b {size}", "metric": found.metric, "samples": [found.value]}
-            for found in parse.parse("dirty_hold_test", output)]
+    return [
+        {"kernel": kernel, "args": f"-b {size}", "metric": found.metric, "samples": [found.value]}
+        for found in parse.parse("dirty_hold_test", output)
+    ]
 
 
 @remembered
@@ -80,7 +89,10 @@ def _measured(which):
     """runs() of all claims.SIZES on "base" or "series", in virtual time."""
     count = {"base": 0, "series": len(catalog.load(NAME).patches)}[which]
     kernel = guests.planted("hold-times", name=NAME, count=count)
-    commands = [(f"hold-{size}", 1200, ["/tests/spread", "/tests/dirty_hold_test", "-v", str(VCPUS), "-b", str(size)]) for size in claims.SIZES]
+    commands = [
+        (f"hold-{size}", 1200, ["/tests/spread", "/tests/dirty_hold_test", "-v", str(VCPUS), "-b", str(size)])
+        for size in claims.SIZES
+    ]
     archive = guests.initrd(name=NAME)
     with progress.single("vtime-bounded", f"virtual time: holds on {which}", 300) as note:
         emulated = machine.Machine("arm64", vtime.CPUS["arm64"], cpus=VCPUS + 2, clock="virtual", slice_ns=guests.SLICE)
@@ -93,7 +105,11 @@ def _measured(which):
 def test_nobody_holds_the_lock_for_long():
     """While the log is cleared and vCPUs wait; and while 64 MiB are unmapped, as if somebody waited."""
     measured = _measured("base") + _measured("series")
-    print("mmu_lock held for write:", *(f"{run['kernel']} {run['args']} {run['metric']} {run['samples'][0]}" for run in measured), sep="\n")
+    print(
+        "mmu_lock held for write:",
+        *(f"{run['kernel']} {run['args']} {run['metric']} {run['samples'][0]}" for run in measured),
+        sep="\n",
+    )
     assert not claims.bounded_holds(measured, "series")
     # And negative control: base is not so.
     assert claims.bounded_holds(measured, "base")

@@ -24,15 +24,32 @@ def _log(memory, mode="dirty-log"):
 
 
 # {name: command}
-TESTS = {"4k": _log("anonymous"), "hugetlb": _log("anonymous_hugetlb_2mb"), "ring": _log("anonymous_hugetlb_2mb", "dirty-ring"),
-         "busy": ["/tests/dirty_harvest_test", "busy", "20"],
-         # Which has blocks when the log is turned on, and checks that all is reported.
-         "blocks": ["/tests/dirty_log_perf_test", "-v", "2", "-b", "8M", "-i", "3", "-m", "3", "-g", "-H", "2000",
-                    "-s", "anonymous_hugetlb_2mb"],
-         "punch": ["/tests/stage2_fault_stress_test", "-m", "get", "-t", "20", "-o", "log,punch"]}
+TESTS = {
+    "4k": _log("anonymous"),
+    "hugetlb": _log("anonymous_hugetlb_2mb"),
+    "ring": _log("anonymous_hugetlb_2mb", "dirty-ring"),
+    "busy": ["/tests/dirty_harvest_test", "busy", "20"],
+    # Which has blocks when the log is turned on, and checks that all is reported.
+    "blocks": [
+        "/tests/dirty_log_perf_test",
+        "-v",
+        "2",
+        "-b",
+        "8M",
+        "-i",
+        "3",
+        "-m",
+        "3",
+        "-g",
+        "-H",
+        "2000",
+        "-s",
+        "anonymous_hugetlb_2mb",
+    ],
+    "punch": ["/tests/stage2_fault_stress_test", "-m", "get", "-t", "20", "-o", "log,punch"],
+}
 # {what is planted: {the test that must find it: by what words}}
-PLANTED = {"undo-no-log": {"4k": _MISSING}, "undo-log-first": {"busy": _MISSING},
-           "undo-block": {"blocks": _MISSING}}
+PLANTED = {"undo-no-log": {"4k": _MISSING}, "undo-log-first": {"busy": _MISSING}, "undo-block": {"blocks": _MISSING}}
 
 
 def _run(which, commands):
@@ -43,14 +60,18 @@ def _run(which, commands):
 def test_nothing_is_lost():
     outcomes, splats = _run("", TESTS)
     assert not splats
-    assert not any(outcome.status for outcome in outcomes.values()), {name: outcome.why() for name, outcome in outcomes.items()}
+    assert not any(outcome.status for outcome in outcomes.values()), {
+        name: outcome.why() for name, outcome in outcomes.items()
+    }
 
 
 @pytest.mark.parametrize("which", PLANTED)
 def test_negative_control_what_is_lost_is_noticed(which):
     outcomes, _ = _run(which, {name: TESTS[name] for name in PLANTED[which]})
     for name, words in PLANTED[which].items():
-        assert outcomes[name].status not in (0, 4, 124) and re.search(words, outcomes[name].output), outcomes[name].why()
+        assert outcomes[name].status not in (0, 4, 124) and re.search(words, outcomes[name].output), outcomes[
+            name
+        ].why()
 
 
 def _unmapped_is_written_to(seed):

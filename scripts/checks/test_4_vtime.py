@@ -41,6 +41,7 @@ expected = _expected()
 
 # --- part 1: loops ---
 
+
 class Loop(NamedTuple):
     """A self-test: what expected.py calls its words."""
 
@@ -51,20 +52,45 @@ class Loop(NamedTuple):
 
 
 # Lengths for which the bounds are narrow, see the README.
-LOOPS = {loop.test: loop for loop in (
-    Loop("independent", 300, 1000), Loop("imbalance", 50, 1000),
-    Loop("spinlock", 50, 20000, 2000), Loop("spinlock_poll", 20, 4000, 2000),
-    Loop("ticket", 50, 20000, 2000), Loop("readers", 100, 4000, 4000),
-    Loop("tlbi", 300, 1000), Loop("tlbi_local", 300, 1000), Loop("atomic", 300, 1000),
-    Loop("atomic_shared", 300, 1000), Loop("ring", 100, 1000), Loop("ipi", 200, 1000),
-    Loop("sleep", 20, 20000), Loop("exception", 300, 1000), Loop("dc", 300, 1000),
-    Loop("wfe", 100, 1000), Loop("store", 300, 1000), Loop("store_shared", 300, 1000))}
+LOOPS = {
+    loop.test: loop
+    for loop in (
+        Loop("independent", 300, 1000),
+        Loop("imbalance", 50, 1000),
+        Loop("spinlock", 50, 20000, 2000),
+        Loop("spinlock_poll", 20, 4000, 2000),
+        Loop("ticket", 50, 20000, 2000),
+        Loop("readers", 100, 4000, 4000),
+        Loop("tlbi", 300, 1000),
+        Loop("tlbi_local", 300, 1000),
+        Loop("atomic", 300, 1000),
+        Loop("atomic_shared", 300, 1000),
+        Loop("ring", 100, 1000),
+        Loop("ipi", 200, 1000),
+        Loop("sleep", 20, 20000),
+        Loop("exception", 300, 1000),
+        Loop("dc", 300, 1000),
+        Loop("wfe", 100, 1000),
+        Loop("store", 300, 1000),
+        Loop("store_shared", 300, 1000),
+    )
+}
 # How far apart the bounds may be: a wide one lets anything pass.
 NARROW = 1.25
 CONTENDED = ("spinlock", "ticket", "readers", "tlbi", "atomic_shared", "store_shared", "ring", "ipi")
 # ns: other relations between the costs than the model's.
-OTHER = {"insn": 1, "exception": 150, "atomic": 20, "line": 120, "tlbi": 50, "dvm_sync": 1500,
-         "dvm_busy": 600, "dsb": 40, "dc": 30, "wfe": 800}
+OTHER = {
+    "insn": 1,
+    "exception": 150,
+    "atomic": 20,
+    "line": 120,
+    "tlbi": 50,
+    "dvm_sync": 1500,
+    "dvm_busy": 600,
+    "dsb": 40,
+    "dc": 30,
+    "wfe": 800,
+}
 
 
 def _costs(variant=vtime.NOMINAL):
@@ -93,30 +119,47 @@ def _measure():
     folder = paths.out("selftests", "vtime")
     with paths.locked("vtime-selftest"):
         folder.mkdir(exist_ok=True)
-        proc.run(["make", "-f", str(PROGRAM / "Makefile"), f"O={folder}/"],
-                 "building scripts/vtime/selftest")
+        proc.run(["make", "-f", str(PROGRAM / "Makefile"), f"O={folder}/"], "building scripts/vtime/selftest")
     program, library = vtime.prefix("arm64"), vtime.library()
     symbols = proc.run([f"{toolchain.prefix('arm64')}nm", str(folder / "selftest.elf")], "nm")
     address = {words[2]: words[0] for words in map(str.split, symbols.splitlines())}
     marks = folder / "marks"
-    marks.write_text(f"tables_from {address['loop_store']}\ntables_to {address['loop_store_end']}\n",
-                     encoding="utf-8")
+    marks.write_text(f"tables_from {address['loop_store']}\ntables_to {address['loop_store_end']}\n", encoding="utf-8")
 
     def measure(loop, cpus, costs, slice_ns=guests.SLICE, marked=True):
         options = ",".join(f"{name}={round(ns * 1000)}" for name, ns in costs.items())
         words = (expected.NUMBERS[loop.test], cpus, loop.iterations, loop.length, loop.gap)
-        line = ["timeout", "120", *program, "-M", "virt,gic-version=3", "-cpu", vtime.CPUS["arm64"],
-                "-smp", str(cpus), "-m", "256", "-nodefaults", "-display", "none",
-                "-serial", "stdio", "-accel", "tcg,thread=multi",
-                "-kernel", str(folder / "selftest.elf"),
-                "-plugin", f"{library},{options},slice={slice_ns * 1000}"
-                + f",marks={marks}" * marked]
+        line = [
+            "timeout",
+            "120",
+            *program,
+            "-M",
+            "virt,gic-version=3",
+            "-cpu",
+            vtime.CPUS["arm64"],
+            "-smp",
+            str(cpus),
+            "-m",
+            "256",
+            "-nodefaults",
+            "-display",
+            "none",
+            "-serial",
+            "stdio",
+            "-accel",
+            "tcg,thread=multi",
+            "-kernel",
+            str(folder / "selftest.elf"),
+            "-plugin",
+            f"{library},{options},slice={slice_ns * 1000}" + f",marks={marks}" * marked,
+        ]
         for number, word in enumerate(words):
             line += ["-device", f"loader,addr={0x41000000 + 8 * number},data={word},data-len=8"]
         text = proc.run(line, f"{loop} on {cpus} CPUs")
         found = re.search(rf"^selftest {loop.test} .* ns=(\d+)\r?$", text, re.M)
         assert found, text
         return int(found[1])
+
     return measure
 
 
@@ -140,8 +183,7 @@ def _one_cpu():
 @contextlib.contextmanager
 def _loaded():
     """Two other programs that want all of the host's CPUs."""
-    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
-             for _ in range(2)]
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True) for _ in range(2)]
     try:
         yield
         assert all(process.poll() is None for process in loops)
@@ -186,19 +228,33 @@ def _check_loop(measure, rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("cpus", (16, 64))
 def test_many_cpus_take_what_arithmetic_says(measure, cpus):
-    rows = [(loop, cpus, _costs())
-            for loop in (Loop("independent", 64, 1000), Loop("atomic_shared", 64, 1000),
-                         Loop("tlbi", 32, 1000), Loop("ring", 4, 1000), Loop("ipi", 4, 1000))]
+    rows = [
+        (loop, cpus, _costs())
+        for loop in (
+            Loop("independent", 64, 1000),
+            Loop("atomic_shared", 64, 1000),
+            Loop("tlbi", 32, 1000),
+            Loop("ring", 4, 1000),
+            Loop("ipi", 4, 1000),
+        )
+    ]
     complaints = [_complaint(*row, ns) for row, ns in zip(rows, _all(measure, rows))]
     assert not any(complaints), "\n".join(filter(None, complaints))
 
 
 # Parameter, a loop that shows it, CPUs.
-SHOWN = (("insn", Loop("independent", 300, 1000), 2), ("exception", Loop("exception", 500, 100), 2),
-         ("atomic", Loop("atomic", 2000, 100), 2), ("line", Loop("ring", 200, 100), 2),
-         ("tlbi", Loop("tlbi_local", 2000, 100), 2), ("dsb", Loop("tlbi_local", 2000, 100), 2),
-         ("dc", Loop("dc", 2000, 100), 2), ("dvm_sync", Loop("tlbi", 300, 100), 1),
-         ("dvm_busy", Loop("tlbi", 300, 100), 8), ("wfe", Loop("wfe", 100, 100), 1))
+SHOWN = (
+    ("insn", Loop("independent", 300, 1000), 2),
+    ("exception", Loop("exception", 500, 100), 2),
+    ("atomic", Loop("atomic", 2000, 100), 2),
+    ("line", Loop("ring", 200, 100), 2),
+    ("tlbi", Loop("tlbi_local", 2000, 100), 2),
+    ("dsb", Loop("tlbi_local", 2000, 100), 2),
+    ("dc", Loop("dc", 2000, 100), 2),
+    ("dvm_sync", Loop("tlbi", 300, 100), 1),
+    ("dvm_busy", Loop("tlbi", 300, 100), 8),
+    ("wfe", Loop("wfe", 100, 100), 1),
+)
 
 
 @pytest.mark.boot
@@ -225,21 +281,19 @@ def test_negative_control_stores_cost_where_page_tables_are_written_only(measure
 def test_the_slice_does_not_matter(measure):
     """What CPUs can see of each other happens in order, however long they run between."""
     slices = (100, guests.SLICE, 2000, 20000)
-    rows = [(LOOPS[test], cpus, _costs(), ns)
-            for test in CONTENDED for cpus in (2, 4) for ns in slices]
+    rows = [(LOOPS[test], cpus, _costs(), ns) for test in CONTENDED for cpus in (2, 4) for ns in slices]
     found = _all(measure, rows)
     complaints = [_complaint(*row[:3], ns) for row, ns in zip(rows, found)]
     assert not any(complaints), "\n".join(filter(None, complaints))
     for at in range(0, len(rows), len(slices)):
-        some = found[at:at + len(slices)]
+        some = found[at : at + len(slices)]
         assert max(some) <= (1 + expected.CONTENDED) * min(some), (rows[at], some)
 
 
 @pytest.mark.boot
 @pytest.mark.slow
 def test_the_load_of_the_host_does_not_matter(measure):
-    rows = [(LOOPS[test], cpus, _costs())
-            for test in ("independent", *CONTENDED) for cpus in (2, 4)]
+    rows = [(LOOPS[test], cpus, _costs()) for test in ("independent", *CONTENDED) for cpus in (2, 4)]
     idle = _all(measure, rows)
     with _loaded():
         loaded = _all(measure, rows)
@@ -261,14 +315,13 @@ class Point(NamedTuple):
     """A benchmark's dirtying, a fault (each page has one) on one vCPU, all iterations together."""
 
     ns: float
-    foreign: float     # cache lines that came from another CPU
-    tlbi: float        # broadcast TLBIs
+    foreign: float  # cache lines that came from another CPU
+    tlbi: float  # broadcast TLBIs
 
 
 def _bench(kernel, name, vcpus, mib=MIB):
     """Points of dirty_log_perf_test by number of vCPUs."""
-    program = ["/tests/spread", "/tests/dirty_log_perf_test", *LINE, "-b", f"{mib}M",
-               "-i", str(ITERATIONS), "-v"]
+    program = ["/tests/spread", "/tests/dirty_log_perf_test", *LINE, "-b", f"{mib}M", "-i", str(ITERATIONS), "-v"]
     commands = [(f"dirty-{count}", 60 * (1 + count), [*program, str(count)]) for count in vcpus]
     # One CPU for the test's main thread, which spins, and one for whatever else.
     result = guests.virtual(kernel, name, commands, max(vcpus) + 2)
@@ -276,14 +329,15 @@ def _bench(kernel, name, vcpus, mib=MIB):
     found = {}
     for count, outcome in zip(vcpus, result.outcomes):
         sums = {}
-        for measure in (parse.parse("dirty_log_perf_test", outcome.output)
-                        + counters.measures(counted[outcome.name])):
+        for measure in parse.parse("dirty_log_perf_test", outcome.output) + counters.measures(counted[outcome.name]):
             sums[measure.metric] = sums.get(measure.metric, 0) + measure.value
         faults = ITERATIONS * 256 * mib
         assert sums["faults_permission.dirty"] == pytest.approx(faults * count, rel=0.01)
-        found[count] = Point(sums["dirty_memory_time"] * 1e9 / faults,
-                             sums["foreign_atomics.dirty"] / faults / count,
-                             sums["tlbi_broadcast.dirty"] / faults / count)
+        found[count] = Point(
+            sums["dirty_memory_time"] * 1e9 / faults,
+            sums["foreign_atomics.dirty"] / faults / count,
+            sums["tlbi_broadcast.dirty"] / faults / count,
+        )
     return found
 
 
@@ -317,8 +371,10 @@ def test_a_benchmark_repeats_whatever_the_load_of_the_host(kernels, series):
 def test_two_vms_at_once_take_as_long_as_one(kernels, name):
     # Each has two CPUs, and RCU does not wait, or one may wait until the other has done: for a kernel thread of a
     # CPU on which that spins, or for RCU.
-    one, other = (f"taskset -c {cpus} /tests/spread /tests/dirty_log_perf_test -v 1 -b {MIB}M -i {ROUNDS} "
-                  f"{' '.join(LINE)}" for cpus in ("0,1", "2,3"))
+    one, other = (
+        f"taskset -c {cpus} /tests/spread /tests/dirty_log_perf_test -v 1 -b {MIB}M -i {ROUNDS} {' '.join(LINE)}"
+        for cpus in ("0,1", "2,3")
+    )
     commands = [("alone", 120, ["sh", "-c", one])]
     commands += [(f"both-{number}", 120, ["sh", "-c", f"{one} & {other} & wait"]) for number in range(TRIES)]
     result = guests.virtual(kernels[name], f"two-{name}", commands, cpus=5, params=("rcupdate.rcu_expedited=1",))
@@ -349,8 +405,10 @@ def _beside(both):
 
 def _dirty_times(text):
     """[(iteration, ns)] in the order of the lines."""
-    return [(int(number), float(seconds) * 1e9) for number, seconds in
-            re.findall(r"Iteration (\d+) dirty memory time: ([\d.]+)s", text)]
+    return [
+        (int(number), float(seconds) * 1e9)
+        for number, seconds in re.findall(r"Iteration (\d+) dirty memory time: ([\d.]+)s", text)
+    ]
 
 
 @pytest.mark.boot
@@ -364,8 +422,7 @@ def test_a_planted_shared_atomic_shows(kernels, series):
     line = _costs()["line"]
     for count in (8, 16):
         assert planted[count].foreign - series[count].foreign == pytest.approx(1, abs=0.2)
-        assert planted[count].ns == pytest.approx(max(series[count].ns + line, count * line),
-                                                  rel=0.05)
+        assert planted[count].ns == pytest.approx(max(series[count].ns + line, count * line), rel=0.05)
 
 
 @pytest.mark.boot
@@ -397,11 +454,14 @@ class Holds(NamedTuple):
 
 
 def _holds(name, count=None):
-    result = guests.virtual(guests.planted("hold-times", count=count), f"holds-{name}",
-                   [("holds", 300, ["sh", "-c", f"echo Y > {WAITED} && echo > {HOLDS} && {HELD_BY} && cat {HOLDS}"])], cpus=4)
+    result = guests.virtual(
+        guests.planted("hold-times", count=count),
+        f"holds-{name}",
+        [("holds", 300, ["sh", "-c", f"echo Y > {WAITED} && echo > {HOLDS} && {HELD_BY} && cat {HOLDS}"])],
+        cpus=4,
+    )
     output = result.outcomes[0].output
-    buckets = [(int(ns), int(number)) for ns, number in
-               re.findall(r"^hold (\d+) ns: (\d+)$", output, re.M)]
+    buckets = [(int(ns), int(number)) for ns, number in re.findall(r"^hold (\d+) ns: (\d+)$", output, re.M)]
     total = done = sum(number for _, number in buckets)
     for ns, number in reversed(buckets):
         done -= number
@@ -435,18 +495,32 @@ def test_a_benchmark_repeats_on_x86_64():
     their memory in 0.60 or in 0.89 ms."""
     kernel = guests.built("base", "x86_64")
     test = "dirty_log_perf_test"
-    program = [*bench.scheduling("x86_64", test), f"/tests/{test}",
-               *bench.arguments(test, "x86_64", "", catalog.load("v5.10").kernel), "-v"]
-    commands = [(f"dirty-{count}-{at}", 60 * (1 + count), [*program, str(count)])
-                for at, count in enumerate(X86_64)]
+    program = [
+        *bench.scheduling("x86_64", test),
+        f"/tests/{test}",
+        *bench.arguments(test, "x86_64", "", catalog.load("v5.10").kernel),
+        "-v",
+    ]
+    commands = [(f"dirty-{count}-{at}", 60 * (1 + count), [*program, str(count)]) for at, count in enumerate(X86_64)]
     found = {}
     for slice_ns in SLICES:
-        result = guests.virtual(kernel, f"x86_64-{slice_ns}", commands, max(X86_64) + 2,
-                                slice_ns=slice_ns)
+        result = guests.virtual(kernel, f"x86_64-{slice_ns}", commands, max(X86_64) + 2, slice_ns=slice_ns)
         counters.load(result.folder)
         for count, outcome in zip(X86_64, result.outcomes):
             for measure in parse.parse(test, outcome.output):
                 found.setdefault((count, measure.metric, measure.iteration), []).append(measure.value)
-    assert not repeat.failed([{"metric": metric, "clock": "virtual", "model": vtime.NOMINAL, "samples": samples, "vcpus": count,
-                               "kernel": "base", "test": test, "args": shlex.join(program)}
-                              for (count, metric, _), samples in found.items()])
+    assert not repeat.failed(
+        [
+            {
+                "metric": metric,
+                "clock": "virtual",
+                "model": vtime.NOMINAL,
+                "samples": samples,
+                "vcpus": count,
+                "kernel": "base",
+                "test": test,
+                "args": shlex.join(program),
+            }
+            for (count, metric, _), samples in found.items()
+        ]
+    )

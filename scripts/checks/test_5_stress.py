@@ -26,8 +26,21 @@ PROGRAM = "/tests/stage2_fault_stress_test"
 LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M")
 COUNTERS = ("blocks_split", "tables_collapsed", "races_lost", "entries_locked")
 # All helpers of the test. One that is named with -o and cannot be had is a failure.
-HELPERS = ("log", "slots", "punch", "rally", "readonly", "exec", "remap", "split", "collapse", "ksm", "migrate",
-           "pageout", "age")
+HELPERS = (
+    "log",
+    "slots",
+    "punch",
+    "rally",
+    "readonly",
+    "exec",
+    "remap",
+    "split",
+    "collapse",
+    "ksm",
+    "migrate",
+    "pageout",
+    "age",
+)
 # Those that take memory away or replace it, each with holes, and the log by KVM_CLEAR_DIRTY_LOG, which QEMU uses.
 ALONE = ("slots", "remap", "split", "collapse", "ksm", "migrate", "pageout", "readonly")
 # How many there must be of each helper's operations and of each race; runs of one kind at most.
@@ -47,12 +60,14 @@ def _wanted(helpers, counters, times=WANTED):
 
 def _race(kernel, name, words, wanted, seconds=SECONDS, cpu="max"):  # pylint: disable=too-many-arguments
     """Run the test with `words` over LINE until it has met what is `wanted`; nothing may be lost."""
+
     def run():
         line = (*LINE, *words, "-t", str(seconds))
         outcome, splats = guests.stress(kernel, f"stress-{name}", line, seconds, cpu)
         assert not outcome.status, outcome.output
         assert not splats
         return collections.defaultdict(int, soakcounts.counts(outcome.output))
+
     guests.races(wanted, MOST, run)
 
 
@@ -85,8 +100,12 @@ def test_faults_that_race_lose_nothing_in_clear_mode(mode, delayed):
 @pytest.mark.slow
 @pytest.mark.parametrize("helper", ALONE)
 def test_each_helper_loses_nothing_in_clear_mode(helper, delayed):
-    _race(delayed, f"{helper}-clear", ("-m", "clear", "-o", f"log,rally,punch,{helper}"),
-          _wanted(("log", helper), ("blocks_split", "races_lost")))
+    _race(
+        delayed,
+        f"{helper}-clear",
+        ("-m", "clear", "-o", f"log,rally,punch,{helper}"),
+        _wanted(("log", helper), ("blocks_split", "races_lost")),
+    )
 
 
 @pytest.mark.boot
@@ -111,13 +130,15 @@ def test_x86_loses_nothing_in_clear_mode(mmu):
         assert not outcome.status, outcome.output
         assert not splats
         return collections.defaultdict(int, soakcounts.counts(outcome.output) | walks)
+
     guests.races(_wanted(helpers, ()) | dict.fromkeys(("writes_verified_in_log", "zapped"), WANTED), MOST, run)
 
 
 @pytest.mark.boot
 def test_vms_in_a_row_leave_no_table(delayed):
-    outcome, splats = guests.stress(delayed, "stress-tables", _tables(
-        (*LINE, "-o", "rally,punch,log", "-k", str(VMS), "-t", "20")), 60)
+    outcome, splats = guests.stress(
+        delayed, "stress-tables", _tables((*LINE, "-o", "rally,punch,log", "-k", str(VMS), "-t", "20")), 60
+    )
     assert not outcome.status, outcome.output
     assert not splats
     met = soakcounts.counts(outcome.output)
@@ -127,9 +148,13 @@ def test_vms_in_a_row_leave_no_table(delayed):
 @pytest.mark.boot
 @pytest.mark.slow
 def test_negative_control_a_leaked_reference_to_a_table_is_counted():
-    outcome, _ = guests.stress(guests.with_bugs(), "stress-table-refcount",
-                               _tables((*LINE, "-o", "rally,punch", "-t", "30")), 30,
-                               params=(guests.bug("table-refcount"),))
+    outcome, _ = guests.stress(
+        guests.with_bugs(),
+        "stress-table-refcount",
+        _tables((*LINE, "-o", "rally,punch", "-t", "30")),
+        30,
+        params=(guests.bug("table-refcount"),),
+    )
     found = re.search(r"^Tables of stage 2: (\d+) before, (\d+) after$", outcome.output, re.M)
     assert outcome.status == 1 and found, outcome.output
     assert int(found[2]) > int(found[1])
@@ -138,22 +163,35 @@ def test_negative_control_a_leaked_reference_to_a_table_is_counted():
 @pytest.mark.boot
 def test_negative_control_what_stays_in_the_tlb_is_seen():
     # It ends when it has seen one: after 3 to 45 s.
-    outcome, _ = guests.stress(guests.with_bugs(), "stress-no-tlbi-in-unmap", (*LINE, "-o", "rally", "-t", "240"), 240,
-                               params=(guests.bug("no-tlbi-in-unmap"),))
+    outcome, _ = guests.stress(
+        guests.with_bugs(),
+        "stress-no-tlbi-in-unmap",
+        (*LINE, "-o", "rally", "-t", "240"),
+        240,
+        params=(guests.bug("no-tlbi-in-unmap"),),
+    )
     assert outcome.status not in (0, 4, 124)
     assert re.search(r": (stale|lost|wrong): ", outcome.output), outcome.output
 
 
 @pytest.mark.boot
 @pytest.mark.slow
-@pytest.mark.parametrize("bug, helpers, words", [
-    ("bit-before-leaf", "log", "is not in the dirty log"),
-    ("fault-without-seq", "punch,remap", ": (stale|lost|wrong): "),
-])
+@pytest.mark.parametrize(
+    "bug, helpers, words",
+    [
+        ("bit-before-leaf", "log", "is not in the dirty log"),
+        ("fault-without-seq", "punch,remap", ": (stale|lost|wrong): "),
+    ],
+)
 def test_negative_control_a_race_that_is_decided_wrongly_is_found(bug, helpers, words):
     # It ends when it has seen one.
-    outcome, _ = guests.stress(guests.with_bugs(), f"stress-{bug}", (*LINE, "-s", "anonymous", "-o", helpers, "-t", "120"), 120,
-                               params=(guests.bug(bug),))
+    outcome, _ = guests.stress(
+        guests.with_bugs(),
+        f"stress-{bug}",
+        (*LINE, "-s", "anonymous", "-o", helpers, "-t", "120"),
+        120,
+        params=(guests.bug(bug),),
+    )
     assert outcome.status not in (0, 4, 124)
     assert re.search(words, outcome.output), outcome.output
 
@@ -163,8 +201,23 @@ def test_negative_control_a_race_that_is_decided_wrongly_is_found(bug, helpers, 
 def test_negative_control_a_table_freed_at_once_is_noticed():
     """On a CPU that has no hardware access flag: who sets it walks into a table that others replace
     by a block meanwhile."""
-    command = ("sh", "-c", 'echo 2 > /sys/kernel/debug/kvm/stage2_delay_one_in; "$@"', "sh", *LINE,
-               "-o", "rally", "-t", "45")
-    _, splats = guests.stress(guests.with_bugs(), "stress-table-freed-without-rcu", command, 45, "cortex-a72",
-                              (guests.bug("table-freed-without-rcu"),))
+    command = (
+        "sh",
+        "-c",
+        'echo 2 > /sys/kernel/debug/kvm/stage2_delay_one_in; "$@"',
+        "sh",
+        *LINE,
+        "-o",
+        "rally",
+        "-t",
+        "45",
+    )
+    _, splats = guests.stress(
+        guests.with_bugs(),
+        "stress-table-freed-without-rcu",
+        command,
+        45,
+        "cortex-a72",
+        (guests.bug("table-freed-without-rcu"),),
+    )
     assert any(re.search("__kvm_pgtable_walk|Bad page state", splat) for splat in splats), splats

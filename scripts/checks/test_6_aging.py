@@ -35,10 +35,7 @@ LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "1000", "-v", "1
 # All who make aging race, and some who age by themselves
 ALL = (*LINE, "-v", "3", "-b", "8M", "-o", "log,punch,rally,age")
 # Who makes what race, over what memory: blocks are split and collapsed as logging goes on and off.
-RACES = {
-    "log": (("lost", "replaced"), "anonymous_thp", "16M"),
-    "punch": (("unmapped",), "anonymous", "8M"),
-}
+RACES = {"log": (("lost", "replaced"), "anonymous_thp", "16M"), "punch": (("unmapped",), "anonymous", "8M")}
 # Seconds for one of each.  Measured with two CPUs that are busy otherwise: 0.25, and 0.06 for what
 # is unmapped; in a debug kernel many times that.
 SECONDS = 1 if AGES <= WANTED else 5
@@ -51,8 +48,13 @@ OOPS = r"Unable to handle kernel[^\0]*?\bpc : (stage2_|__kvm_pgtable_)"
 @pytest.fixture(scope="module", name="counts")
 def _counts():
     """Of base and series, aged while vCPUs fault in memory that is new to the host, too."""
-    return [run for label in ("base", "series") for run in guests.counted_locks(
-        aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}", (2,), label)]
+    return [
+        run
+        for label in ("base", "series")
+        for run in guests.counted_locks(
+            aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}", (2,), label
+        )
+    ]
 
 
 @pytest.mark.boot
@@ -98,18 +100,44 @@ def test_aging_does_not_slow_faults_down():
 def test_negative_control_an_access_that_is_forgotten_is_noticed():
     kernel, initrd = guests.with_bugs(), guests.initrd()
     with progress.single("planted", "a planted bug: age-forgets", 60) as note:
-        result = guest.run(kernel, initrd, machine.Machine("arm64", params=(guests.bug("age-forgets"),)),
-                           [(aging.ACCESS, 120, [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"])],
-                           "aging-age-forgets", note)
-    assert re.search(r"\d+ pages were found idle, although vCPUs accessed them after a flush",
-                     result.outcomes[0].output), result.outcomes[0].output
+        result = guest.run(
+            kernel,
+            initrd,
+            machine.Machine("arm64", params=(guests.bug("age-forgets"),)),
+            [(aging.ACCESS, 120, [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"])],
+            "aging-age-forgets",
+            note,
+        )
+    assert re.search(
+        r"\d+ pages were found idle, although vCPUs accessed them after a flush", result.outcomes[0].output
+    ), result.outcomes[0].output
     assert result.outcomes[0].status
 
 
 def _killing(vms, seconds):
     """The command that has so many VMs killed while they are aged."""
-    return (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-v", "2", "-b", "4M",
-            "-o", "punch,age", "-K", "-k", str(vms), "-t", str(seconds))
+    return (
+        PROGRAM,
+        "-m",
+        "get",
+        "-n",
+        "1000000",
+        "-r",
+        "3",
+        "-i",
+        "300",
+        "-v",
+        "2",
+        "-b",
+        "4M",
+        "-o",
+        "punch,age",
+        "-K",
+        "-k",
+        str(vms),
+        "-t",
+        str(seconds),
+    )
 
 
 @pytest.fixture(scope="module", name="delayed")
@@ -123,8 +151,15 @@ def _delayed():
 def test_aging_that_races_loses_nothing(helper, delayed):
     races, memory, size = RACES[helper]
     seconds = AGES * SECONDS
-    aging.races(delayed, helper, (*LINE, "-o", helper, "-s", memory, "-b", size, "-t", str(seconds)), seconds,
-                DELAY_US, dict.fromkeys(races, AGES), 3)
+    aging.races(
+        delayed,
+        helper,
+        (*LINE, "-o", helper, "-s", memory, "-b", size, "-t", str(seconds)),
+        seconds,
+        DELAY_US,
+        dict.fromkeys(races, AGES),
+        3,
+    )
 
 
 @pytest.mark.boot
@@ -144,8 +179,11 @@ def _wreck(bug, command, delay_us):
 @pytest.mark.slow
 def test_negative_control_what_is_unmapped_comes_back():
     found = _wreck("age-without-cmpxchg", (*ALL, "-t", "60"), DELAY_US)
-    assert re.search(r": (stale|lost|wrong): |is not in the dirty log|"
-                     rf"WARNING: .* at (stage2_|__kvm_pgtable_)|{OOPS}", found), found
+    assert re.search(
+        r": (stale|lost|wrong): |is not in the dirty log|"
+        rf"WARNING: .* at (stage2_|__kvm_pgtable_)|{OOPS}",
+        found,
+    ), found
 
 
 @pytest.mark.boot
@@ -157,10 +195,9 @@ def test_negative_control_write_protection_that_gives_up():
 
 @pytest.mark.boot
 @pytest.mark.slow
-@pytest.mark.parametrize("bug, command", [
-    ("pgt-freed-without-rcu", _killing(10, 20)),
-    ("age-table-freed-without-rcu", (*ALL, "-t", "45")),
-])
+@pytest.mark.parametrize(
+    "bug, command", [("pgt-freed-without-rcu", _killing(10, 20)), ("age-table-freed-without-rcu", (*ALL, "-t", "45"))]
+)
 def test_negative_control_freed_under_aging(bug, command):
     found = _wreck(bug, command, LATE_US)
     assert re.search(f"WARNING: .*(stage2_age|__kvm_pgtable_walk)|Bad page state|{OOPS}", found), found

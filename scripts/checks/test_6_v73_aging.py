@@ -29,8 +29,14 @@ def _run(which, command, delay_us=DELAY_US):
     """(guest.Outcome, splats) of a shell command with kvm.planted=WHICH, or with nothing planted."""
     script = f"echo {delay_us} > {FOLDER}/delay_us; {command}\nstatus=$?; cd {FOLDER}; grep . *; exit $status"
     outcomes, splats = guests.run_planted(
-        ("planted", "aging-delays", "aging-planted"), which, {"aging": ["sh", "-c", script]}, 3 * SECONDS + 120, "v73-aging",
-        count=catalog.load(NAME).upto("aging"), name=NAME)
+        ("planted", "aging-delays", "aging-planted"),
+        which,
+        {"aging": ["sh", "-c", script]},
+        3 * SECONDS + 120,
+        "v73-aging",
+        count=catalog.load(NAME).upto("aging"),
+        name=NAME,
+    )
     return outcomes["aging"], splats
 
 
@@ -58,5 +64,7 @@ def test_negative_control_aging_that_ends_at_a_lost_race():
 
 def test_negative_control_an_access_that_is_forgotten_is_noticed():
     outcome, _ = _run("age-forgets", ACCESS, 0)
-    assert re.search(r"\d+ pages were found idle, although vCPUs accessed them after a flush", outcome.output), outcome.output
+    assert re.search(r"\d+ pages were found idle, although vCPUs accessed them after a flush", outcome.output), (
+        outcome.output
+    )
     assert outcome.status

@@ -29,8 +29,25 @@ RACES = ("lost", "zapped")
 # Seconds for WANTED of each, with two CPUs that are busy otherwise; a debug kernel takes five times that.
 SECONDS = 24
 # Huge pages are split and collapsed as dirty logging goes on and off.
-LINE = ("/tests/stage2_fault_stress_test", "-m", "get", "-n", "1000000", "-r", "3", "-i", "1000", "-v", "1",
-        "-o", "log,punch,age", "-s", "anonymous_thp", "-b", "16M")
+LINE = (
+    "/tests/stage2_fault_stress_test",
+    "-m",
+    "get",
+    "-n",
+    "1000000",
+    "-r",
+    "3",
+    "-i",
+    "1000",
+    "-v",
+    "1",
+    "-o",
+    "log,punch,age",
+    "-s",
+    "anonymous_thp",
+    "-b",
+    "16M",
+)
 DELAY_US = 5000
 FREED_US = 20000
 # How long the TDP MMU waits before it zaps what is below a page table, of which there are a few; how often all page
@@ -50,8 +67,9 @@ def _delayed():
 @pytest.mark.parametrize("mmu", MMUS)
 def test_aging_that_races_loses_nothing(mmu, delayed):
     seconds = SECONDS * AGES // WANTED * (5 if LONG else 1)
-    aging.races(delayed, f"x86-{mmu}", (*LINE, "-t", seconds), seconds, DELAY_US, dict.fromkeys(RACES, AGES), 4,
-                MMUS[mmu])
+    aging.races(
+        delayed, f"x86-{mmu}", (*LINE, "-t", seconds), seconds, DELAY_US, dict.fromkeys(RACES, AGES), 4, MMUS[mmu]
+    )
 
 
 def _wreck(bug, mmu, delay_us, zap_us=None):
@@ -59,8 +77,9 @@ def _wreck(bug, mmu, delay_us, zap_us=None):
     command = (*LINE, "-t", "60")
     if zap_us:
         command = guests.script("zaps.sh", zap_us, *command)
-    return aging.wreck(guests.with_bugs("x86_64"), bug, command, delay_us,
-                       (*MMUS[mmu], guests.bug(bug), "panic_on_warn=1"))
+    return aging.wreck(
+        guests.with_bugs("x86_64"), bug, command, delay_us, (*MMUS[mmu], guests.bug(bug), "panic_on_warn=1")
+    )
 
 
 @pytest.mark.boot
@@ -71,8 +90,9 @@ def test_negative_control_an_spte_that_was_zapped_comes_back():
 
 @pytest.mark.boot
 @pytest.mark.slow
-@pytest.mark.parametrize("bug, mmu", [("x86-rmap-no-lock-bit", "shadow"),
-                                      ("x86-tdp-table-freed-without-rcu", "tdp_mmu")])
+@pytest.mark.parametrize(
+    "bug, mmu", [("x86-rmap-no-lock-bit", "shadow"), ("x86-tdp-table-freed-without-rcu", "tdp_mmu")]
+)
 def test_negative_control_freed_under_aging(bug, mmu):
     found = _wreck(bug, mmu, FREED_US, 20000)
     assert re.search("WARNING: .* at kvm_mmu_delay_age|Bad page state", found), found
@@ -83,8 +103,13 @@ def _while_zapped(name, *params):
     slowly all the while."""
     command = guests.script("zaps.sh", ZAPS_US, f"/tests/{aging.ACCESS}", "-v", "2", "-b", "1M", "-i", "4")
     slowly = f'echo {ZAP_US} > /sys/kernel/debug/kvm/mmu_delay_zap_us && "$@"'
-    return guests.stress(guests.with_bugs("x86_64"), f"aging-x86-{name}", ("sh", "-c", slowly, "sh", *command), 100,
-                         params=(*MMUS["tdp_mmu"], *params))
+    return guests.stress(
+        guests.with_bugs("x86_64"),
+        f"aging-x86-{name}",
+        ("sh", "-c", slowly, "sh", *command),
+        100,
+        params=(*MMUS["tdp_mmu"], *params),
+    )
 
 
 @pytest.mark.boot
@@ -132,8 +157,14 @@ def test_negative_control_faults_slow_aging_down_on_base():
 @pytest.mark.skipif(not LONG, reason="kernels of its own, see above")
 @pytest.mark.parametrize("mmu", MMUS)
 def test_aging_takes_no_lock(mmu):
-    counts = guests.lock_counts(aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}",
-                                (2,), "base,series", arch="x86_64", params=MMUS[mmu])
+    counts = guests.lock_counts(
+        aging.ACCESS,
+        f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}",
+        (2,),
+        "base,series",
+        arch="x86_64",
+        params=MMUS[mmu],
+    )
     assert not claims.lockless_aging(counts, "series", PAGES)
     # As it is on base.
     assert claims.lockless_aging(counts, "base", PAGES)

@@ -15,8 +15,13 @@ SECONDS, MOST = 15, 120
 
 def _run(name, seconds, *params):
     """(guest.Outcome, splats) of the test."""
-    return guests.stress(guests.with_bugs("x86_64"), f"shadow-{name}", [f"/tests/{TEST}", str(seconds)], seconds,
-                         params=(SHADOW, *params))
+    return guests.stress(
+        guests.with_bugs("x86_64"),
+        f"shadow-{name}",
+        [f"/tests/{TEST}", str(seconds)],
+        seconds,
+        params=(SHADOW, *params),
+    )
 
 
 @pytest.mark.boot
@@ -31,5 +36,6 @@ def test_invlpg_maps_nothing_that_is_being_unmapped():
 def test_negative_control_a_page_that_invlpg_maps_is_noticed():
     outcome, splats = _run("invlpg-maps-in-range", MOST, guests.bug("x86-invlpg-maps-in-range"))
     # Or the host's kernel sees a page that is freed with the guest's writes in it.
-    assert "the guest has access to pages that were taken away" in outcome.output \
-        or any("Bad page state" in splat for splat in splats), outcome.output
+    assert "the guest has access to pages that were taken away" in outcome.output or any(
+        "Bad page state" in splat for splat in splats
+    ), outcome.output

@@ -15,8 +15,12 @@ from kvmseries.data import parse
 
 TEST = "change_pte_test"
 # How KVM maps the memory: architecture and kernel parameters.
-MMUS = {"arm64": ("arm64", ()), "x86_64": ("x86_64", ()), "x86_64-tdp_mmu": ("x86_64", ("kvm.tdp_mmu=1",)),
-        "x86_64-shadow": ("x86_64", ("kvm_amd.npt=0",))}
+MMUS = {
+    "arm64": ("arm64", ()),
+    "x86_64": ("x86_64", ()),
+    "x86_64-tdp_mmu": ("x86_64", ("kvm.tdp_mmu=1",)),
+    "x86_64-shadow": ("x86_64", ("kvm_amd.npt=0",)),
+}
 WANTED = 100
 CHANGES = int(os.environ.get("SERIES_CHANGES", str(WANTED)))
 LONG = CHANGES > WANTED
@@ -29,8 +33,9 @@ SECONDS = 6
 
 def _run(kernel, name, seconds, *args, params=()):
     """(guest.Outcome, splats) of change_pte_test with a storm of `seconds`."""
-    return guests.stress(kernel, f"change-pte-{name}", [f"/tests/{TEST}", "-t", str(seconds), *args], seconds,
-                         params=params)
+    return guests.stress(
+        kernel, f"change-pte-{name}", [f"/tests/{TEST}", "-t", str(seconds), *args], seconds, params=params
+    )
 
 
 def _figures(output):
@@ -53,6 +58,7 @@ def test_what_is_merged_stays_mapped_and_nothing_is_lost(mmu):
         found = _figures(outcome.output)
         assert found["read_merged_exits_per_page"] < 0.02, outcome.output
         return {what: found[f"storm_kvm_change_pte_{what}"] for what in COUNTS}
+
     guests.races(COUNTS, 4, run)
 
 
@@ -72,14 +78,21 @@ def test_negative_control_a_kernel_that_does_not_count_cannot_pass():
 
 
 @pytest.mark.boot
-@pytest.mark.parametrize("bug, args", [
-    # An invalidation that was needed is skipped. Migration would take what vCPUs count in from under them, too,
-    # and the test with it: then they do not get on, or it crashes.
-    pytest.param("change-pte-skips-clear", ["-b", "4M", "-d", "migrate"], id="change-pte-skips-clear"),
-    # A block is mapped when a page of it changes, and that is ignored.
-    pytest.param("change-pte-ignores-error", ["-s", "anonymous_thp", "-b", "4M", "-o", "write,fork,collapse"],
-                 id="change-pte-ignores-error", marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    "bug, args",
+    [
+        # An invalidation that was needed is skipped. Migration would take what vCPUs count in from under them, too,
+        # and the test with it: then they do not get on, or it crashes.
+        pytest.param("change-pte-skips-clear", ["-b", "4M", "-d", "migrate"], id="change-pte-skips-clear"),
+        # A block is mapped when a page of it changes, and that is ignored.
+        pytest.param(
+            "change-pte-ignores-error",
+            ["-s", "anonymous_thp", "-b", "4M", "-o", "write,fork,collapse"],
+            id="change-pte-ignores-error",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
 def test_negative_control_an_old_page_is_noticed(bug, args):
     outcome, _ = _run(guests.with_bugs(), bug, 60, "-i", "0", *args, params=(guests.bug(bug),))
     assert outcome.status

@@ -16,8 +16,9 @@ SERIES = "qemu-10.0"
 # The comparison of both sides must find them; how: patches/debug/README.md.
 PLANTED = "slot-not-synced"
 # A guest that writes as fast as it can, and a migration that ends while it does.
-FAST = driver.Setting(ring=1024, vcpus=2, working_set=2048, rate=0, bandwidth=30000000, downtime=1000, auto_converge=0,
-                      limit=60)
+FAST = driver.Setting(
+    ring=1024, vcpus=2, working_set=2048, rate=0, bandwidth=30000000, downtime=1000, auto_converge=0, limit=60
+)
 # A guest that does not come back to a page before it was sent: what it writes before it stops is clean by then.
 PACED = replace(FAST, rate=2000, working_set=8192)
 COMMANDS = [
@@ -26,7 +27,8 @@ COMMANDS = [
     ("log", "series", driver.Setting(ring=0, vcpus=1, working_set=2048, limit=60)),
     ("fast", "series", FAST),
     ("spoiled", "series", replace(FAST, corrupt=3)),
-    ("planted", "planted", PACED), ("paced", "series", PACED),
+    ("planted", "planted", PACED),
+    ("paced", "series", PACED),
 ]
 
 
@@ -34,9 +36,11 @@ COMMANDS = [
 def _outcomes():
     """{name: guest.Outcome} of COMMANDS, all in one boot."""
     series = catalog.load(SERIES)
-    whole, = catalog.points(series, "series")
-    programs = {"series": build.program(series, whole.count, migration.ARCH),
-                "planted": build.in_tree(trees.planted(series, [PLANTED]), migration.ARCH)}
+    (whole,) = catalog.points(series, "series")
+    programs = {
+        "series": build.program(series, whole.count, migration.ARCH),
+        "planted": build.in_tree(trees.planted(series, [PLANTED]), migration.ARCH),
+    }
     with progress.single("migrations", f"{len(COMMANDS)} live migrations", 90) as note:
         runner = migration.Runner(programs, name="check-migrations")
         found = dict(zip([name for name, _, _ in COMMANDS], runner.run(COMMANDS, note)))

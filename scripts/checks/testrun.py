@@ -38,9 +38,9 @@ LONG = 1
 class Check:
     """What became of one check."""
 
-    outcome: str = "passed"     # "passed", "failed", "skipped"
+    outcome: str = "passed"  # "passed", "failed", "skipped"
     seconds: float = 0
-    before: str = ""            # when it passed, if it was not run for that
+    before: str = ""  # when it passed, if it was not run for that
 
 
 def read_by_checks(path):
@@ -69,8 +69,11 @@ def surroundings():
     kernel = paths.own_tree()
     if kernel:
         lines.append(f"{kernel} {_first_line(['git', '-C', kernel, 'rev-parse', 'HEAD'])}")
-    lines += [f"{name}={value}" for name, value in sorted(os.environ.items())
-              if name.startswith("SERIES_") and name not in ("SERIES_OUT", "SERIES_CACHE")]
+    lines += [
+        f"{name}={value}"
+        for name, value in sorted(os.environ.items())
+        if name.startswith("SERIES_") and name not in ("SERIES_OUT", "SERIES_CACHE")
+    ]
     return lines
 
 
@@ -96,8 +99,11 @@ class Passed:
         """{nodeid: (when, seconds)} of what has passed for the same inputs."""
         try:
             data = json.loads(self.path.read_text(encoding="utf-8"))
-            return {name: tuple(found) for name, found in data["checks"].items()} \
-                if data["inputs"] == self.inputs() else {}
+            return (
+                {name: tuple(found) for name, found in data["checks"].items()}
+                if data["inputs"] == self.inputs()
+                else {}
+            )
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             # Nothing is lost but time.
             return {}
@@ -132,8 +138,12 @@ class Run:
         if self.ahead and any(item.get_closest_marker("build") for item in session.items):
             with open(paths.out("logs", "ahead.log"), "wb") as log:
                 self.builder = subprocess.Popen(  # pylint: disable=consider-using-with
-                    [sys.executable, "-m", "checks.testrun"], stdin=subprocess.DEVNULL, stdout=log,
-                    stderr=subprocess.STDOUT, start_new_session=True)
+                    [sys.executable, "-m", "checks.testrun"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
 
     def pytest_sessionfinish(self):
         """Leave no compiler behind."""
@@ -163,9 +173,12 @@ class Run:
 
 def longest(checks):
     """Lines with the seconds of each check that takes LONG or more, in the order of the run."""
-    return [f"{check.seconds:7.1f} s  {check.outcome:7s} {nodeid}"
-            + (f"  (not run: passed {check.before} for the same inputs)" if check.before else "")
-            for nodeid, check in checks.items() if check.seconds >= LONG or check.before]
+    return [
+        f"{check.seconds:7.1f} s  {check.outcome:7s} {nodeid}"
+        + (f"  (not run: passed {check.before} for the same inputs)" if check.before else "")
+        for nodeid, check in checks.items()
+        if check.seconds >= LONG or check.before
+    ]
 
 
 def summary(checks):
@@ -177,18 +190,24 @@ def summary(checks):
     lines = [f"{'':28s} passed before failed skipped   time"]
     for name, found in [*rows.items(), ("all", list(checks.values()))]:
         now = [check for check in found if not check.before]
-        counts = [sum(check.outcome == "passed" for check in now), len(found) - len(now),
-                  *(sum(check.outcome == outcome for check in now) for outcome in ("failed", "skipped"))]
-        lines.append(f"{name:28s} {counts[0]:6d} {counts[1]:6d} {counts[2]:6d} {counts[3]:7d} "
-                     f"{progress.clock(sum(check.seconds for check in now)):>6s}")
+        counts = [
+            sum(check.outcome == "passed" for check in now),
+            len(found) - len(now),
+            *(sum(check.outcome == outcome for check in now) for outcome in ("failed", "skipped")),
+        ]
+        lines.append(
+            f"{name:28s} {counts[0]:6d} {counts[1]:6d} {counts[2]:6d} {counts[3]:7d} "
+            f"{progress.clock(sum(check.seconds for check in now)):>6s}"
+        )
     lines.append("before: passed before for the same inputs, and not run again")
     return lines
 
 
 def pytest_addoption(parser):
     """--go-on."""
-    parser.addoption("--go-on", action="store_true",
-                     help="do not run again what builds or boots and has passed for the same inputs")
+    parser.addoption(
+        "--go-on", action="store_true", help="do not run again what builds or boots and has passed for the same inputs"
+    )
     parser.addoption("--ahead", action="store_true", help="build kernels while quick checks run")
 
 

@@ -34,8 +34,11 @@ class _Parser(argparse.ArgumentParser):
 
 def parser(names: Iterable[str] = commands.NAMES, project: str | None = None) -> _Parser:
     """The parser of the commands `names`, with the options for series of `project`; of None: all options."""
-    found = _Parser(prog="scripts/series", description="Patch series on a base: fetch, apply, build, boot, "
-                    "measure, compare. Everything is made under out/.")
+    found = _Parser(
+        prog="scripts/series",
+        description="Patch series on a base: fetch, apply, build, boot, "
+        "measure, compare. Everything is made under out/.",
+    )
     verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name in names:
         module = commands.load(name)
@@ -74,8 +77,8 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     command = []
     if "--" in arguments:
         # argparse's own way to take the rest would take options that come before it, too.
-        command = arguments[arguments.index("--") + 1:]
-        arguments = arguments[:arguments.index("--")]
+        command = arguments[arguments.index("--") + 1 :]
+        arguments = arguments[: arguments.index("--")]
     joined: list[str] = []
     for word in arguments:
         if joined and joined[-1] in _TAKE_ANY:
@@ -97,8 +100,9 @@ def _not_for(series: catalog.Series, what: str, allowed: Sequence[str]) -> str:
     titles = {"linux": "kernels", "qemu": "series of QEMU"}
     title = "QEMU" if series.project == "qemu" else series.project
     others = [name for name in commands.NAMES if _takes(name, series.project)]
-    return (f"{series.name} is for {title}: {what} is for {' and '.join(titles[name] for name in allowed)}"
-            + (f" (for {title}: {', '.join(others)})" if what.startswith("'") else ""))
+    return f"{series.name} is for {title}: {what} is for {' and '.join(titles[name] for name in allowed)}" + (
+        f" (for {title}: {', '.join(others)})" if what.startswith("'") else ""
+    )
 
 
 def _takes(name: str, project: str) -> bool:
@@ -111,7 +115,7 @@ def _unknown(options: Namespace, unknown: Sequence[str]) -> str:
     word = next((word for word in unknown if word.startswith("-")), unknown[0])
     series = getattr(options, "series", None)
     if series:
-        other, = (name for name in projects.PROJECTS if name != series.project)
+        (other,) = (name for name in projects.PROJECTS if name != series.project)
         option = word.partition("=")[0]
         known = _Parser()
         commands.load(options.verb).add_arguments(known, other)
@@ -127,6 +131,7 @@ def _check(options: Namespace) -> None:
         catalog.check_arch(series, options.arch)
         if series.project == "linux":
             from .kernel import kconfig  # pylint: disable=import-outside-toplevel
+
             # The tree's version is not known yet.
             kconfig.load(options.arch, getattr(options, "config", []), series.kernel)
     if getattr(options, "tree", None):

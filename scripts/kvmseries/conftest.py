@@ -44,15 +44,21 @@ TOOLS = ("sh", "git", "tar", "gzip", "cat", "cp", "sed", "sleep", "echo")
 
 def git(tree, *arguments):
     """git with an identity of its own: (as a user would, not as the tool does)."""
-    return subprocess.run(["git", "-C", str(tree), "-c", "user.name=Tess Tester",
-                           "-c", "user.email=tess@example.org", *arguments], check=True,
-                          capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", "-C", str(tree), "-c", "user.name=Tess Tester", "-c", "user.email=tess@example.org", *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
 def snapshot(folder):
     """Every file below `folder`, with its content and its time: what "never touched" means."""
-    return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
-            for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted(Path(folder).rglob("*"))
+        if path.is_file()
+    }
 
 
 def below(folder):
@@ -63,6 +69,7 @@ def below(folder):
 def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+    return path
 
 
 def edit(tree, name, old, new):
@@ -74,8 +81,11 @@ def edit(tree, name, old, new):
 
 MMU = "virt/kvm/kvm_main.c"
 ARM = "arch/arm64/kvm/mmu.c"
-SUBJECTS = ("KVM: arm64: Take the first step with a subject that is so long that it is folded",
-            "KVM: arm64: Take the second step", "KVM: selftests: Take the third step")
+SUBJECTS = (
+    "KVM: arm64: Take the first step with a subject that is so long that it is folded",
+    "KVM: arm64: Take the second step",
+    "KVM: selftests: Take the third step",
+)
 
 
 def _kernel(tree):
@@ -90,8 +100,18 @@ def _steps(tree):
     """The commits of the series.  The second changes lines beside those of the first, so that
     the first cannot be taken back from a tree that has both."""
     edit(tree, ARM, "int arm10;", "int first;")
-    git(tree, "commit", "-q", "-a", "-m", f"{SUBJECTS[0]}\n\nWhy: because.", "--author",
-        "Zoë Author <zoe@example.org>", "--date", "2020-02-02T02:02:02+0200")
+    git(
+        tree,
+        "commit",
+        "-q",
+        "-a",
+        "-m",
+        f"{SUBJECTS[0]}\n\nWhy: because.",
+        "--author",
+        "Zoë Author <zoe@example.org>",
+        "--date",
+        "2020-02-02T02:02:02+0200",
+    )
     edit(tree, ARM, "int arm11;", "int second;")
     git(tree, "commit", "-q", "-a", "-m", f"{SUBJECTS[1]}\n\nAnother reason.")
     edit(tree, MMU, "int kvm30;", "int third;")
@@ -107,8 +127,18 @@ Subject: [PATCH 0/3] A tiny series
 What it is for.
 
 """
-_FORMAT = ("format-patch", "-q", "--zero-commit", "--full-index", "--no-signature", "--numbered",
-           "--stat=72", "--no-renames", "base..HEAD", "-o")
+_FORMAT = (
+    "format-patch",
+    "-q",
+    "--zero-commit",
+    "--full-index",
+    "--no-signature",
+    "--numbered",
+    "--stat=72",
+    "--no-renames",
+    "base..HEAD",
+    "-o",
+)
 
 
 @pytest.fixture(scope="session")
@@ -138,7 +168,9 @@ def made(tmp_path_factory):
     log = git(patched, "shortlog", "-w72,2,4", "base..HEAD").rstrip()
     write(mini / "0000-cover-letter.patch", f"{_COVER}{log}\n\n{stat}\n")
     write(mini / "milestones", "# steps\nfirst 1\nrwlock 2   # two of three\n")
-    write(mini / "base", f"""\
+    write(
+        mini / "base",
+        f"""\
 kernel: 5.10.262
 tag: v5.10.262
 arches: [arm64, x86_64]
@@ -148,9 +180,9 @@ versions:
     version: 5.10.262-1
     suite: bullseye-security
     sha256: {hashlib.sha256(deb.read_bytes()).hexdigest()}
-""")
-    return SimpleNamespace(tree=tree, tarball=tarball, deb=deb, patched=patched,
-                           patches=mini.parent)
+""",
+    )
+    return SimpleNamespace(tree=tree, tarball=tarball, deb=deb, patched=patched, patches=mini.parent)
 
 
 @pytest.fixture(autouse=True)
@@ -205,7 +237,9 @@ def mirror(program, made, tmp_path):
     returns the path of, and takes $DOWNLOAD_SECONDS."""
     log = tmp_path / "downloads"
     log.touch()
-    program("apt-get", f"""\
+    program(
+        "apt-get",
+        f"""\
 case "$*" in
 *update*) exit 0 ;;
 *download*)
@@ -213,7 +247,8 @@ case "$*" in
 	sleep ${{DOWNLOAD_SECONDS:-0}}
 	exec cp '{made.deb}' linux-source-5.10_5.10.262-1_all.deb ;;
 esac
-{NO_NETWORK}""")
+{NO_NETWORK}""",
+    )
     program("apt-cache", "echo ' linux-source-5.10 | 5.10.262-1 | http://deb.example.org Packages'\n")
     program("dpkg-deb", DPKG_DEB)
     return log
@@ -255,8 +290,9 @@ def mounted(folder, options):
     if os.geteuid() != 0:
         pytest.skip("mounting a tmpfs takes root")
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
     try:
@@ -286,10 +322,12 @@ def read_only(tmp_path):
 @pytest.fixture
 def series(capsys):
     """series("apply", "mini", ...): runs the command line; returns status, out and err."""
+
     def run(*arguments):
         capsys.readouterr()
         status = cli.main([str(argument) for argument in arguments])
         return SimpleNamespace(status=status, **capsys.readouterr()._asdict())
+
     return run
 
 
@@ -297,16 +335,19 @@ def series(capsys):
 def refused(series):
     """refused("apply", ...): the command must fail with exactly one clear line, beside lines of
     progress; returns that line without its beginning."""
+
     def run(*arguments):
         result = series(*arguments)
-        lines = [line for line in result.err.splitlines()
-                 if not re.match(r"\[\d+/\d+\] |waiting for |installing ", line)]
+        lines = [
+            line for line in result.err.splitlines() if not re.match(r"\[\d+/\d+\] |waiting for |installing ", line)
+        ]
         assert result.status in (1, 2), result
         assert len(lines) == 1, result.err
         assert lines[0].startswith("series: error: "), result.err
         assert "Traceback" not in result.err and "Error(" not in lines[0]
         assert result.out == ""
-        return lines[0][len("series: error: "):]
+        return lines[0][len("series: error: ") :]
+
     return run
 
 
@@ -349,8 +390,9 @@ def qemu(program):
 @pytest.fixture
 def built(tmp_path, monkeypatch):
     """Kernels and selftests that need no compiler: builds are stubs, guests fake."""
-    made_kernel = SimpleNamespace(config=SimpleNamespace(cmdline=("quiet",)), arch="arm64",
-                                  image=tmp_path / "Image", release="5.10.262-fake")
+    made_kernel = SimpleNamespace(
+        config=SimpleNamespace(cmdline=("quiet",)), arch="arm64", image=tmp_path / "Image", release="5.10.262-fake"
+    )
     initrd, tests = tmp_path / "base.cpio", tmp_path / "tests"
     initrd.write_bytes(b"base image\n")
     for name in ("alpha_test", "aarch64/beta_test"):

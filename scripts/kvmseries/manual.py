@@ -39,8 +39,11 @@ def _rename(found: ArgumentParser, old: str) -> None:
 def man_page() -> str:
     """The text of the man page, for section 1."""
     made = parser()
-    page = argparse_manpage.manpage.Manpage(made, format="pretty", _data={
-        "project_name": NAME, "manual_title": "User Commands", "description": "patch series on a base"})
+    page = argparse_manpage.manpage.Manpage(
+        made,
+        format="pretty",
+        _data={"project_name": NAME, "manual_title": "User Commands", "description": "patch series on a base"},
+    )
     # A quote at the start of a line would be a request of roff.
     return re.sub(r"^'", r"\\(aq", f"{page}\n", flags=re.M)
 

@@ -9,18 +9,7 @@ import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
-from kvmseries.conftest import (
-    ARM,
-    below,
-    COMPILER,
-    edit,
-    git,
-    MMU,
-    RUN_JOB,
-    snapshot,
-    SUBJECTS,
-    write,
-)
+from kvmseries.conftest import ARM, below, COMPILER, edit, git, MMU, RUN_JOB, snapshot, SUBJECTS, write
 from kvmseries.guest import machine
 from kvmseries.kernel import kconfig
 from kvmseries.source import trees
@@ -67,8 +56,10 @@ MISTAKES = [
     (["bench", "mini", "--sensitivity", "--accel", "kvm"], "are for --clock virtual"),
     (["bench", "mini", "--sensitivity", "--here"], "are for --clock virtual"),
     (["bench", "mini", "--here", "--clock", "virtual"], "--here runs on this machine, whose clock"),
-    (["bench", "mini", "--here", "series", "--clock", "virtual", "--model", "line*2"],
-     "--here runs on this machine, whose clock is the wall's: no --clock virtual"),
+    (
+        ["bench", "mini", "--here", "series", "--clock", "virtual", "--model", "line*2"],
+        "--here runs on this machine, whose clock is the wall's: no --clock virtual",
+    ),
     (["bench", "mini", "--sensitivity", "--model", "line*2"], "--sensitivity runs all models: no "),
     (["bench", "mini", "--slice", "0"], "--slice 0: give a number from 1 on"),
     (["bench", "mini", "--slice", "100", "--clock", "wall"], "are for --clock virtual"),
@@ -92,13 +83,16 @@ MISTAKES = [
     ([], "the following arguments are required: VERB (see scripts/series -h)"),
     (["nope"], "argument VERB: invalid choice: 'nope'"),
     (["list", "--more"], "unrecognized arguments: --more"),
-    (["report"], "the following arguments are required: FILE")]
+    (["report"], "the following arguments are required: FILE"),
+]
 
 
-@pytest.mark.parametrize("arguments, line", MISTAKES, ids=lambda value: " ".join(value)
-                         if isinstance(value, list) else "")
-def test_a_mistake_in_the_arguments_is_told_before_any_work(refused, series, mirror, tmp_path,
-                                                            monkeypatch, arguments, line):
+@pytest.mark.parametrize(
+    "arguments, line", MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_a_mistake_in_the_arguments_is_told_before_any_work(
+    refused, series, mirror, tmp_path, monkeypatch, arguments, line
+):
     monkeypatch.chdir(tmp_path)
     assert line in refused(*arguments)
     assert series(*arguments).status == 2
@@ -106,9 +100,26 @@ def test_a_mistake_in_the_arguments_is_told_before_any_work(refused, series, mir
     assert made_trees() == [] and not mirror.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("verb", [(), ("list",), ("fetch",), ("apply",), ("build",), ("boot",),
-                                  ("bench",), ("test",), ("check",), ("export",), ("report",),
-                                  ("soak",), ("deps",), ("compare",), ("calibrate",)])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        (),
+        ("list",),
+        ("fetch",),
+        ("apply",),
+        ("build",),
+        ("boot",),
+        ("bench",),
+        ("test",),
+        ("check",),
+        ("export",),
+        ("report",),
+        ("soak",),
+        ("deps",),
+        ("compare",),
+        ("calibrate",),
+    ],
+)
 def test_every_verb_has_help(capsys, verb):
     with pytest.raises(SystemExit) as caught:
         cli.main([*verb, "-h"])
@@ -134,8 +145,9 @@ def test_fetch_prints_the_path(series, mirror):
 def test_apply_makes_a_tree_and_prints_its_path(series, kernel, tmp_path, upto, count):
     result = series("apply", "mini", tmp_path / "copy", "--tree", kernel, *upto)
     assert (result.status, result.out) == (0, f"{tmp_path / 'copy'}\n")
-    assert git(tmp_path / "copy", "log", "--format=%s", "--reverse", "base..HEAD").splitlines() \
-        == list(SUBJECTS[:count])
+    assert git(tmp_path / "copy", "log", "--format=%s", "--reverse", "base..HEAD").splitlines() == list(
+        SUBJECTS[:count]
+    )
 
 
 @pytest.mark.parametrize("name", ["TREE", "KERNEL"])
@@ -158,17 +170,20 @@ def test_arguments_of_a_test_may_begin_with_a_minus_sign(words):
 
 def test_only_the_module_of_a_command_is_loaded():
     """What a command needs is imported when it runs: -h and short commands answer at once."""
-    code = ("import sys; from kvmseries import cli; cli.parse(['fetch', 'v5.10']); "
-            "print(*(name for name in sys.modules if name.startswith(('kvmseries', 'matplotlib', 'rich'))))")
-    done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT / "scripts", check=True, text=True,
-                          capture_output=True)
+    code = (
+        "import sys; from kvmseries import cli; cli.parse(['fetch', 'v5.10']); "
+        "print(*(name for name in sys.modules if name.startswith(('kvmseries', 'matplotlib', 'rich'))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=paths.ROOT / "scripts", check=True, text=True, capture_output=True
+    )
     loaded = done.stdout.split()
     assert "kvmseries.commands.fetch" in loaded
     assert not {"kvmseries.commands.bench", "kvmseries.report", "kvmseries.guest", "matplotlib"} & set(loaded)
 
 
 def test_boot_runs_a_command_and_exits_with_its_status(series, built, qemu):
-    qemu("prints() { echo \"ran $*\"; return 3; }\n" + RUN_JOB)
+    qemu('prints() { echo "ran $*"; return 3; }\n' + RUN_JOB)
     result = series("boot", "mini", "--base", "--", "uname", "--all")
     assert (result.status, result.out) == (3, "ran uname --all\n")
 
@@ -176,6 +191,7 @@ def test_boot_runs_a_command_and_exits_with_its_status(series, built, qemu):
 def test_an_interrupt_is_one_line(series, monkeypatch, tmp_path):
     def interrupt(*_):
         raise KeyboardInterrupt
+
     monkeypatch.setattr(trees, "base", interrupt)
     result = series("fetch", "mini")
     assert result.status == 130
@@ -191,7 +207,8 @@ def test_an_error_of_the_system_is_one_line(refused, patches):
 def test_deps_without_dpkg_is_told(refused, patches, only_tools):
     line = refused("deps")
     assert line.startswith("deps installs packages of Debian, and ") and line.endswith(
-        "has no dpkg: a command names the program that it lacks; or run it in a container of Debian: make run CONTAINER=1")
+        "has no dpkg: a command names the program that it lacks; or run it in a container of Debian: make run CONTAINER=1"
+    )
 
 
 # Destinations
@@ -222,8 +239,7 @@ def test_an_out_without_permission(refused, kernel, read_only, monkeypatch):
 
 
 def test_results_without_permission_are_told_before_the_work(refused, mirror, read_only):
-    assert refused("bench", "mini", "--json", read_only / "x.json").startswith(
-        f"no permission to write {read_only}")
+    assert refused("bench", "mini", "--json", read_only / "x.json").startswith(f"no permission to write {read_only}")
     assert made_trees() == []
 
 
@@ -271,24 +287,28 @@ def test_a_tree_of_another_version_is_refused_before_it_is_copied(refused, kerne
     edit(kernel, "Makefile", "PATCHLEVEL = 10", "PATCHLEVEL = 15")
     git(kernel, "commit", "-q", "-a", "-m", "another version")
     monkeypatch.setattr(trees, "base", None)
-    assert refused(*words, "--tree", kernel) \
-        == f"--tree {kernel} is linux 5.15.262, and mini is for linux 5.10.262"
+    assert refused(*words, "--tree", kernel) == f"--tree {kernel} is linux 5.15.262, and mini is for linux 5.10.262"
     assert not (tmp_path / "copy").exists()
 
 
 def test_a_tarball_of_another_version_is_refused_before_it_is_committed(refused, kernel, tmp_path, monkeypatch):
     edit(kernel, "Makefile", "PATCHLEVEL = 10", "PATCHLEVEL = 15")
-    subprocess.run(["tar", "-czf", str(tmp_path / "x.tar.gz"), "-C", str(tmp_path), "--exclude=.git", kernel.name],
-                   check=True)
+    subprocess.run(
+        ["tar", "-czf", str(tmp_path / "x.tar.gz"), "-C", str(tmp_path), "--exclude=.git", kernel.name], check=True
+    )
     monkeypatch.setattr(trees, "_commit_base", None)
-    assert refused("apply", "mini", tmp_path / "copy", "--tree", tmp_path / "x.tar.gz") \
+    assert (
+        refused("apply", "mini", tmp_path / "copy", "--tree", tmp_path / "x.tar.gz")
         == f"--tree {tmp_path}/x.tar.gz is linux 5.15.262, and mini is for linux 5.10.262"
+    )
     assert made_trees() == []
 
 
 def test_a_tree_that_is_not_there(refused, tmp_path):
-    assert refused("apply", "mini", tmp_path / "copy", "--tree", tmp_path / "none") \
+    assert (
+        refused("apply", "mini", tmp_path / "copy", "--tree", tmp_path / "none")
         == f"--tree {tmp_path}/none: no such tree or tarball"
+    )
 
 
 def test_a_tree_without_git(refused, kernel, tmp_path):
@@ -296,8 +316,7 @@ def test_a_tree_without_git(refused, kernel, tmp_path):
     assert "is not a git tree" in refused("apply", "mini", tmp_path / "copy", "--tree", kernel)
 
 
-@pytest.mark.parametrize("verb", [["apply", "mini", "copy"], ["build", "mini"],
-                                  ["bench", "mini", "--clock", "wall"]])
+@pytest.mark.parametrize("verb", [["apply", "mini", "copy"], ["build", "mini"], ["bench", "mini", "--clock", "wall"]])
 def test_a_tree_that_is_patched_already(refused, kernel, tmp_path, monkeypatch, mini, verb, qemu):
     qemu("")
     monkeypatch.chdir(tmp_path)
@@ -311,8 +330,9 @@ def test_a_tree_that_is_patched_already(refused, kernel, tmp_path, monkeypatch, 
 def test_a_dirty_tree(refused, kernel, tmp_path):
     edit(kernel, ARM, "int arm1;", "int precious;")
     before = snapshot(kernel)
-    assert f"has uncommitted changes (M {ARM}): commit or stash them" \
-        in refused("apply", "mini", tmp_path / "copy", "--tree", kernel)
+    assert f"has uncommitted changes (M {ARM}): commit or stash them" in refused(
+        "apply", "mini", tmp_path / "copy", "--tree", kernel
+    )
     assert snapshot(kernel) == before
     assert not (tmp_path / "copy").exists()
 
@@ -327,31 +347,32 @@ def test_a_tree_to_which_a_patch_does_not_apply(refused, kernel, tmp_path, mini)
 
 def test_a_signoff_of_nobody(refused, kernel, tmp_path):
     assert refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--signoff").startswith(
-        "--signoff certifies the DCO in your name: set git's user.name and user.email")
+        "--signoff certifies the DCO in your name: set git's user.name and user.email"
+    )
     assert not (tmp_path / "copy").exists()
 
 
 def test_no_network_and_no_cache(refused, tmp_path):
     line = refused("apply", "mini", tmp_path / "copy")
     assert "cannot fetch linux-source-5.10 5.10.262-1: no answer from the mirror" in line
-    assert line.endswith("connect to the network, or give your own tree with --tree "
-                         "(or TREE=/path)")
+    assert line.endswith("connect to the network, or give your own tree with --tree (or TREE=/path)")
     assert not (tmp_path / "copy").exists() and made_trees() == []
 
 
 def test_a_source_that_has_left_the_mirrors(refused, mirror, program):
     program("apt-cache", "exit 0\n")
-    assert "has left the mirrors (bullseye-security): give your own tree" \
-        in refused("fetch", "mini")
+    assert "has left the mirrors (bullseye-security): give your own tree" in refused("fetch", "mini")
 
 
 # Compilers, guests, results
 
 
 def test_a_missing_compiler(refused, only_tools, kernel):
-    assert refused("build", "mini", "--tree", kernel) == \
-        "aarch64-linux-gnu-gcc is missing: install the package gcc-aarch64-linux-gnu, or run " \
+    assert (
+        refused("build", "mini", "--tree", kernel)
+        == "aarch64-linux-gnu-gcc is missing: install the package gcc-aarch64-linux-gnu, or run "
         "`make deps`"
+    )
 
 
 def test_a_missing_make(refused, only_tools, kernel, program):
@@ -360,14 +381,15 @@ def test_a_missing_make(refused, only_tools, kernel, program):
 
 
 def test_a_missing_qemu(refused, only_tools):
-    assert refused("test", "mini") == "qemu-system-aarch64 is missing: install the package " \
+    assert (
+        refused("test", "mini") == "qemu-system-aarch64 is missing: install the package "
         "qemu-system-arm, or run `make deps`"
+    )
 
 
 def test_kvm_of_another_arch(refused, monkeypatch):
     monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
-    assert refused("test", "mini", "--accel", "kvm").startswith(
-        "--accel kvm runs arm64 on a aarch64 host only")
+    assert refused("test", "mini", "--accel", "kvm").startswith("--accel kvm runs arm64 on a aarch64 host only")
 
 
 def test_a_compiler_error_is_told_with_the_log(refused, only_tools, kernel, program):
@@ -384,15 +406,15 @@ BOOT = ["boot", "mini", "--silence", "1", "--timeout", "1", "--", "true"]
 
 def test_a_guest_that_panics(refused, built, qemu):
     qemu("say '@@ begin command'; echo '[ 9.1] Kernel panic - not syncing: Oops'\n")
-    assert refused(*BOOT).startswith("the guest's kernel panicked during command: "
-                                     "Kernel panic - not syncing: Oops (see ")
+    assert refused(*BOOT).startswith(
+        "the guest's kernel panicked during command: Kernel panic - not syncing: Oops (see "
+    )
 
 
 def test_a_guest_that_hangs(refused, built, qemu):
     qemu("echo '[ 1.0] Waiting for the end'\nexec sleep 1000\n")
     line = refused(*BOOT)
-    assert line.startswith("the guest hangs: nothing for 1 s; it last printed: "
-                           "'[ 1.0] Waiting for the end'")
+    assert line.startswith("the guest hangs: nothing for 1 s; it last printed: '[ 1.0] Waiting for the end'")
 
 
 def test_a_command_that_runs_out_of_time(series, built, qemu):
@@ -402,10 +424,15 @@ def test_a_command_that_runs_out_of_time(series, built, qemu):
     assert result.err.startswith("series: error: the command ran out of time (1 s; see ")
 
 
-@pytest.mark.parametrize("name, text, reason", [
-    ("x.json", "no json", "x.json is not a results file: it is not JSON"),
-    ("x.json", "{}", "x.json is not a results file: it has no runs"),
-    ("none", None, "none: No such file"), (".", None, "Is a directory")])
+@pytest.mark.parametrize(
+    "name, text, reason",
+    [
+        ("x.json", "no json", "x.json is not a results file: it is not JSON"),
+        ("x.json", "{}", "x.json is not a results file: it has no runs"),
+        ("none", None, "none: No such file"),
+        (".", None, "Is a directory"),
+    ],
+)
 def test_a_results_file_that_is_none(refused, tmp_path, name, text, reason):
     if text:
         write(tmp_path / name, text)
@@ -413,14 +440,14 @@ def test_a_results_file_that_is_none(refused, tmp_path, name, text, reason):
     assert not (paths.out("report", "x").parent / "index.html").exists()
 
 
-def test_a_failing_comparison_ends_with_one_line(series, built, qemu, program, monkeypatch,
-                                                 tmp_path):
+def test_a_failing_comparison_ends_with_one_line(series, built, qemu, program, monkeypatch, tmp_path):
     write(tmp_path / "data/tests.yaml", "default_timeout: 9\n")
     monkeypatch.setattr(paths, "TESTS", tmp_path / "data")
     program("aarch64-linux-gnu-gcc", COMPILER)
     qemu("prints() { case $job$1 in *-series*alpha*) return 1 ;; esac; }\n" + RUN_JOB)
-    monkeypatch.setattr(kconfig, "load", lambda *_: None)   # reads what is in TESTS, too
+    monkeypatch.setattr(kconfig, "load", lambda *_: None)  # reads what is in TESTS, too
     result = series("test", "mini")
     assert result.status == 1
     assert result.err.splitlines()[-1].startswith(
-        "series: error: 1 complaint, the first: alpha_test: fail on series, but pass on base")
+        "series: error: 1 complaint, the first: alpha_test: fail on series, but pass on base"
+    )

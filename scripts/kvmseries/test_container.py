@@ -30,9 +30,13 @@ def run(tmp_path, only_tools, program, monkeypatch):
     def call(*words):
         done = subprocess.run(["sh", str(copy), *words], capture_output=True, text=True, check=False)
         calls = tmp_path / "calls"
-        lines = [line.rstrip("|").split("|") for line in calls.read_text(encoding="utf-8").splitlines()] \
-            if calls.exists() else []
+        lines = (
+            [line.rstrip("|").split("|") for line in calls.read_text(encoding="utf-8").splitlines()]
+            if calls.exists()
+            else []
+        )
         return SimpleNamespace(status=done.returncode, err=done.stderr.splitlines(), calls=lines, top=top)
+
     return call
 
 
@@ -66,10 +70,14 @@ def test_another_base(run, program, monkeypatch):
     assert run("true").calls[0][1:3] == ["--build-arg", "BASE=localhost/debian"]
 
 
-@pytest.mark.parametrize("setting, words, line", [
-    ({}, ("make",), "series: error: CONTAINER=1 needs podman or docker: install one of them"),
-    ({"ENGINE": "nerdctl"}, ("make",), "series: error: nerdctl is missing: install it, or unset ENGINE"),
-    ({}, (), "series: error: scripts/container needs a command, such as: make run")])
+@pytest.mark.parametrize(
+    "setting, words, line",
+    [
+        ({}, ("make",), "series: error: CONTAINER=1 needs podman or docker: install one of them"),
+        ({"ENGINE": "nerdctl"}, ("make",), "series: error: nerdctl is missing: install it, or unset ENGINE"),
+        ({}, (), "series: error: scripts/container needs a command, such as: make run"),
+    ],
+)
 def test_what_is_missing_is_one_line(run, monkeypatch, setting, words, line):
     for name, value in setting.items():
         monkeypatch.setenv(name, value)

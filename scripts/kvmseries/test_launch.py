@@ -10,12 +10,14 @@ LAUNCHER = paths.ROOT / "scripts/kvm_series.py"
 
 
 def launch(folder, *words):
-    done = subprocess.run([sys.executable, str(LAUNCHER), *words], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(LAUNCHER), *words], cwd=folder, capture_output=True, text=True, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
 def test_it_runs_the_tool_of_the_checkout_that_it_is_in(tmp_path):
-    write(tmp_path / "scripts/series", "#!/bin/sh\necho \"$@\"\nexit 3\n")
+    write(tmp_path / "scripts/series", '#!/bin/sh\necho "$@"\nexit 3\n')
     (tmp_path / "scripts/series").chmod(0o755)
     (tmp_path / "patches/v5.10").mkdir(parents=True)
     assert launch(tmp_path / "patches/v5.10", "list", "-h") == (3, "list -h\n", "")

@@ -33,8 +33,9 @@ def test_the_man_page_has_every_verb_and_option():
 def test_the_man_page_is_right_for_man(tmp_path):
     if not shutil.which("groff"):
         pytest.skip("groff is not installed")
-    done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=manual.man_page(), text=True,
-                          capture_output=True, check=True)
+    done = subprocess.run(
+        ["groff", "-man", "-Tascii", "-ww", "-z"], input=manual.man_page(), text=True, capture_output=True, check=True
+    )
     assert done.stderr == ""
 
 
@@ -45,8 +46,18 @@ def test_bash_completes_verbs_and_options(tmp_path):
 
     def completed(*words):
         line = " ".join(f"'{word}'" for word in words)
-        return subprocess.run(["bash", "-c", f"source '{script}'; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; "
-                               f"{function}; echo ${{COMPREPLY[@]}}"], capture_output=True, text=True, check=True).stdout.split()
+        return subprocess.run(
+            [
+                "bash",
+                "-c",
+                f"source '{script}'; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; "
+                f"{function}; echo ${{COMPREPLY[@]}}",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+
     assert completed("kvm-series", "ben") == ["bench"]
     assert completed("kvm-series", "bench", "--vc") == ["--vcpus"]
     assert completed("kvm-series", "bench", "--nothing") == []
@@ -54,7 +65,10 @@ def test_bash_completes_verbs_and_options(tmp_path):
 
 def test_every_file_is_where_its_shell_looks(tmp_path):
     assert [str(path.relative_to(tmp_path)) for path in manual.write(tmp_path)] == [
-        "man/man1/kvm-series.1", "bash-completion/completions/kvm-series", "zsh/site-functions/_kvm-series"]
+        "man/man1/kvm-series.1",
+        "bash-completion/completions/kvm-series",
+        "zsh/site-functions/_kvm-series",
+    ]
 
 
 def test_a_help_text_that_begins_with_a_quote_is_text(monkeypatch):

@@ -21,15 +21,22 @@ _UNIT = r"(?:ns|us|ms|s|%|times|MB|of (?:the time|base))(?![\w-])"
 def prose(text):
     """Markdown with code blocks, code in backquotes and the targets of links blanked, at the same places."""
     for pattern in (r"^```.*?^```", r"^(?: {4}|\t).*$", r"`[^`\n]*`", r"(?<=\])\([^)\n]*\)"):
-        text = re.sub(pattern, lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.M | re.S if "```" in pattern
-                      else re.M)
+        text = re.sub(
+            pattern,
+            lambda found: re.sub(r"[^\n]", " ", found[0]),
+            text,
+            flags=re.M | re.S if "```" in pattern else re.M,
+        )
     return text
 
 
 def figures(text, places):
     """How many numbers of results a text has: those that figures.yaml places there, and others with a unit."""
-    spans = {(place.begin + found.start(), place.begin + found.end()) for place in places
-             for found in re.finditer(texts.NUMBER, place.there)}
+    spans = {
+        (place.begin + found.start(), place.begin + found.end())
+        for place in places
+        for found in re.finditer(texts.NUMBER, place.there)
+    }
     listed = [(place.begin, place.end) for place in places]
     for found in re.finditer(rf"({texts.NUMBER})\s*{_UNIT}", prose(text)):
         if not any(begin <= found.start() < end for begin, end in listed):
@@ -41,8 +48,11 @@ def too_much(text, places):
     """Lines about what a README has too much of."""
     lines = text.splitlines()
     wrong = [f"line {number} has {len(line)} characters" for number, line in enumerate(lines, 1) if len(line) > WIDTH]
-    for what, count, most in (("lines", len(lines), LINES), ("figures", figures(text, places), FIGURES),
-                              ("plots", text.count("!["), PLOTS)):
+    for what, count, most in (
+        ("lines", len(lines), LINES),
+        ("figures", figures(text, places), FIGURES),
+        ("plots", text.count("!["), PLOTS),
+    ):
         if count > most:
             wrong.append(f"{count} {what}, and at most {most} are to be there")
     return wrong
@@ -55,9 +65,16 @@ def test_readme_is_short():
     assert too_much(text, places) == []
 
 
-@pytest.mark.parametrize("text, wrong", [
-    ("x\n" * 121, "121 lines"), ("x" * 91, "line 1 has 91"), ("![a](b)\n![c](d)\n", "2 plots"),
-    ("it takes 1,234 us\n" * 21, "21 figures"), ("1.0 to 11.8 times\n" * 11 + "x 7 %\n" * 10, "21 figures")])
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ("x\n" * 121, "121 lines"),
+        ("x" * 91, "line 1 has 91"),
+        ("![a](b)\n![c](d)\n", "2 plots"),
+        ("it takes 1,234 us\n" * 21, "21 figures"),
+        ("1.0 to 11.8 times\n" * 11 + "x 7 %\n" * 10, "21 figures"),
+    ],
+)
 def test_negative_control_a_long_readme(text, wrong):
     assert [line for line in too_much(text, []) if wrong in line]
 
@@ -71,10 +88,22 @@ def test_figures_are_counted_once_and_not_in_code():
 def not_at_once(text):
     """What the first screen of a README, FIRST lines, does not say."""
     first = " ".join(" ".join(text.splitlines()[:FIRST]).split())
-    return [words for words in ("patches/v5.10", "patches/qemu-10.0", "people who run", "reviewers", "of the time on base",
-                                "Nothing was measured on arm64 hardware", "make run", "scripts/series apply", "bench v5.10 --here",
-                                "Documentation/real-hardware.md")
-            if words not in first]
+    return [
+        words
+        for words in (
+            "patches/v5.10",
+            "patches/qemu-10.0",
+            "people who run",
+            "reviewers",
+            "of the time on base",
+            "Nothing was measured on arm64 hardware",
+            "make run",
+            "scripts/series apply",
+            "bench v5.10 --here",
+            "Documentation/real-hardware.md",
+        )
+        if words not in first
+    ]
 
 
 def test_the_first_screen_says_what_it_is_for_whom_and_how_to_try_it():
@@ -88,8 +117,10 @@ def missing(text, results, files):
     rows = [line for line in text.splitlines() if line.startswith("|")]
     wrong = [name for name in files if f"]({name})" not in text]
     for name, entry in results.items():
-        if not any(line.startswith(f"| `{name}` |") and f"]({entry['file']})" in line and f"`{entry['command']}`" in line
-                   for line in rows):
+        if not any(
+            line.startswith(f"| `{name}` |") and f"]({entry['file']})" in line and f"`{entry['command']}`" in line
+            for line in rows
+        ):
             wrong.append(f"{name}: {entry['file']}, {entry['command']}")
     return wrong
 
@@ -109,9 +140,21 @@ def test_negative_control_an_index_that_lacks_something():
 
 
 # Texts that people read, and words that are kept out of them: a pattern, and what to write instead.
-TEXTS = ("README.md", "Documentation/*.md", "Documentation/results/README.md", "arch-*/README.md", "virt-kvm/README.md",
-         "*/litmus/README.md", "qemu-migration/*.md", "tools-testing-selftests-kvm/README.md", "model/README.md",
-         "scripts/README.md", "patches/*/0000-cover-letter.patch", "patches/*/letters/*.txt", "patches/debug/README.md")
+TEXTS = (
+    "README.md",
+    "Documentation/*.md",
+    "Documentation/results/README.md",
+    "arch-*/README.md",
+    "virt-kvm/README.md",
+    "*/litmus/README.md",
+    "qemu-migration/*.md",
+    "tools-testing-selftests-kvm/README.md",
+    "model/README.md",
+    "scripts/README.md",
+    "patches/*/0000-cover-letter.patch",
+    "patches/*/letters/*.txt",
+    "patches/debug/README.md",
+)
 WORDS = {
     r"(?<!people )(?<!person )(?<!somebody )\b[Ww]ho\b": "a CPU, a fault, a reader that ...",
     r"\bbeside\b": "while, next to, with",
@@ -131,11 +174,17 @@ WORDS = {
 def complaints(text, where="x"):
     """Lines about words that are not to be in a text."""
     # In a patch: the cover letter's own words, without the list of patches.
-    text = re.split(r"^[^\n]+ \(\d+\):\n(?=  \S)", text.partition("\n\n")[2], maxsplit=1, flags=re.M)[0] if where.endswith(
-        ".patch") else prose(text)
+    text = (
+        re.split(r"^[^\n]+ \(\d+\):\n(?=  \S)", text.partition("\n\n")[2], maxsplit=1, flags=re.M)[0]
+        if where.endswith(".patch")
+        else prose(text)
+    )
     text = " ".join(text.split())
-    return [f"{where}: '{text[max(0, found.start() - 30):found.end() + 30]}': {instead}"
-            for pattern, instead in WORDS.items() for found in re.finditer(pattern, text)]
+    return [
+        f"{where}: '{text[max(0, found.start() - 30) : found.end() + 30]}': {instead}"
+        for pattern, instead in WORDS.items()
+        for found in re.finditer(pattern, text)
+    ]
 
 
 def help_texts(parser):
@@ -164,17 +213,40 @@ def test_help_is_in_plain_english():
     assert [line for where, text in texts_.items() for line in complaints(text, where)] == []
 
 
-@pytest.mark.parametrize("text", [
-    "Who holds it lets it go.", "for\nwho ages", "a pass beside\nidle vCPUs", "it lets go of the lock", "it goes without",
-    "it lived on", "the like of it", "seed 1's machine", "the letter says", "see the rooms", "its twin", "series by base",
-    "time by that of 1 vCPU"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who holds it lets it go.",
+        "for\nwho ages",
+        "a pass beside\nidle vCPUs",
+        "it lets go of the lock",
+        "it goes without",
+        "it lived on",
+        "the like of it",
+        "seed 1's machine",
+        "the letter says",
+        "see the rooms",
+        "its twin",
+        "series by base",
+        "time by that of 1 vCPU",
+    ],
+)
 def test_negative_control_words_that_stop_a_reader(text):
     assert complaints(text)
 
 
-@pytest.mark.parametrize("text", [
-    "people who run hosts", "the cover letter", "random seed 1", "`--case seed 1`", "    who\n", "room for two",
-    "divided by base's time"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "people who run hosts",
+        "the cover letter",
+        "random seed 1",
+        "`--case seed 1`",
+        "    who\n",
+        "room for two",
+        "divided by base's time",
+    ],
+)
 def test_words_that_are_plain(text):
     assert complaints(text) == []
 
@@ -194,8 +266,12 @@ def dead_links(path, text):
         if re.match(r"\w+:", target):
             continue
         file = path.parent / name
-        if name and not file.exists() or anchor and anchor not in anchors(
-                file.read_text(encoding="utf-8") if name else text):
+        if (
+            name
+            and not file.exists()
+            or anchor
+            and anchor not in anchors(file.read_text(encoding="utf-8") if name else text)
+        ):
             found.append(target)
     return found
 
@@ -219,13 +295,18 @@ def test_markdown_of_what_is_built_is_not_looked_for(tmp_path):
 def test_links_lead_somewhere():
     files = markdown(paths.ROOT)
     assert len(files) > 15
-    assert {str(path.relative_to(paths.ROOT)): dead for path in files
-            if (dead := dead_links(path, path.read_text(encoding="utf-8")))} == {}
+    assert {
+        str(path.relative_to(paths.ROOT)): dead
+        for path in files
+        if (dead := dead_links(path, path.read_text(encoding="utf-8")))
+    } == {}
 
 
 def test_negative_control_a_dead_link(tmp_path):
     path = tmp_path / "a.md"
     (tmp_path / "b.md").write_text("## What `it` is, and why\n", encoding="utf-8")
-    text = ("# One\n[a](#one) [b](b.md#what-it-is-and-why) [c](https://x.y/z) `[d](gone.md)`\n"
-            "[e](gone.md) [f](b.md#gone) [g](#gone)\n")
+    text = (
+        "# One\n[a](#one) [b](b.md#what-it-is-and-why) [c](https://x.y/z) `[d](gone.md)`\n"
+        "[e](gone.md) [f](b.md#gone) [g](#gone)\n"
+    )
     assert dead_links(path, text) == ["gone.md", "b.md#gone", "#gone"]

@@ -16,8 +16,14 @@ def test_only_tests_that_miss_a_write_count():
     assert not checks.lost({"get": FINE})
 
 
-@pytest.mark.parametrize("other", [Outcome("get", 124, 300, MISSING.output), Outcome("get", 1, 1, "usage\n"),
-                                   Outcome("get", 139, 1, "Segmentation fault\n")])
+@pytest.mark.parametrize(
+    "other",
+    [
+        Outcome("get", 124, 300, MISSING.output),
+        Outcome("get", 1, 1, "usage\n"),
+        Outcome("get", 139, 1, "Segmentation fault\n"),
+    ],
+)
 def test_a_test_that_fails_for_another_reason_is_no_find(other):
     with pytest.raises(AssertionError):
         checks.lost({"get": other, "clear": MISSING})

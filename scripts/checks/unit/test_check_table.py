@@ -14,9 +14,14 @@ _ROW = re.compile(r"^\| (\d_\w+: \w+) \| (yes|no|\d+ of \d+) \| ~?\d+ \|$", re.M
 
 def collected(*options):
     """{"5_stress: faults_that_race_lose_nothing": number of checks} of what pytest collects."""
-    text = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", *options, CHECKS], cwd=paths.ROOT,
-                          capture_output=True, text=True, check=False,
-                          env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}).stdout
+    text = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", *options, CHECKS],
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+    ).stdout
     found = re.findall(rf"^{CHECKS}/test_(\w+)\.py::test_(\w+)(?:\[|$)", text, re.M)
     assert found, text
     return Counter(f"{file}: {name}" for file, name in found)
@@ -24,8 +29,10 @@ def collected(*options):
 
 def where(everything, quick):
     """{check: "yes", "no", "2 of 5": how many of its cases are in make test}."""
-    return {name: "yes" if quick[name] == count else f"{quick[name]} of {count}" if quick[name] else "no"
-            for name, count in everything.items()}
+    return {
+        name: "yes" if quick[name] == count else f"{quick[name]} of {count}" if quick[name] else "no"
+        for name, count in everything.items()
+    }
 
 
 def test_the_table_has_each_check_and_where_it_is():

@@ -6,10 +6,12 @@ from checks import test_3_dirty_log_fixes as fixes
 from kvmseries.base import paths
 from kvmseries.guest.run import Outcome
 
-LOST = {"ring-reset": "round 3, 15 short resets: 119 of 8192 pages were written and are not in the ring, the first is 1",
-        "ring-thp": "Dirty page 0 value (0) != iteration (1) (last = 1)",
-        "ring-hugetlb": "Dirty page 7 value (0) != iteration (2) (last = 1)",
-        "two-huge-pages": "page 63 was written after it was cleared, and is not in the log"}
+LOST = {
+    "ring-reset": "round 3, 15 short resets: 119 of 8192 pages were written and are not in the ring, the first is 1",
+    "ring-thp": "Dirty page 0 value (0) != iteration (1) (last = 1)",
+    "ring-hugetlb": "Dirty page 7 value (0) != iteration (2) (last = 1)",
+    "two-huge-pages": "page 63 was written after it was cleared, and is not in the log",
+}
 
 
 def outcomes(arch, failed=None, status=254, output=None):
@@ -27,9 +29,15 @@ def test_a_test_that_misses_writes_is_named():
             assert fixes.losing(arch, outcomes(arch, test)) == {test}
 
 
-@pytest.mark.parametrize("status, output", [
-    (254, "not raced: 3 of 10 resets were interrupted half way"), (4, "KVM did not map a huge page"),
-    (124, LOST["ring-reset"]), (134, "")])
+@pytest.mark.parametrize(
+    "status, output",
+    [
+        (254, "not raced: 3 of 10 resets were interrupted half way"),
+        (4, "KVM did not map a huge page"),
+        (124, LOST["ring-reset"]),
+        (134, ""),
+    ],
+)
 def test_any_other_failure_is_no_finding(status, output):
     with pytest.raises(AssertionError, match="ring-reset"):
         fixes.losing("x86_64", outcomes("x86_64", "ring-reset", status, output))
@@ -41,7 +49,9 @@ PLANTED = ("planted", "aging-delays", "aging-planted", "undo-planted")
 
 def test_each_patch_that_takes_a_fix_back_is_there_and_each_test_needs_one():
     folder = paths.PATCHES / "debug"
-    assert {path.name for path in folder.glob("v7.3-*.patch")} \
-        == {f"v7.3-{name}.patch" for name in (*fixes.REVERTED, "hold-times", *PLANTED)}
-    assert {test for _, tests in fixes.REVERTED.values() for test in tests} \
-        == {test for tests in fixes.TESTS.values() for test in tests}
+    assert {path.name for path in folder.glob("v7.3-*.patch")} == {
+        f"v7.3-{name}.patch" for name in (*fixes.REVERTED, "hold-times", *PLANTED)
+    }
+    assert {test for _, tests in fixes.REVERTED.values() for test in tests} == {
+        test for tests in fixes.TESTS.values() for test in tests
+    }

@@ -51,18 +51,38 @@ X86, BOTH = ("x86_64",), ("arm64", "x86_64")
 @pytest.fixture(name="run")
 def _run(tmp_path, monkeypatch):
     """run(CHECK's fields...): (what pytest printed, whether all passed, {name: times it ran})."""
+
     def run(*checks, text=""):
         counts = tmp_path / "counts"
         counts.mkdir()
         write(tmp_path / "conftest.py", "from checks.conftest import *\n")
-        write(tmp_path / "test_it.py", TEST.format(count=str(counts)) + text
-              + "".join(CHECK.format(**check) for check in checks))
-        done = subprocess.run([sys.executable, "-m", "pytest", "-s", "-v", "-c", paths.ROOT / "pyproject.toml",
-                               f"--rootdir={tmp_path}", tmp_path / "test_it.py"],
-                              stdout=subprocess.PIPE, text=True, check=False,
-                              env={"PYTHONPATH": str(paths.ROOT / "scripts"), "SERIES_OUT": str(tmp_path / "out")})
-        return done.stdout, not done.returncode, {path.name: len(path.read_text(encoding="utf-8"))
-                                                  for path in counts.iterdir()}
+        write(
+            tmp_path / "test_it.py",
+            TEST.format(count=str(counts)) + text + "".join(CHECK.format(**check) for check in checks),
+        )
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-s",
+                "-v",
+                "-c",
+                paths.ROOT / "pyproject.toml",
+                f"--rootdir={tmp_path}",
+                tmp_path / "test_it.py",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={"PYTHONPATH": str(paths.ROOT / "scripts"), "SERIES_OUT": str(tmp_path / "out")},
+        )
+        return (
+            done.stdout,
+            not done.returncode,
+            {path.name: len(path.read_text(encoding="utf-8")) for path in counts.iterdir()},
+        )
+
     return run
 
 
@@ -70,15 +90,25 @@ def _check(name="a", mark="boot", words=SHUTDOWN, fails=1, archs=X86):
     return {"name": name, "mark": mark, "words": words, "fails": fails, "archs": archs}
 
 
-@pytest.mark.parametrize("mark, words, fails, archs, ran, passes", [
-    ("boot", SHUTDOWN, 1, X86, 2, True), ("boot", SHUTDOWN_TOO, 1, X86, 2, True), ("boot", ENDED, 1, X86, 2, True),
-    ("boot", SHUTDOWN, 2, X86, 2, False), ("boot", LOST, 1, X86, 1, False), ("boot", IO, 1, X86, 1, False),
-    ("build", SHUTDOWN, 1, X86, 1, False), ("boot", SHUTDOWN, 0, X86, 1, True),
-    # As a migration of QEMU: its emulated host is arm64's.
-    ("boot", SHUTDOWN, 1, ("arm64",), 1, False), ("boot", ENDED, 1, ("arm64",), 1, False),
-    ("boot", SHUTDOWN, 1, BOTH, 1, False),
-    # What another check's fixture has booted is not made again.
-    ("boot", SHUTDOWN, 1, (), 1, False)])
+@pytest.mark.parametrize(
+    "mark, words, fails, archs, ran, passes",
+    [
+        ("boot", SHUTDOWN, 1, X86, 2, True),
+        ("boot", SHUTDOWN_TOO, 1, X86, 2, True),
+        ("boot", ENDED, 1, X86, 2, True),
+        ("boot", SHUTDOWN, 2, X86, 2, False),
+        ("boot", LOST, 1, X86, 1, False),
+        ("boot", IO, 1, X86, 1, False),
+        ("build", SHUTDOWN, 1, X86, 1, False),
+        ("boot", SHUTDOWN, 0, X86, 1, True),
+        # As a migration of QEMU: its emulated host is arm64's.
+        ("boot", SHUTDOWN, 1, ("arm64",), 1, False),
+        ("boot", ENDED, 1, ("arm64",), 1, False),
+        ("boot", SHUTDOWN, 1, BOTH, 1, False),
+        # What another check's fixture has booted is not made again.
+        ("boot", SHUTDOWN, 1, (), 1, False),
+    ],
+)
 def test_what_is_run_again(run, mark, words, fails, archs, ran, passes):
     text, passed, counts = run(_check(mark=mark, words=words, fails=fails, archs=archs))
     assert (counts, passed) == ({"a": ran}, passes), text

@@ -23,12 +23,18 @@ def _made(own_world, tmp_path, monkeypatch):
         write(image, f"{tree} {arch} {len(built)}")
         write(tmp_path / f"tree/build-{arch}/System.map", "map")
         return SimpleNamespace(image=image, release="5.10-x")
+
     monkeypatch.setattr(trees, "planted", lambda _series, names, _kernel, count: f"{'+'.join(names)} {count}")
     monkeypatch.setattr(build, "in_tree", in_tree)
     monkeypatch.setattr(toolchain, "version", lambda arch: f"gcc {arch}")
     monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
-    monkeypatch.setattr(catalog, "load", lambda _: SimpleNamespace(
-        name="mini", kernel="5.10.262", patches=(1, 2), versions=[SimpleNamespace(sha256="x")], patches_id=str))
+    monkeypatch.setattr(
+        catalog,
+        "load",
+        lambda _: SimpleNamespace(
+            name="mini", kernel="5.10.262", patches=(1, 2), versions=[SimpleNamespace(sha256="x")], patches_id=str
+        ),
+    )
     for name in ("a", "b"):
         write(tmp_path / f"patches/debug/mini-{name}.patch", name)
     return built
@@ -43,8 +49,14 @@ def test_a_planted_kernel_is_built_once_and_kept(made):
 
 
 def test_architectures_points_and_combinations_are_others(made):
-    kernels = [guests.planted("a"), guests.planted("a", arch="x86_64"), guests.planted("a", count=0),
-               guests.planted("a", count=1), guests.planted("a", "b"), guests.planted("a", configs=("debug",))]
+    kernels = [
+        guests.planted("a"),
+        guests.planted("a", arch="x86_64"),
+        guests.planted("a", count=0),
+        guests.planted("a", count=1),
+        guests.planted("a", "b"),
+        guests.planted("a", configs=("debug",)),
+    ]
     assert len({kernel.image for kernel in kernels}) == len(made) == 6
 
 
@@ -60,6 +72,7 @@ def test_what_has_changed_is_built_again(made, monkeypatch):
 def test_a_build_that_fails_keeps_nothing(made, monkeypatch):
     def fails(*_):
         raise RuntimeError
+
     monkeypatch.setattr(build, "in_tree", fails)
     with pytest.raises(RuntimeError):
         guests.planted("a")
@@ -82,8 +95,11 @@ def _bugs(name):
 def test_the_readme_names_each_debug_patch_and_each_bug():
     folder = paths.ROOT / "patches/debug"
     assert _table(folder, "patch") == {path.name for path in folder.glob("*.patch")}
-    for patch, head in (("v5.10-planted.patch", "`kvm.planted=`"), ("v5.10-tlb-planted.patch", "`kvm.planted=tlb-`"),
-                        ("v7.3-planted.patch", "`kvm.planted=` of v7.3")):
+    for patch, head in (
+        ("v5.10-planted.patch", "`kvm.planted=`"),
+        ("v5.10-tlb-planted.patch", "`kvm.planted=tlb-`"),
+        ("v7.3-planted.patch", "`kvm.planted=` of v7.3"),
+    ):
         assert _bugs(patch) and _table(folder, head) == _bugs(patch)
 
 

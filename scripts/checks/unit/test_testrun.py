@@ -50,10 +50,27 @@ def _run(tmp_path):
         notes = tmp_path / "notes"
         notes.unlink(missing_ok=True)
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-c", str(paths.ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p",
-             "checks.testrun", *options, str(tmp_path / "checks")], cwd=tmp_path, capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts"), "NOTES": str(notes), **environment})
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-c",
+                str(paths.ROOT / "pyproject.toml"),
+                "--rootdir",
+                str(tmp_path),
+                "-p",
+                "checks.testrun",
+                *options,
+                str(tmp_path / "checks"),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts"), "NOTES": str(notes), **environment},
+        )
         return done.stdout + done.stderr, notes.read_text(encoding="utf-8").split() if notes.exists() else []
+
     return run
 
 
@@ -66,7 +83,9 @@ def test_what_has_passed_is_not_run_again_and_all_else_is(run):
     assert ran == ["boots", "slow", "breaks", "end", "quick"]
     text, ran = run("--go-on")
     assert ran == ["breaks", "end", "quick"]
-    assert re.search(r"passed  checks/test_0_made_up.py::test_boots  \(not run: passed 20\d\d-.* for the same inputs\)", text)
+    assert re.search(
+        r"passed  checks/test_0_made_up.py::test_boots  \(not run: passed 20\d\d-.* for the same inputs\)", text
+    )
     # passed, before, failed, skipped
     assert re.search(r"^checks/test_0_made_up.py +1 +2 +2 +1 +0:00$", text, re.M), text
     text, ran = run("--go-on", MENDED="1")
@@ -104,19 +123,37 @@ def _collected(target):
     """Files of which `make TARGET` collects tests."""
     # The make that runs this has its own flags in the environment.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    text = subprocess.run(["make", "-n", target], cwd=paths.ROOT, stdout=subprocess.PIPE, text=True, check=True, env=env).stdout
+    text = subprocess.run(
+        ["make", "-n", target], cwd=paths.ROOT, stdout=subprocess.PIPE, text=True, check=True, env=env
+    ).stdout
     words = shlex.split(next(line for line in text.splitlines() if " -m pytest " in line))
-    where = words[words.index("pytest") + 1:]
+    where = words[words.index("pytest") + 1 :]
     where = [word for word in where if not word.startswith(("--junit", "--ahead", "--go-on"))]
-    done = subprocess.run([sys.executable, "-m", "pytest", *where, "--collect-only", "-qq"], cwd=paths.ROOT, text=True,
-                          stdout=subprocess.PIPE, check=False, env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts")})
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *where, "--collect-only", "-qq"],
+        cwd=paths.ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts")},
+    )
     return {line.split("::")[0] for line in done.stdout.splitlines() if "::" in line}
 
 
 def test_make_test_has_tests_of_each_file_of_checks():
     """Arguments of pytest that overlap are not collected twice, and then not at all."""
     files = {str(path.relative_to(paths.ROOT)) for path in (paths.ROOT / "scripts/checks").rglob("test_*.py")}
-    only_slow = {f"scripts/checks/test_{name}.py" for name in ("3_dirty_log_fixes", "3_stage2_trace", "4_bounded_holds", "4_dirty_faults", "6_v73_aging", "9_qemu")}
+    only_slow = {
+        f"scripts/checks/test_{name}.py"
+        for name in (
+            "3_dirty_log_fixes",
+            "3_stage2_trace",
+            "4_bounded_holds",
+            "4_dirty_faults",
+            "6_v73_aging",
+            "9_qemu",
+        )
+    }
     assert len(files) > 12 and files - only_slow <= _collected("test")
     assert files <= _collected("test-all")
 
@@ -128,11 +165,17 @@ def test_an_interrupted_run_keeps_what_has_passed(run):
 
 
 def test_inputs_are_what_checks_read(tmp_path):
-    names = {"patches/v5.10/0001-x.patch": True, "patches/v5.10/0000-cover-letter.patch": False,
-             "scripts/kvmseries/guest/run.py": True, "scripts/kvmseries/guest/test_guest.py": False,
-             "scripts/checks/unit/test_claims.py": False,
-             "scripts/checks/test_5_stress.py": True, "scripts/README.md": False,
-             "tools-testing-selftests-kvm/tests.yaml": True, "Documentation/method.md": False}
+    names = {
+        "patches/v5.10/0001-x.patch": True,
+        "patches/v5.10/0000-cover-letter.patch": False,
+        "scripts/kvmseries/guest/run.py": True,
+        "scripts/kvmseries/guest/test_guest.py": False,
+        "scripts/checks/unit/test_claims.py": False,
+        "scripts/checks/test_5_stress.py": True,
+        "scripts/README.md": False,
+        "tools-testing-selftests-kvm/tests.yaml": True,
+        "Documentation/method.md": False,
+    }
     before = testrun.sources(tmp_path)
     for name, counts in names.items():
         write(tmp_path / name, "x")
@@ -162,9 +205,10 @@ while True:
 
 @pytest.mark.parametrize("options, builds", [(["--ahead"], True), ([], False), (["--ahead", "-k", "quick"], False)])
 def test_kernels_are_built_meanwhile_if_a_check_wants_them_and_no_longer(run, tmp_path, options, builds):
-    write(tmp_path / "checks/test_0_made_up.py", CHECKS.replace(
-        'def test_quick(): note("quick")',
-        'def test_quick():\n    import time\n    time.sleep(3)'))
+    write(
+        tmp_path / "checks/test_0_made_up.py",
+        CHECKS.replace('def test_quick(): note("quick")', "def test_quick():\n    import time\n    time.sleep(3)"),
+    )
     write(tmp_path / "bin/python", f"#!/bin/sh\nexec {sys.executable} {tmp_path}/builder.py\n")
     (tmp_path / "bin/python").chmod(0o755)
     write(tmp_path / "builder.py", BUILDER)
@@ -182,8 +226,13 @@ def test_what_make_test_wants_is_built_ahead(monkeypatch):
         raise Fail("no compiler")
 
     def load(name):
-        return SimpleNamespace(name=name, project="qemu" if name == "qemu-10.0" else "linux", arches=("arm64", "x86_64"),
-                               patches=() if name == "v6.1" else (1, 2))
+        return SimpleNamespace(
+            name=name,
+            project="qemu" if name == "qemu-10.0" else "linux",
+            arches=("arm64", "x86_64"),
+            patches=() if name == "v6.1" else (1, 2),
+        )
+
     monkeypatch.setattr(testrun.catalog, "names", lambda: ["qemu-10.0", "v5.10", "v6.1", "v7.3"])
     monkeypatch.setattr(testrun.catalog, "load", load)
     monkeypatch.setattr(testrun.build, "kernel", kernel)

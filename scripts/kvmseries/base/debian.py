@@ -25,8 +25,21 @@ if TYPE_CHECKING:
 # What each kind of work needs: Debian packages on top of git and make.
 GROUPS = {
     "fetch": ["xz-utils"],
-    "build": ["gcc", "libc6-dev", "make", "flex", "bison", "bc", "ccache", "cpio", "rsync", "perl",
-              "libelf-dev", "libssl-dev", "kmod"],
+    "build": [
+        "gcc",
+        "libc6-dev",
+        "make",
+        "flex",
+        "bison",
+        "bc",
+        "ccache",
+        "cpio",
+        "rsync",
+        "perl",
+        "libelf-dev",
+        "libssl-dev",
+        "kmod",
+    ],
     "build-arm64": ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
     "build-x86_64": ["gcc-x86-64-linux-gnu", "libc6-dev-amd64-cross"],
     "boot-arm64": ["qemu-system-arm"],
@@ -39,8 +52,19 @@ GROUPS = {
     "static": ["sparse"],
     "vtime": ["gcc", "libc6-dev"],
     # QEMU, with the few features that a migration needs.
-    "qemu": ["gcc", "libc6-dev", "make", "perl", "ccache", "ninja-build", "pkg-config", "binutils",
-             "libglib2.0-dev", "libfdt-dev", "zlib1g-dev"],
+    "qemu": [
+        "gcc",
+        "libc6-dev",
+        "make",
+        "perl",
+        "ccache",
+        "ninja-build",
+        "pkg-config",
+        "binutils",
+        "libglib2.0-dev",
+        "libfdt-dev",
+        "zlib1g-dev",
+    ],
     # Firmware for its tests on x86, which Debian's tarball lacks.
     "qemu-test": ["seabios", "ipxe-qemu", "qemu-system-data"],
 }
@@ -60,8 +84,7 @@ def install(*groups: str) -> None:
         return
     say(f"installing {' '.join(lacking)}")
     # Where nobody sits at a terminal sudo must not wait for a password.
-    sudo = [] if os.geteuid() == 0 else ["sudo"] if sys.stdin and sys.stdin.isatty() \
-        else ["sudo", "-n"]
+    sudo = [] if os.geteuid() == 0 else ["sudo"] if sys.stdin and sys.stdin.isatty() else ["sudo", "-n"]
     if sudo and not shutil.which("sudo"):
         raise Fail(f"not root and no sudo: install these packages first: {' '.join(lacking)}")
     # As an argument: sudo drops the environment.
@@ -70,18 +93,23 @@ def install(*groups: str) -> None:
     options = ["-o", "DPkg::Lock::Timeout=300", "-q"]
     # What an interrupted dpkg of before left; apt-get would refuse.
     proc.run([*sudo, "dpkg", "--configure", "-a"], "dpkg", log=log, check=False, whole=True)
-    proc.run([*sudo, "apt-get", *options, "update"], "apt-get update", log=log, check=False,
-             whole=True)
-    status, text = proc.run([*sudo, "apt-get", *options, "install", "-y", "--no-install-recommends",
-                             *lacking], "apt-get install", log=log, check=False, whole=True)
+    proc.run([*sudo, "apt-get", *options, "update"], "apt-get update", log=log, check=False, whole=True)
+    status, text = proc.run(
+        [*sudo, "apt-get", *options, "install", "-y", "--no-install-recommends", *lacking],
+        "apt-get install",
+        log=log,
+        check=False,
+        whole=True,
+    )
     if status:
-        raise Fail(f"cannot install {' '.join(lacking)}: {proc.reason(text)} (see {log}); as root, "
-                   f"run `apt-get install {' '.join(lacking)}` and repeat")
+        raise Fail(
+            f"cannot install {' '.join(lacking)}: {proc.reason(text)} (see {log}); as root, "
+            f"run `apt-get install {' '.join(lacking)}` and repeat"
+        )
 
 
 def _installed(name: str) -> bool:
-    status, text = proc.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], "dpkg-query",
-                            check=False)
+    status, text = proc.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], "dpkg-query", check=False)
     return status == 0 and text.strip() == "installed"
 
 
@@ -89,8 +117,10 @@ def _sites() -> tuple[str | None, str | None]:
     """The machine's Debian mirrors: (archive, security), either may be None."""
     if not shutil.which("apt-get"):
         raise Fail(distro.no_sources("has no apt to fetch sources with"))
-    text = proc.run(["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(ORIGIN)",
-                     "Identifier: Packages"], "apt-get indextargets")
+    text = proc.run(
+        ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(ORIGIN)", "Identifier: Packages"],
+        "apt-get indextargets",
+    )
     archive = security = None
     for line in text.splitlines():
         site, release, origin = (line.split(" ") + ["", ""])[:3]
@@ -160,8 +190,9 @@ def fetch_pinned(package: str, version: str, suite: str, sha256: str) -> Path:
     Its sha256 is the pin; it says more than the signature of the suite, whose key the machine
     may not have.  Raises Fail when it cannot be had: no network, or gone from the mirrors.
     """
-    return _fetch_checked(package, version, f"{package}_{version}.deb", sha256, "deb", suite.split(),
-                          ["download", f"{package}={version}"])
+    return _fetch_checked(
+        package, version, f"{package}_{version}.deb", sha256, "deb", suite.split(), ["download", f"{package}={version}"]
+    )
 
 
 def fetch_source(source: Version) -> Path:
@@ -171,12 +202,26 @@ def fetch_source(source: Version) -> Path:
     As fetch_pinned(): its sha256 is the pin.  `source.suite` may name several suites: a security
     update moves to the release it is for.
     """
-    return _fetch_checked(source.package, source.version, source.file, source.sha256, "deb-src", source.suite.split(),
-                          ["source", "--download-only", "--tar-only", f"{source.package}={source.version}"])
+    return _fetch_checked(
+        source.package,
+        source.version,
+        source.file,
+        source.sha256,
+        "deb-src",
+        source.suite.split(),
+        ["source", "--download-only", "--tar-only", f"{source.package}={source.version}"],
+    )
 
 
-def _fetch_checked(package: str, version: str, file: str, sha256: str, kind: Literal["deb", "deb-src"], suites: list[str],
-                   command: list[str]) -> Path:
+def _fetch_checked(
+    package: str,
+    version: str,
+    file: str,
+    sha256: str,
+    kind: Literal["deb", "deb-src"],
+    suites: list[str],
+    command: list[str],
+) -> Path:
     """The path of `file` in the cache, with that sha256, got by apt-get's `command` if it is not there.
 
     kind: "deb" or "deb-src", of the sources that it is got from.
@@ -189,36 +234,46 @@ def _fetch_checked(package: str, version: str, file: str, sha256: str, kind: Lit
     return kept
 
 
-def _fetch_to(kept: Path, package: str, version: str, sha256: str, kind: Literal["deb", "deb-src"], suites: list[str],
-              command: list[str]) -> None:
+def _fetch_to(
+    kept: Path,
+    package: str,
+    version: str,
+    sha256: str,
+    kind: Literal["deb", "deb-src"],
+    suites: list[str],
+    command: list[str],
+) -> None:
     """Fetch what _fetch_checked() wants to the file `kept`."""
     name = f"{package} {version}"
     instead = "give your own tree with --tree (or TREE=/path)"
-    lines = [kind + line[len("deb"):] for suite in suites for line in _suite_lines(suite, "[trusted=yes]")]
+    lines = [kind + line[len("deb") :] for suite in suites for line in _suite_lines(suite, "[trusted=yes]")]
     env = _state("-".join([*(["src"] if kind == "deb-src" else []), *suites]), lines, "amd64")
     gone = f"{name} has left the mirrors ({', '.join(suites)})"
-    status, text = proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"],
-                            "apt-get update", env=env, check=False)
+    status, text = proc.run(
+        ["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update", env=env, check=False
+    )
     if status and re.search(r"404 +Not Found|does not have a Release file", text):
         raise Fail(f"{gone}: {instead}")
     if status:
         _check_space(text)
-        raise Fail(f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is not in "
-                   f"the cache: connect to the network, or {instead}")
+        raise Fail(
+            f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is not in "
+            f"the cache: connect to the network, or {instead}"
+        )
     _, known = proc.run(["apt-cache", "madison", package], "apt-cache", env=env, check=False)
     if version not in known.replace("|", " ").split():
         raise Fail(f"{gone}: {instead}")
     with paths.whole(kept.with_name(f"{kept.name}.d")) as folder:
-        status, text = proc.run(["apt-get", "-q", *command], f"apt-get {command[0]}", cwd=folder, env=env,
-                                check=False)
+        status, text = proc.run(["apt-get", "-q", *command], f"apt-get {command[0]}", cwd=folder, env=env, check=False)
         # `download` writes the epoch of a version as %3a.
         files = [path for path in folder.iterdir() if path.suffix == kept.suffix]
         if status or not files:
             _check_space(text)
             raise Fail(f"cannot fetch {name}: {proc.reason(text)}; repeat, or {instead}")
         if _sha256(files[0]) != sha256:
-            raise Fail(f"{name} from the mirror has another checksum than the one pinned here: "
-                       f"do not use it; {instead}")
+            raise Fail(
+                f"{name} from the mirror has another checksum than the one pinned here: do not use it; {instead}"
+            )
         files[0].rename(kept)
     paths.remove(kept.with_name(f"{kept.name}.d"))
 
@@ -258,17 +313,17 @@ def _fetch_latest(package: str, arch: str, suite: str, kept: str) -> Path:
 
 def _fetch_into(folder: Path, package: str, arch: str, suite: str) -> None:
     """Fetch what _fetch_latest() wants into the directory `folder`."""
-    keys = [key for key in ("/usr/share/keyrings/debian-archive-keyring.gpg",
-                            "/usr/share/keyrings/debian-archive-keyring.pgp")
-            if os.path.exists(key)]
+    keys = [
+        key
+        for key in ("/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp")
+        if os.path.exists(key)
+    ]
     options = f"[signed-by={keys[0]}]" if keys else ""
     env = _state(f"{suite}-{arch}", _suite_lines(suite, options), arch)
     try:
-        proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update",
-                 env=env)
+        proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update", env=env)
         with paths.whole(folder) as part:
-            proc.run(["apt-get", "-q", "download", package], f"fetching {package} ({suite}, {arch})",
-                     cwd=part, env=env)
+            proc.run(["apt-get", "-q", "download", package], f"fetching {package} ({suite}, {arch})", cwd=part, env=env)
     except Fail as error:
         _check_space(str(error))
         raise

@@ -12,8 +12,7 @@ from pathlib import Path
 # Where os-release is, the first that exists.
 FILES = ("/etc/os-release", "/usr/lib/os-release")
 CONTAINER = "run it in a container of Debian: make run CONTAINER=1"
-_INSTALL = {"debian": "apt-get install", "ubuntu": "apt-get install", "fedora": "dnf install",
-            "arch": "pacman -S"}
+_INSTALL = {"debian": "apt-get install", "ubuntu": "apt-get install", "fedora": "dnf install", "arch": "pacman -S"}
 # Program -> its package by family; "": in all that are not named.
 _PACKAGES = {
     "qemu-system-aarch64": {"": "qemu-system-aarch64", "debian": "qemu-system-arm", "ubuntu": "qemu-system-arm"},

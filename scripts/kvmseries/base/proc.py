@@ -37,26 +37,56 @@ def reason(text: str) -> str:
 
 
 @overload
-def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
-        log: str | Path | None = None, stdin: bytes | None = None, check: Literal[True] = True,
-        whole: bool = False) -> str: ...
+def run(
+    command: Sequence[str],
+    what: str,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: str | Path | None = None,
+    stdin: bytes | None = None,
+    check: Literal[True] = True,
+    whole: bool = False,
+) -> str: ...
 
 
 @overload
-def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
-        log: str | Path | None = None, stdin: bytes | None = None, *, check: Literal[False],
-        whole: bool = False) -> tuple[int, str]: ...
+def run(
+    command: Sequence[str],
+    what: str,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: str | Path | None = None,
+    stdin: bytes | None = None,
+    *,
+    check: Literal[False],
+    whole: bool = False,
+) -> tuple[int, str]: ...
 
 
 @overload
-def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
-        log: str | Path | None = None, stdin: bytes | None = None, *, check: bool,
-        whole: bool = False) -> str | tuple[int, str]: ...
+def run(
+    command: Sequence[str],
+    what: str,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: str | Path | None = None,
+    stdin: bytes | None = None,
+    *,
+    check: bool,
+    whole: bool = False,
+) -> str | tuple[int, str]: ...
 
 
-def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None,
-        log: str | Path | None = None, stdin: bytes | None = None, check: bool = True,
-        whole: bool = False) -> str | tuple[int, str]:
+def run(
+    command: Sequence[str],
+    what: str,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: str | Path | None = None,
+    stdin: bytes | None = None,
+    check: bool = True,
+    whole: bool = False,
+) -> str | tuple[int, str]:
     """Run `command` (a list) to its end; returns its standard output and error as text.
 
     what: names the work in a failure, as in "git am".  log: a path that gets the output instead
@@ -69,10 +99,15 @@ def run(command: Sequence[str], what: str, cwd: str | Path | None = None, env: M
     try:
         with open(log, "w+b") if log else contextlib.nullcontext() as file:
             process = subprocess.Popen(  # pylint: disable=consider-using-with
-                command, cwd=cwd, env=environment, start_new_session=not whole,
+                command,
+                cwd=cwd,
+                env=environment,
+                start_new_session=not whole,
                 preexec_fn=_ignore_interrupts if whole else None,
                 stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-                stdout=file or subprocess.PIPE, stderr=subprocess.STDOUT)
+                stdout=file or subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
             try:
                 output, _ = process.communicate(stdin)
             except BaseException:
@@ -102,4 +137,3 @@ def end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-

@@ -15,7 +15,7 @@ class Result(NamedTuple):
     """One test's."""
 
     name: str
-    passed: bool         # "ok", which a test that is skipped has, too
+    passed: bool  # "ok", which a test that is skipped has, too
     skipped: bool
 
 

@@ -12,28 +12,37 @@ RELEASES = {
     "fedora": "NAME=\"Fedora Linux\"\nPRETTY_NAME='Fedora Linux 41 (Forty One)'\nID=fedora\n",
     "rocky": 'NAME="Rocky Linux"\nID="rocky"\nID_LIKE="rhel centos fedora"\n',
     "suse": 'NAME="openSUSE Tumbleweed"\nID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n',
-    "arch": 'NAME="Arch Linux"\nID=arch\n', "nixos": 'NAME="NixOS"\nID=nixos\n'}
+    "arch": 'NAME="Arch Linux"\nID=arch\n',
+    "nixos": 'NAME="NixOS"\nID=nixos\n',
+}
 
 
 @pytest.fixture
 def on(tmp_path, monkeypatch):
     """on(name): this is the distribution `name` of RELEASES; "" for a system without os-release."""
+
     def become(name):
         if name:
             write(tmp_path / "os-release", RELEASES[name])
         monkeypatch.setattr(distro, "FILES", (str(tmp_path / "none"), str(tmp_path / "os-release")))
+
     return become
 
 
-@pytest.mark.parametrize("name, family, line", [
-    ("debian", "debian", "install the package qemu-system-arm, or run `make deps`"),
-    ("ubuntu", "ubuntu", "install the package qemu-system-arm, or run `make deps`"),
-    ("mint", "ubuntu", "install the package qemu-system-arm, or run `make deps`"),
-    ("fedora", "fedora", "`dnf install qemu-system-aarch64`"), ("rocky", "fedora", "`dnf install qemu-system-aarch64`"),
-    ("suse", "", "install the package that has it, such as qemu-system-aarch64"),
-    ("arch", "arch", "`pacman -S qemu-system-aarch64`"),
-    ("nixos", "", "install the package that has it, such as qemu-system-aarch64"),
-    ("", "", "install the package that has it, such as qemu-system-aarch64")])
+@pytest.mark.parametrize(
+    "name, family, line",
+    [
+        ("debian", "debian", "install the package qemu-system-arm, or run `make deps`"),
+        ("ubuntu", "ubuntu", "install the package qemu-system-arm, or run `make deps`"),
+        ("mint", "ubuntu", "install the package qemu-system-arm, or run `make deps`"),
+        ("fedora", "fedora", "`dnf install qemu-system-aarch64`"),
+        ("rocky", "fedora", "`dnf install qemu-system-aarch64`"),
+        ("suse", "", "install the package that has it, such as qemu-system-aarch64"),
+        ("arch", "arch", "`pacman -S qemu-system-aarch64`"),
+        ("nixos", "", "install the package that has it, such as qemu-system-aarch64"),
+        ("", "", "install the package that has it, such as qemu-system-aarch64"),
+    ],
+)
 def test_what_to_do_for_a_program(on, name, family, line):
     on(name)
     assert distro.family() == family
@@ -45,10 +54,18 @@ def test_a_program_that_is_no_special_case_is_its_own_package(on):
     assert distro.how("flex") == "`dnf install flex`"
 
 
-@pytest.mark.parametrize("name, title", [("ubuntu", "Ubuntu 24.04.1 LTS"), ("nixos", "NixOS"), ("", "this system"),
-                                         ("fedora", "Fedora Linux 41 (Forty One)")])
+@pytest.mark.parametrize(
+    "name, title",
+    [
+        ("ubuntu", "Ubuntu 24.04.1 LTS"),
+        ("nixos", "NixOS"),
+        ("", "this system"),
+        ("fedora", "Fedora Linux 41 (Forty One)"),
+    ],
+)
 def test_the_line_for_what_debian_alone_has(on, name, title):
     on(name)
     assert distro.no_sources("has no apt") == (
         f"{title} has no apt: give your own kernel tree with --tree (or TREE=/path), or run it "
-        "in a container of Debian: make run CONTAINER=1")
+        "in a container of Debian: make run CONTAINER=1"
+    )

@@ -9,11 +9,22 @@ def test_vcpu_counts_are_read():
     assert numbers.vcpus("64") == (64,)
 
 
-@pytest.mark.parametrize("text, reason", [
-    ("0", "--vcpus 0: a guest has 1 to 64 vCPUs"), ("1,0,2", "--vcpus 0: "), ("65", "1 to 64"),
-    ("two", "--vcpus 'two' is not a list of numbers such as 1,2,4"), ("", "not a list"),
-    ("-1", "not a list"), ("1,", "not a list"), ("1 2", "not a list"), ("1.5", "not a list"),
-    ("1,2,1", "names a number twice"), ("1,01", "names a number twice")])
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("0", "--vcpus 0: a guest has 1 to 64 vCPUs"),
+        ("1,0,2", "--vcpus 0: "),
+        ("65", "1 to 64"),
+        ("two", "--vcpus 'two' is not a list of numbers such as 1,2,4"),
+        ("", "not a list"),
+        ("-1", "not a list"),
+        ("1,", "not a list"),
+        ("1 2", "not a list"),
+        ("1.5", "not a list"),
+        ("1,2,1", "names a number twice"),
+        ("1,01", "names a number twice"),
+    ],
+)
 def test_vcpu_counts_that_are_none(text, reason):
     with pytest.raises(Usage, match=reason):
         numbers.vcpus(text)

@@ -57,10 +57,16 @@ def test_whole_turns_a_full_disk_into_one_line(small_disk):
     assert below(small_disk) == []
 
 
-@pytest.mark.parametrize("number, line", [
-    (errno.ENOSPC, "disk full: /x/y"), (errno.EDQUOT, "disk full: /x/y"),
-    (errno.EACCES, "no permission to write /x/y"), (errno.EROFS, "no permission to write /x/y"),
-    (errno.ENOTDIR, "/x/y: ")])
+@pytest.mark.parametrize(
+    "number, line",
+    [
+        (errno.ENOSPC, "disk full: /x/y"),
+        (errno.EDQUOT, "disk full: /x/y"),
+        (errno.EACCES, "no permission to write /x/y"),
+        (errno.EROFS, "no permission to write /x/y"),
+        (errno.ENOTDIR, "/x/y: "),
+    ],
+)
 def test_errors_of_the_system_become_one_line(number, line):
     assert str(paths.os_fail(OSError(number, os.strerror(number), "/x/y"))).startswith(line)
     assert str(paths.os_fail(OSError(number, os.strerror(number)), "/x/y")).startswith(line)
@@ -73,9 +79,16 @@ def test_a_new_or_empty_directory_is_a_destination(tmp_path, name):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("name, reason", [
-    ("file", "is a file: name a directory"), ("file/below", "is a file$"),
-    ("full", "is not empty: name a directory"), ("link", "is a file: "), ("dangling", "is a file: ")])
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("file", "is a file: name a directory"),
+        ("file/below", "is a file$"),
+        ("full", "is not empty: name a directory"),
+        ("link", "is a file: "),
+        ("dangling", "is a file: "),
+    ],
+)
 def test_what_is_no_destination(tmp_path, name, reason):
     write(tmp_path / "file", "1")
     write(tmp_path / "full/.hidden", "1")
@@ -182,6 +195,7 @@ def test_the_cache_is_the_users_and_the_environment_moves_it(tmp_path, monkeypat
 def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch):
     def no_home():
         raise RuntimeError("Could not determine home directory.")
+
     monkeypatch.delenv("SERIES_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(paths.Path, "home", no_home)
@@ -231,8 +245,11 @@ def test_a_cache_that_is_full_is_one_line_and_nothing_half_written(small_disk, m
     for fill in (toolchain.environment, lambda: debian.fetch_of("herd", "sid")):
         with pytest.raises(Fail, match="^disk full: .*set SERIES_CACHE to a bigger disk"):
             fill()
-    assert not [name for name in below(small_disk) if name not in before and "/" in name and not name.startswith(
-        ("locks/", "apt/"))]
+    assert not [
+        name
+        for name in below(small_disk)
+        if name not in before and "/" in name and not name.startswith(("locks/", "apt/"))
+    ]
 
 
 def _share(log, clone, seconds):

@@ -9,8 +9,7 @@ from kvmseries.base import progress
 
 def _steps(monkeypatch, terminal):
     out = io.StringIO()
-    monkeypatch.setattr(progress, "console", Console(file=out, force_terminal=terminal, width=100,
-                                                      highlight=False))
+    monkeypatch.setattr(progress, "console", Console(file=out, force_terminal=terminal, width=100, highlight=False))
     steps = progress.Steps([("outer", "the base", 90), ("last", "the rest", 30)])
     with steps.step("outer") as note:
         note("half")

@@ -16,8 +16,30 @@ import importlib
 from argparse import ArgumentParser, Namespace
 from typing import Protocol, cast
 
-NAMES = ("list", "deps", "fetch", "apply", "export", "check", "litmus", "build", "hostkernel", "boot", "bench", "calibrate", "test",
-         "soak", "hunt", "trace", "report", "compare", "figures", "model", "mutants", "proof")
+NAMES = (
+    "list",
+    "deps",
+    "fetch",
+    "apply",
+    "export",
+    "check",
+    "litmus",
+    "build",
+    "hostkernel",
+    "boot",
+    "bench",
+    "calibrate",
+    "test",
+    "soak",
+    "hunt",
+    "trace",
+    "report",
+    "compare",
+    "figures",
+    "model",
+    "mutants",
+    "proof",
+)
 
 
 class Command(Protocol):

@@ -19,10 +19,18 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     shared.tree(parser)
     shared.version(parser)
     parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
-    parser.add_argument("--milestone", metavar="NAME", help="the patches of this milestone on a branch of their own, on "
-                        "the patches that they need; the tag `needed` is between them")
-    parser.add_argument("--b4", action="store_true", help="make the branch one that b4 tracks (b4 prep, b4 send), with "
-                        "the cover letter of the series or the milestone")
+    parser.add_argument(
+        "--milestone",
+        metavar="NAME",
+        help="the patches of this milestone on a branch of their own, on "
+        "the patches that they need; the tag `needed` is between them",
+    )
+    parser.add_argument(
+        "--b4",
+        action="store_true",
+        help="make the branch one that b4 tracks (b4 prep, b4 send), with "
+        "the cover letter of the series or the milestone",
+    )
     parser.add_argument("--signoff", action="store_true", help="add your Signed-off-by: you certify the DCO")
 
 
@@ -36,8 +44,10 @@ def run(options: Namespace) -> None:
     count = len(series.patches) if options.upto is None else series.upto(options.upto)
     path = trees.copy(series, options.dir, count, options.tree, options.version, options.signoff, part, letter)
     if part:
-        say(f"{len(part.patches)} of {len(series.patches)} patches of {series.name} on {len(part.needed)} that they need, "
-            f"branch kvm-{series.name}-{part.name}, tags base and needed:")
+        say(
+            f"{len(part.patches)} of {len(series.patches)} patches of {series.name} on {len(part.needed)} that they need, "
+            f"branch kvm-{series.name}-{part.name}, tags base and needed:"
+        )
     else:
         say(f"{count} of {len(series.patches)} patches of {series.name}, branch kvm-{series.name}, tag base:")
     if letter and not options.tree:

@@ -28,16 +28,28 @@ SERIES = True
 
 def add_arguments(parser: ArgumentParser, project: str | None) -> None:
     """What is measured, how, and where the results go."""
-    parser.add_argument("--vcpus", metavar="N,...", help="numbers of vCPUs, up to 64 (default: 1,2,4,8,16; for QEMU "
-                                                         "1,2,4,8)")
-    parser.add_argument("--test", default=migration.TEST if project == "qemu" else _TEST,
-                        help=f"a test of bench.yaml (default: {_TEST}; for QEMU {migration.TEST}, the only one)")
-    parser.add_argument("--kernels", metavar="K,...",
-                        help="kernels to measure: base, series, upto:MILESTONE, OTHER:base (default: base,series)")
-    parser.add_argument("--samples", type=shared.number(), metavar="N",
-                        help="rounds in which the kernels take turns (default: bench.yaml's; for QEMU 2)")
-    parser.add_argument("--json", metavar="FILE",
-                        help="results file (default: out/results/<series>-<arch>-<test>.json)")
+    parser.add_argument(
+        "--vcpus", metavar="N,...", help="numbers of vCPUs, up to 64 (default: 1,2,4,8,16; for QEMU 1,2,4,8)"
+    )
+    parser.add_argument(
+        "--test",
+        default=migration.TEST if project == "qemu" else _TEST,
+        help=f"a test of bench.yaml (default: {_TEST}; for QEMU {migration.TEST}, the only one)",
+    )
+    parser.add_argument(
+        "--kernels",
+        metavar="K,...",
+        help="kernels to measure: base, series, upto:MILESTONE, OTHER:base (default: base,series)",
+    )
+    parser.add_argument(
+        "--samples",
+        type=shared.number(),
+        metavar="N",
+        help="rounds in which the kernels take turns (default: bench.yaml's; for QEMU 2)",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="results file (default: out/results/<series>-<arch>-<test>.json)"
+    )
     shared.tree(parser)
     if project != "qemu":
         _kernel_options(parser)
@@ -51,53 +63,111 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
 def _kernel_options(parser: ArgumentParser) -> None:
     shared.arch(parser)
     shared.configs(parser)
-    parser.add_argument("--test-args", default="", metavar="ARGS",
-                        help='arguments that replace or extend the defaults of bench.yaml, as in --test-args "-i 3"')
-    parser.add_argument("--only-args", action="store_true",
-                        help="run with --test-args alone, without the defaults of bench.yaml")
-    parser.add_argument("--case", default="", metavar="NAME",
-                        help="a case of bench.yaml: arguments of a published table, or others that are named")
-    parser.add_argument("--clock", choices=("virtual", "wall"),
-                        help="virtual: every emulated CPU has its own clock, see Documentation/measurement.md "
-                             "(default with --accel tcg)")
-    parser.add_argument("--model", metavar="M", help="change the model of the virtual clock: a parameter of "
-                                                     "scripts/vtime/model.yaml times a factor, such as line*2")
-    parser.add_argument("--sensitivity", action="store_true",
-                        help="also run with each parameter of the model halved and doubled")
-    parser.add_argument("--slice", type=shared.number(), metavar="NS",
-                        help=f"how far an emulated CPU may run ahead of the others (default: {_SLICE})")
-    parser.add_argument("--must-repeat", default="", metavar="METRIC,...",
-                        help="times whose rounds must agree, or none: the exit status is 1 where they do not "
-                        "(default: all that bench.yaml does not list as differing by chance)")
-    parser.add_argument("--retry", type=shared.number(0), default=0, metavar="N",
-                        help="on a busy host: measure all rounds of such a kernel again where they do not "
-                        "agree, up to N times; the results keep the earlier samples")
+    parser.add_argument(
+        "--test-args",
+        default="",
+        metavar="ARGS",
+        help='arguments that replace or extend the defaults of bench.yaml, as in --test-args "-i 3"',
+    )
+    parser.add_argument(
+        "--only-args", action="store_true", help="run with --test-args alone, without the defaults of bench.yaml"
+    )
+    parser.add_argument(
+        "--case",
+        default="",
+        metavar="NAME",
+        help="a case of bench.yaml: arguments of a published table, or others that are named",
+    )
+    parser.add_argument(
+        "--clock",
+        choices=("virtual", "wall"),
+        help="virtual: every emulated CPU has its own clock, see Documentation/measurement.md "
+        "(default with --accel tcg)",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="M",
+        help="change the model of the virtual clock: a parameter of "
+        "scripts/vtime/model.yaml times a factor, such as line*2",
+    )
+    parser.add_argument(
+        "--sensitivity", action="store_true", help="also run with each parameter of the model halved and doubled"
+    )
+    parser.add_argument(
+        "--slice",
+        type=shared.number(),
+        metavar="NS",
+        help=f"how far an emulated CPU may run ahead of the others (default: {_SLICE})",
+    )
+    parser.add_argument(
+        "--must-repeat",
+        default="",
+        metavar="METRIC,...",
+        help="times whose rounds must agree, or none: the exit status is 1 where they do not "
+        "(default: all that bench.yaml does not list as differing by chance)",
+    )
+    parser.add_argument(
+        "--retry",
+        type=shared.number(0),
+        default=0,
+        metavar="N",
+        help="on a busy host: measure all rounds of such a kernel again where they do not "
+        "agree, up to N times; the results keep the earlier samples",
+    )
     parser.add_argument("--no-counts", action="store_true", help="leave out the lock counts")
     parser.add_argument("--no-times", action="store_true", help="leave out the times")
-    parser.add_argument("--here", metavar="LABEL", nargs="?", const="",
-                        help="run on this machine, booted with the kernel under test, instead of in guests; LABEL "
-                             "names it (base, series, upto:MILESTONE) if its release does not end in -base, -series "
-                             "or -upto-N")
+    parser.add_argument(
+        "--here",
+        metavar="LABEL",
+        nargs="?",
+        const="",
+        help="run on this machine, booted with the kernel under test, instead of in guests; LABEL "
+        "names it (base, series, upto:MILESTONE) if its release does not end in -base, -series "
+        "or -upto-N",
+    )
 
     elsewhere.add_arguments(parser)
 
 
 def _migration_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "live migrations of QEMU", "A guest that dirties memory is migrated over a Unix socket; with --accel "
-        "kvm by QEMUs on this machine itself, otherwise by QEMUs in an emulated one.")
-    group.add_argument("--rings", default="bitmap,1024,4096,65536", metavar="N,...",
-                       help="sizes of the dirty ring (default: bitmap,1024,4096,65536)")
-    group.add_argument("--working-set", default="2,8", metavar="MIB,...", help="memory that the guest dirties "
-                                                                               "(default: 2,8)")
-    group.add_argument("--rate", type=shared.number(0), default=2000, metavar="PAGES/S",
-                       help="pages that the guest dirties, 0: as fast as it can (default: 2000)")
-    group.add_argument("--bandwidth", type=shared.number(0, 1e6, float), default=2.6, metavar="MB/S",
-                       help="limit of the bandwidth (default: 2.6)")
-    group.add_argument("--downtime", type=shared.number(), default=300, metavar="MS",
-                       help="limit of the downtime (default: 300)")
-    group.add_argument("--limit", type=shared.number(), default=120, metavar="S",
-                       help="give a migration up after so long (default: 120)")
+        "live migrations of QEMU",
+        "A guest that dirties memory is migrated over a Unix socket; with --accel "
+        "kvm by QEMUs on this machine itself, otherwise by QEMUs in an emulated one.",
+    )
+    group.add_argument(
+        "--rings",
+        default="bitmap,1024,4096,65536",
+        metavar="N,...",
+        help="sizes of the dirty ring (default: bitmap,1024,4096,65536)",
+    )
+    group.add_argument(
+        "--working-set", default="2,8", metavar="MIB,...", help="memory that the guest dirties (default: 2,8)"
+    )
+    group.add_argument(
+        "--rate",
+        type=shared.number(0),
+        default=2000,
+        metavar="PAGES/S",
+        help="pages that the guest dirties, 0: as fast as it can (default: 2000)",
+    )
+    group.add_argument(
+        "--bandwidth",
+        type=shared.number(0, 1e6, float),
+        default=2.6,
+        metavar="MB/S",
+        help="limit of the bandwidth (default: 2.6)",
+    )
+    group.add_argument(
+        "--downtime", type=shared.number(), default=300, metavar="MS", help="limit of the downtime (default: 300)"
+    )
+    group.add_argument(
+        "--limit",
+        type=shared.number(),
+        default=120,
+        metavar="S",
+        help="give a migration up after so long (default: 120)",
+    )
 
 
 def run(options: Namespace) -> None:
@@ -110,8 +180,11 @@ def run(options: Namespace) -> None:
 
 def _selftest(options: Namespace) -> None:
     job = _job(options)
-    target = Path(options.json) if options.json else paths.out("results", "-".join(
-        [job.series.name, job.arch, options.case or job.test]) + ".json")
+    target = (
+        Path(options.json)
+        if options.json
+        else paths.out("results", "-".join([job.series.name, job.arch, options.case or job.test]) + ".json")
+    )
     show.check_writable(target)
     begun = time.time()
     runs, finished = (_elsewhere if options.remote is not None else _measured)(job, options, target)
@@ -130,8 +203,16 @@ def _elsewhere(job: bench.Job, options: Namespace, target: Path) -> tuple[list[R
     """Measure on the machine of --remote and write the results file; returns (runs, what to call at the end)."""
     begin, before = time.monotonic(), bench.state(job)
     runs, machine, made_of, kept = elsewhere.run(job, options)
-    results.save(target, machine, runs, Making(ids=made_of() if _same(job, before) else {}, command=_command(options),
-                                               seconds=round(time.monotonic() - begin)))
+    results.save(
+        target,
+        machine,
+        runs,
+        Making(
+            ids=made_of() if _same(job, before) else {},
+            command=_command(options),
+            seconds=round(time.monotonic() - begin),
+        ),
+    )
     return runs, kept
 
 
@@ -147,11 +228,15 @@ def _measured(job: bench.Job, options: Namespace, target: Path) -> tuple[list[Ru
         machines.check(machines.Machine(job.arch, job.cpu, job.accel, clock=job.clock, model=job.models[0]))
         host, made_of = functools.partial(bench.host, job), functools.lru_cache(lambda: bench.made_of(job))
     keeper = unfinished.Keeper(
-        target, [*bench.what(job), label],
-        lambda versions: (host(versions), made_of() if bench.state(job) == before else {}), _command(options))
+        target,
+        [*bench.what(job), label],
+        lambda versions: (host(versions), made_of() if bench.state(job) == before else {}),
+        _command(options),
+    )
     try:
-        runs, versions = (here.run(job, label, keeper.taken, keeper.keep) if label
-                          else bench.run(job, keeper.taken, keeper.keep))
+        runs, versions = (
+            here.run(job, label, keeper.taken, keeper.keep) if label else bench.run(job, keeper.taken, keeper.keep)
+        )
     except Fail as error:
         raise keeper.failed(error) from None
     keeper.save(host(versions), made_of() if _same(job, before) else {}, runs)
@@ -182,20 +267,31 @@ def _job(options: Namespace) -> bench.Job:
     if options.sensitivity:
         models = (vtime.NOMINAL, *vtime.variants(options.arch))
     return bench.Job(
-        series=series, arch=options.arch, test=options.test,
+        series=series,
+        arch=options.arch,
+        test=options.test,
         line=tuple(bench.arguments(options.test, options.arch, extra, series.kernel, options.only_args)),
         vcpus=numbers.vcpus(options.vcpus or "1,2,4,8,16"),
         points=catalog.points(series, options.kernels or ("base,series" if series.patches else "base")),
         samples=options.samples or entry["samples"],
-        configs=tuple(options.config), counts=not options.no_counts, times=not options.no_times,
+        configs=tuple(options.config),
+        counts=not options.no_counts,
+        times=not options.no_times,
         cpu=options.cpu or case.get("cpu") or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
-        accel=options.accel, params=tuple(options.param), kernel=options.tree, clock=clock,
-        models=models, slice_ns=options.slice or _SLICE, extra=(extra, options.only_args),
-        must=repeat.metrics(options.must_repeat), retries=options.retry)
+        accel=options.accel,
+        params=tuple(options.param),
+        kernel=options.tree,
+        clock=clock,
+        models=models,
+        slice_ns=options.slice or _SLICE,
+        extra=(extra, options.only_args),
+        must=repeat.metrics(options.must_repeat),
+        retries=options.retry,
+    )
 
 
 def _clock(options: Namespace) -> str:
-    """"virtual" or "wall"; raises Usage for options that exclude each other."""
+    """ "virtual" or "wall"; raises Usage for options that exclude each other."""
     elsewhere.check(options)
     real = options.here is not None or options.remote is not None
     clock = options.clock or ("virtual" if options.accel == "tcg" and not real else "wall")
@@ -209,10 +305,13 @@ def _clock(options: Namespace) -> str:
         raise Usage("--sensitivity, --model, --slice, --must-repeat and --retry are for --clock virtual")
     if options.sensitivity and options.model:
         raise Usage("--sensitivity runs all models: no --model")
-    if options.here is not None and any((options.param, options.config, options.no_counts, options.no_times,
-                                         options.cpu, options.kernels)):
-        raise Usage("--here runs on the kernel that is booted: no --param, --config, --cpu, --kernels, "
-                    "--no-counts or --no-times")
+    if options.here is not None and any(
+        (options.param, options.config, options.no_counts, options.no_times, options.cpu, options.kernels)
+    ):
+        raise Usage(
+            "--here runs on the kernel that is booted: no --param, --config, --cpu, --kernels, "
+            "--no-counts or --no-times"
+        )
     for name in options.config:
         if name in ("lockstat", "normal"):
             raise Usage(f"--config {name}: bench builds the normal and the lockstat kernel itself")
@@ -226,11 +325,21 @@ def _migrations(options: Namespace) -> None:
     points = catalog.points(series, options.kernels or ("base,series" if series.patches else "base"))
     migration.check(options.accel)
     job = migration.Job(
-        series, points, migration.settings(
-            migration.rings(options.rings), numbers.vcpus(options.vcpus or "1,2,4,8"),
-            numbers.numbers("--working-set", options.working_set, 1, 1 << 18), rate=options.rate,
-            bandwidth=round(options.bandwidth * 1e6), downtime=options.downtime, limit=options.limit),
-        options.samples or 2, options.accel, tree=options.tree)
+        series,
+        points,
+        migration.settings(
+            migration.rings(options.rings),
+            numbers.vcpus(options.vcpus or "1,2,4,8"),
+            numbers.numbers("--working-set", options.working_set, 1, 1 << 18),
+            rate=options.rate,
+            bandwidth=round(options.bandwidth * 1e6),
+            downtime=options.downtime,
+            limit=options.limit,
+        ),
+        options.samples or 2,
+        options.accel,
+        tree=options.tree,
+    )
     target = Path(options.json) if options.json else paths.out("results", f"{series.name}-arm64-migration.json")
     show.check_writable(target)
     before = migration.state(job)

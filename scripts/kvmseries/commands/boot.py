@@ -29,22 +29,36 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     shared.tree(parser)
     shared.machine(parser)
     parser.add_argument("--cpus", type=shared.number(), default=4, metavar="N", help="CPUs of the machine (default: 4)")
-    parser.add_argument("--memory", type=shared.number(), default=3072, metavar="MIB",
-                        help="memory of the machine (default: 3072)")
-    parser.add_argument("--timeout", type=shared.number(), default=600, metavar="S",
-                        help="time limit of COMMAND in seconds (default: 600)")
-    parser.add_argument("--silence", type=shared.number(), default=60, metavar="S",
-                        help="a guest that prints nothing for S seconds counts as hung (default: 60)")
+    parser.add_argument(
+        "--memory", type=shared.number(), default=3072, metavar="MIB", help="memory of the machine (default: 3072)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=shared.number(),
+        default=600,
+        metavar="S",
+        help="time limit of COMMAND in seconds (default: 600)",
+    )
+    parser.add_argument(
+        "--silence",
+        type=shared.number(),
+        default=60,
+        metavar="S",
+        help="a guest that prints nothing for S seconds counts as hung (default: 60)",
+    )
     labs.add_lava(parser)
-    parser.usage = ("scripts/series boot SERIES [options] [-- COMMAND]\n\nwith COMMAND: runs it in "
-                    "the guest, prints its output, exits with its status")
+    parser.usage = (
+        "scripts/series boot SERIES [options] [-- COMMAND]\n\nwith COMMAND: runs it in "
+        "the guest, prints its output, exits with its status"
+    )
 
 
 def run(options: Namespace) -> int | None:
     """Become QEMU; with a command run that, and return its status; with --lava write a job."""
     labs.check_lava(options)
-    machine = machines.Machine(options.arch, options.cpu, options.accel, options.cpus, options.memory,
-                               tuple(options.param))
+    machine = machines.Machine(
+        options.arch, options.cpu, options.accel, options.cpus, options.memory, tuple(options.param)
+    )
     machines.check(machine)
     kernel = build.kernel(options.series, shared.count(options), options.arch, options.config, options.tree)
     tests = selftests.build(options.series, options.arch, options.tree)
@@ -65,8 +79,14 @@ def _run(options: Namespace, kernel: build.Kernel, initrd: Path, machine: machin
     command = options.command
     # Through a shell, so that one quoted argument may be a pipeline.
     words = command if len(command) > 1 else ["sh", "-c", command[0]]
-    result = guest.run(kernel, initrd, machine, [("command", options.timeout, words)],
-                       f"boot-{options.arch}-{os.getpid()}", silence=options.silence)
+    result = guest.run(
+        kernel,
+        initrd,
+        machine,
+        [("command", options.timeout, words)],
+        f"boot-{options.arch}-{os.getpid()}",
+        silence=options.silence,
+    )
     outcome = result.outcomes[0]
     sys.stdout.write(outcome.output)
     for line in result.splats:

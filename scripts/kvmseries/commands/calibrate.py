@@ -24,9 +24,10 @@ def run(options: Namespace) -> None:
     wanted = calibrate.column(options.series, options.arch)
     runs, _ = bench.run(calibrate.job(options.series, options.arch, wanted, options.tree))
     found = calibrate.fit(runs, wanted, options.arch)
-    say(f"{wanted.what}, ns a page, model.yaml as it is: " + ", ".join(
-        f"{count} vCPUs {error:+.1%}" for count, error in found.errors.items()))
+    say(
+        f"{wanted.what}, ns a page, model.yaml as it is: "
+        + ", ".join(f"{count} vCPUs {error:+.1%}" for count, error in found.errors.items())
+    )
     for name, (now, better) in found.values.items():
         print(f"{name}: {now:.4g} ns, fits best at {better:.4g} ns")
-    say(f"errors that remain: {found.residual:.1%} (root mean square); the values are in "
-        "scripts/vtime/model.yaml")
+    say(f"errors that remain: {found.residual:.1%} (root mean square); the values are in scripts/vtime/model.yaml")

@@ -17,14 +17,24 @@ from ..measure import bench, remote, ssh
 from . import options as shared, show
 
 # Options of bench that say what is emulated: (name, value when it is not given).
-_EMULATED: tuple[tuple[str, object], ...] = (("param", []), ("config", []), ("cpu", None), ("here", None), ("accel", "tcg"))
+_EMULATED: tuple[tuple[str, object], ...] = (
+    ("param", []),
+    ("config", []),
+    ("cpu", None),
+    ("here", None),
+    ("accel", "tcg"),
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """--remote and what belongs to it."""
     group = parser.add_argument_group("another machine with real KVM, see Documentation/real-hardware.md")
-    group.add_argument("--remote", metavar="HOST", help="build kernels for the machine HOST (of ssh, such as root@server), "
-                       "install them there, boot each in turn, run the test, fetch the results")
+    group.add_argument(
+        "--remote",
+        metavar="HOST",
+        help="build kernels for the machine HOST (of ssh, such as root@server), "
+        "install them there, boot each in turn, run the test, fetch the results",
+    )
     group.add_argument("--ssh", metavar="COMMAND", help="ssh with its options, such as 'ssh -p 2222' (default: ssh)")
     group.add_argument("--host-config", metavar="FILE", help="kernel configuration (default: the machine's own)")
     group.add_argument("--boot", choices=("grub", "kexec"), help="how to boot a kernel once (default: what HOST has)")
@@ -58,13 +68,15 @@ def check(options: Namespace) -> None:
 
 def run(job: bench.Job, options: Namespace) -> tuple[list[Run], Host, Callable[[], Ids], Callable[[], None]]:
     """(runs, host, function that returns the ids, function to call once the results are kept) of the bench.Job on the other machine."""
-    wanted = remote.Options(options.remote, options.ssh or "ssh", options.host_config or "", options.boot or "",
-                            options.boot_timeout or 600)
+    wanted = remote.Options(
+        options.remote, options.ssh or "ssh", options.host_config or "", options.boot or "", options.boot_timeout or 600
+    )
     runs, versions, machine, made = remote.run(job, wanted)
 
     def kept() -> None:
         remote.forget(made.kept)
         remote.leave(machine, wanted.seconds)
+
     return runs, remote.host_info(machine, versions, results.host_info(["gcc"], versions)), lambda: made.ids, kept
 
 

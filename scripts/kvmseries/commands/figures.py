@@ -8,20 +8,30 @@ from ..base.errors import Fail
 from ..figures import compute, judge
 from . import show
 
-HELP = ("list the figures that README, cover letters and documents quote, with the results that they follow from; the"
-        " exit status is 1 if one is wrong")
+HELP = (
+    "list the figures that README, cover letters and documents quote, with the results that they follow from; the"
+    " exit status is 1 if one is wrong"
+)
 SERIES = False
 
 
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """What is done about them."""
-    parser.add_argument("--write", action="store_true", help="put the figures of the results into the texts, and name"
-                                                             " the sentences that must be read again")
-    parser.add_argument("--measure", action="store_true", help="print the commands that measure old results again, or"
-                                                               " those of too few rounds, in order, and how long they"
-                                                               " take")
-    parser.add_argument("--strict", action="store_true", help="count old results, and those of too few rounds, as "
-                                                              "wrong")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="put the figures of the results into the texts, and name the sentences that must be read again",
+    )
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="print the commands that measure old results again, or"
+        " those of too few rounds, in order, and how long they"
+        " take",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="count old results, and those of too few rounds, as wrong"
+    )
 
 
 def run(options: Namespace) -> None:

@@ -20,14 +20,32 @@ PROJECTS = ("linux",)
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which kernels, from what, as what."""
     shared.arch(parser)
-    parser.add_argument("--points", default="base,series", metavar="K,...",
-                        help="kernels: base, series, upto:STEP (default: base,series)")
-    parser.add_argument("--config", dest="host_config", default=f"/boot/config-{platform.release()}", metavar="FILE",
-                        help="the machine's kernel configuration (default: this machine's, /boot/config-RELEASE)")
-    parser.add_argument("--format", default="deb", choices=sorted(hostkernel.FORMATS),
-                        help="what is built: a .deb package or a tar archive (default: deb)")
-    parser.add_argument("--overlay", action="append", default=[], metavar="NAME",
-                        help="also set what an overlay of --config of `build` sets, such as lockstat; may be repeated")
+    parser.add_argument(
+        "--points",
+        default="base,series",
+        metavar="K,...",
+        help="kernels: base, series, upto:STEP (default: base,series)",
+    )
+    parser.add_argument(
+        "--config",
+        dest="host_config",
+        default=f"/boot/config-{platform.release()}",
+        metavar="FILE",
+        help="the machine's kernel configuration (default: this machine's, /boot/config-RELEASE)",
+    )
+    parser.add_argument(
+        "--format",
+        default="deb",
+        choices=sorted(hostkernel.FORMATS),
+        help="what is built: a .deb package or a tar archive (default: deb)",
+    )
+    parser.add_argument(
+        "--overlay",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also set what an overlay of --config of `build` sets, such as lockstat; may be repeated",
+    )
     shared.tree(parser)
 
 
@@ -36,12 +54,18 @@ def run(options: Namespace) -> None:
     series, points = options.series, catalog.points(options.series, options.points, "--points")
     kconfig.load(options.arch, options.overlay, series.kernel)
     text = hostkernel.read_config(options.host_config, options.arch)
-    steps = progress.Steps([(f"hostkernel-{options.arch}", f"build {point.label} from "
-                             f"{os.path.basename(options.host_config)}", 1800) for point in points])
+    steps = progress.Steps(
+        [
+            (f"hostkernel-{options.arch}", f"build {point.label} from {os.path.basename(options.host_config)}", 1800)
+            for point in points
+        ]
+    )
     for point in points:
         with steps.step(f"hostkernel-{options.arch}") as note:
             tree = trees.worktree(point.series, point.count, options.tree)
             kernel = hostkernel.build(tree, options.arch, text, options.format, tuple(options.overlay), note)
-        say(f"{point.label}: linux {kernel.release}; install it, boot it, and run `scripts/series bench {series.name} --here`")
+        say(
+            f"{point.label}: linux {kernel.release}; install it, boot it, and run `scripts/series bench {series.name} --here`"
+        )
         for package in kernel.packages:
             print(package)

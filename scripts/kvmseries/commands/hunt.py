@@ -21,14 +21,26 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     shared.arch(parser)
     shared.machine(parser)
     shared.kernels(parser)
-    parser.add_argument("--runs", type=shared.number(), default=200, metavar="N",
-                        help="runs of each kernel, earlier ones included (default: 200)")
-    parser.add_argument("--batch", type=shared.number(), default=10, metavar="N", help="runs in each boot (default: "
-                                                                                       "10)")
-    parser.add_argument("--timeout", type=shared.number(), default=120, metavar="S",
-                        help="time limit of a run in seconds (default: 120)")
-    parser.add_argument("--json", required=True, metavar="FILE", help="file with the counts; the same command again "
-                                                                      "continues from it")
+    parser.add_argument(
+        "--runs",
+        type=shared.number(),
+        default=200,
+        metavar="N",
+        help="runs of each kernel, earlier ones included (default: 200)",
+    )
+    parser.add_argument(
+        "--batch", type=shared.number(), default=10, metavar="N", help="runs in each boot (default: 10)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=shared.number(),
+        default=120,
+        metavar="S",
+        help="time limit of a run in seconds (default: 120)",
+    )
+    parser.add_argument(
+        "--json", required=True, metavar="FILE", help="file with the counts; the same command again continues from it"
+    )
     parser.usage = "scripts/series hunt SERIES [options] -- COMMAND"
 
 
@@ -36,8 +48,9 @@ def run(options: Namespace) -> None:
     """Print how often each kernel failed, and how."""
     if not options.command:
         raise Usage("hunt needs a command: -- /tests/NAME ARGUMENT...")
-    wanted = hunt.Hunt(options.arch, options.cpu, tuple(options.param), tuple(options.command), options.timeout,
-                       options.accel)
+    wanted = hunt.Hunt(
+        options.arch, options.cpu, tuple(options.param), tuple(options.command), options.timeout, options.accel
+    )
     machines.check(machines.Machine(options.arch, options.cpu, options.accel))
     data = hunt.run(options.series, wanted, options.kernels, options.runs, options.batch, Path(options.json))
     for label, counts in data["kernels"].items():

@@ -28,8 +28,9 @@ def check_reports(options: Namespace) -> None:
         show.check_writable(Path(options.junit), "--junit")
 
 
-def reports(options: Namespace, verdicts: Sequence[functional.Verdict], complaints: Sequence[str],
-            about: Mapping[str, str]) -> bool:
+def reports(
+    options: Namespace, verdicts: Sequence[functional.Verdict], complaints: Sequence[str], about: Mapping[str, str]
+) -> bool:
     """Print KTAP and write JUnit's XML where they are asked for; returns whether KTAP was printed.
 
     about: dict of strings about the run: series, arch, cpu, config."""
@@ -45,9 +46,12 @@ def reports(options: Namespace, verdicts: Sequence[functional.Verdict], complain
 
 def add_lava(parser: ArgumentParser) -> None:
     """--lava, --lava-url"""
-    parser.add_argument("--lava", metavar="FILE", help="do not boot: write a LAVA job that boots the kernel and runs the "
-                        "selftests")
-    parser.add_argument("--lava-url", metavar="URL", help="where LAVA finds kernel and initramfs (default: their paths here)")
+    parser.add_argument(
+        "--lava", metavar="FILE", help="do not boot: write a LAVA job that boots the kernel and runs the selftests"
+    )
+    parser.add_argument(
+        "--lava-url", metavar="URL", help="where LAVA finds kernel and initramfs (default: their paths here)"
+    )
 
 
 def check_lava(options: Namespace) -> None:
@@ -69,7 +73,6 @@ def job(options: Namespace, kernel: build.Kernel, initrd: Path, machine: machine
         return f"{options.lava_url.rstrip('/')}/{path.name}" if options.lava_url else path.as_uri()
 
     name = f"{options.series.name} {options.arch} {kernel.tree.point} {kernel.config.name}"
-    text = lava.document(name, machine, line[line.index("-append") + 1],
-                         (url(kernel.image), url(initrd)), commands)
+    text = lava.document(name, machine, line[line.index("-append") + 1], (url(kernel.image), url(initrd)), commands)
     files.write(options.lava, text)
     say(f"LAVA job in {options.lava}; it boots {kernel.image} with {initrd}")

@@ -24,9 +24,13 @@ def run(_options: Namespace) -> None:
     for name in catalog.names():
         series = catalog.load(name)
         key = f"{name}-{series.versions[0].key}" if series.versions else name
-        made = sorted(path.name for path in paths.out("trees", key).glob("*")
-                      if (path / ".git").exists())
-        view.add_row(name, series.kernel, " ".join(series.arches), str(len(series.patches)),
-                     " ".join(f"{step}={count}" for step, count in series.milestones.items()),
-                     f"trees: {' '.join(made)}" if made else "not fetched")
+        made = sorted(path.name for path in paths.out("trees", key).glob("*") if (path / ".git").exists())
+        view.add_row(
+            name,
+            series.kernel,
+            " ".join(series.arches),
+            str(len(series.patches)),
+            " ".join(f"{step}={count}" for step, count in series.milestones.items()),
+            f"trees: {' '.join(made)}" if made else "not fetched",
+        )
     show.table(view)

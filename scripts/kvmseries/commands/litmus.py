@@ -26,8 +26,9 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 def run(options: Namespace) -> None:
     """Print a table; raise Fail if a test is not as expected."""
     every = litmus.tests()
-    chosen = [test for test in every if not options.tests or test.name in options.tests
-              or test.twin_of in options.tests]
+    chosen = [
+        test for test in every if not options.tests or test.name in options.tests or test.twin_of in options.tests
+    ]
     unknown = set(options.tests) - {test.name for test in every}
     if unknown:
         raise Usage(f"no test '{sorted(unknown)[0]}' in {' or '.join(map(str, litmus.FOLDERS))}")

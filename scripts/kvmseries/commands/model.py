@@ -21,19 +21,33 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which tree, which scenarios, by which engine."""
     modeltree.add_arguments(parser)
     parser.add_argument("--plant", metavar="PATCH", help="add this patch, a mistake that must be found")
-    parser.add_argument("--scenario", action="append", default=[], metavar="NAME",
-                        help="run this scenario; may be repeated (default: all short ones; with random and pct the "
-                             "long ones)")
-    parser.add_argument("--engine", choices=("loom", "random", "pct"), default="loom",
-                        help="loom: every execution; random, pct: schedules of shuttle")
-    parser.add_argument("--bound", metavar="N",
-                        help="for loom: at most N preemptions, or all (default: each scenario's own)")
-    parser.add_argument("--schedules", type=shared.number(), default=2000, metavar="N",
-                        help="number of schedules, for random and pct (default: 2000)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="random seed, for random and pct (default: "
-                                                                         "1)")
-    parser.add_argument("--coverage", action="store_true",
-                        help="list the lines of the kernel's functions that no short scenario runs")
+    parser.add_argument(
+        "--scenario",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run this scenario; may be repeated (default: all short ones; with random and pct the long ones)",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("loom", "random", "pct"),
+        default="loom",
+        help="loom: every execution; random, pct: schedules of shuttle",
+    )
+    parser.add_argument(
+        "--bound", metavar="N", help="for loom: at most N preemptions, or all (default: each scenario's own)"
+    )
+    parser.add_argument(
+        "--schedules",
+        type=shared.number(),
+        default=2000,
+        metavar="N",
+        help="number of schedules, for random and pct (default: 2000)",
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="random seed, for random and pct (default: 1)")
+    parser.add_argument(
+        "--coverage", action="store_true", help="list the lines of the kernel's functions that no short scenario runs"
+    )
 
 
 def run(options: Namespace) -> None:
@@ -51,8 +65,9 @@ def run(options: Namespace) -> None:
         return
     program, libraries = runs.ready(tree, modeltree.arches(options))
     if options.engine != "loom":
-        results = prove.shuttle(program, libraries, options.scenario, options.engine, options.schedules,
-                                options.seed, say)
+        results = prove.shuttle(
+            program, libraries, options.scenario, options.engine, options.schedules, options.seed, say
+        )
     else:
         results = prove.loom(program, libraries, options.scenario, options.bound, say)
     later = modeltree.later(options)
@@ -64,8 +79,10 @@ def run(options: Namespace) -> None:
         say(f"not in this tree, which is of an earlier milestone: {', '.join(missing)}")
     if later:
         say(f"need not hold before a later milestone: {', '.join(sorted(later))}")
-    say(f"{len(results)} scenarios, {sum(r.executions for r in results):,} executions, "
-        f"{len({arm for r in results for arm in r.arms})} arms reached")
+    say(
+        f"{len(results)} scenarios, {sum(r.executions for r in results):,} executions, "
+        f"{len({arm for r in results for arm in r.arms})} arms reached"
+    )
     if bad:
         raise Fail(f"{len(bad)} of {len(results)} scenarios fail, the first: {bad[0].line}")
 

@@ -15,7 +15,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """--applied, --upto, --arch, --tree"""
     parser.add_argument("--applied", metavar="DIR", help="a tree that apply has made (default: the tool's own)")
     parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
-    parser.add_argument("--arch", choices=("arm64", "x86_64"), help="only the code of this architecture (default: both)")
+    parser.add_argument(
+        "--arch", choices=("arm64", "x86_64"), help="only the code of this architecture (default: both)"
+    )
     shared.tree(parser)
 
 
@@ -46,7 +48,9 @@ def find(options: Namespace) -> Path:
     """The path of the tree that --applied or --upto asks for; by default that of the whole series."""
     series = options.series
     if not source.of_series(series.name):
-        raise Usage(f"the model knows {', '.join(sorted({arch.series for arch in source.ARCHES.values()}))}, not {series.name}")
+        raise Usage(
+            f"the model knows {', '.join(sorted({arch.series for arch in source.ARCHES.values()}))}, not {series.name}"
+        )
     arches(options)
     if options.applied:
         if options.upto or options.tree:

@@ -12,8 +12,9 @@ from ..base import paths
 
 def number(low: float = 1, high: float | None = None, kind: type[int] | type[float] = int) -> Callable[[str], float]:
     """The type of an option: a number from `low` to `high`; of kind=float one above `low`."""
-    words = f"a number {'above' if kind is float else 'from'} {low}" + (f" to {high}" if high else "" if kind is float
-                                                                        else " on")
+    words = f"a number {'above' if kind is float else 'from'} {low}" + (
+        f" to {high}" if high else "" if kind is float else " on"
+    )
 
     def convert(text: str) -> float:
         try:
@@ -24,6 +25,7 @@ def number(low: float = 1, high: float | None = None, kind: type[int] | type[flo
         if value is None or not (value > low if kind is float else value >= low) or value > (high or 1e12):
             raise argparse.ArgumentTypeError(f"{text}: give {words}")
         return value
+
     return convert
 
 
@@ -48,30 +50,43 @@ def count(options: Namespace) -> int:
 
 def kernels(parser: ArgumentParser) -> None:
     """--kernels: which are compared"""
-    parser.add_argument("--kernels", default="base,series", metavar="K,...",
-                        help="base, series, upto:MILESTONE (default: base,series)")
+    parser.add_argument(
+        "--kernels", default="base,series", metavar="K,...", help="base, series, upto:MILESTONE (default: base,series)"
+    )
 
 
 def configs(parser: ArgumentParser) -> None:
     """--config"""
-    parser.add_argument("--config", action="append", default=[], metavar="NAME",
-                        help="overlay on the normal kernel: lockstat, debug, kcsan, 64k; may be repeated")
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="overlay on the normal kernel: lockstat, debug, kcsan, 64k; may be repeated",
+    )
 
 
 class _Old(argparse.Action):
     """An option's old name."""
 
-    def __call__(self, parser: ArgumentParser, namespace: Namespace, values: object,
-                 option_string: str | None = None) -> None:
-        print(f"series: {option_string} is called --{self.dest} now; the old name goes with the next release",
-              file=sys.stderr)
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: object, option_string: str | None = None
+    ) -> None:
+        print(
+            f"series: {option_string} is called --{self.dest} now; the old name goes with the next release",
+            file=sys.stderr,
+        )
         setattr(namespace, self.dest, values)
 
 
 def tree(parser: ArgumentParser) -> None:
     """--tree"""
-    parser.add_argument("--tree", default=paths.own_tree(), metavar="TREE",
-                        help="use your own git tree or tarball as the base; it is only read (default: $TREE)")
+    parser.add_argument(
+        "--tree",
+        default=paths.own_tree(),
+        metavar="TREE",
+        help="use your own git tree or tarball as the base; it is only read (default: $TREE)",
+    )
     parser.add_argument("--kernel", dest="tree", action=_Old, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
@@ -82,14 +97,26 @@ def version(parser: ArgumentParser) -> None:
 
 def accel(parser: ArgumentParser) -> None:
     """--accel"""
-    parser.add_argument("--accel", default="tcg", choices=("tcg", "kvm"),
-                        help="kvm needs a host of the same arch with nested virtualisation")
+    parser.add_argument(
+        "--accel",
+        default="tcg",
+        choices=("tcg", "kvm"),
+        help="kvm needs a host of the same arch with nested virtualisation",
+    )
 
 
 def machine(parser: ArgumentParser, cpu: str | None = "max") -> None:
     """--cpu, --accel, --param: the emulated machine"""
-    parser.add_argument("--cpu", default=cpu, help="QEMU's CPU: max, cortex-a72, ... (default: max; "
-                        "in virtual time neoverse-n1, which the model describes)")
+    parser.add_argument(
+        "--cpu",
+        default=cpu,
+        help="QEMU's CPU: max, cortex-a72, ... (default: max; in virtual time neoverse-n1, which the model describes)",
+    )
     accel(parser)
-    parser.add_argument("--param", action="append", default=[], metavar="WORD",
-                        help="kernel parameter, such as kvm_amd.npt=0; may be repeated")
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="kernel parameter, such as kvm_amd.npt=0; may be repeated",
+    )

@@ -16,8 +16,13 @@ PROJECTS = ("linux",)
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which tree, how many random schedules."""
     modeltree.add_arguments(parser)
-    parser.add_argument("--schedules", type=shared.number(), default=5000, metavar="N",
-                        help="random schedules of each long scenario (default: 5000)")
+    parser.add_argument(
+        "--schedules",
+        type=shared.number(),
+        default=5000,
+        metavar="N",
+        help="random schedules of each long scenario (default: 5000)",
+    )
 
 
 def run(options: Namespace) -> None:
@@ -33,9 +38,17 @@ def run(options: Namespace) -> None:
         covered.append(f"{arch}: {coverage.summary(coverage.measure(tree, program, arch))}")
     arms = {arm for result in results + random for arm in result.arms}
     never = [place for arch in libraries for place in coverage.never_lost(tree, arch, arms)]
-    covered.append(f"each cmpxchg was lost in some scenario but {', '.join(never)}" if never else "each cmpxchg was lost in some scenario")
+    covered.append(
+        f"each cmpxchg was lost in some scenario but {', '.join(never)}"
+        if never
+        else "each cmpxchg was lost in some scenario"
+    )
     print(prove.screen(runs.scenarios(program), results, random, outcomes, complaints, covered))
     later = modeltree.later(options)
-    bad = complaints + [r.line for r in results + random if not r.good and r.name not in later] + [o.line for o in outcomes if not o.good]
+    bad = (
+        complaints
+        + [r.line for r in results + random if not r.good and r.name not in later]
+        + [o.line for o in outcomes if not o.good]
+    )
     if bad:
         raise Fail(f"{len(bad)} things are not as they must be, the first: {bad[0]}")

@@ -18,8 +18,9 @@ SERIES = False
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Of which files, in which form."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
-    parser.add_argument("--picture", metavar="PNG",
-                        help="also draw the plot of growth; for results of aging or merging only, theirs")
+    parser.add_argument(
+        "--picture", metavar="PNG", help="also draw the plot of growth; for results of aging or merging only, theirs"
+    )
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--ascii", action="store_true", help="print the table in ASCII, for a cover letter")
     parser.add_argument("--quiet", action="store_true", help="write the page, print no table")

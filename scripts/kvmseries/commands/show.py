@@ -47,5 +47,6 @@ def complain(complaints: Sequence[str], where: object) -> None:
     for complaint in complaints:
         say(complaint)
     if complaints:
-        raise Fail(f"{len(complaints)} complaint{'s' if len(complaints) > 1 else ''}, the first: {complaints[0]} "
-                   f"(see {where})")
+        raise Fail(
+            f"{len(complaints)} complaint{'s' if len(complaints) > 1 else ''}, the first: {complaints[0]} (see {where})"
+        )

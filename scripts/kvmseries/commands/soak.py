@@ -11,30 +11,51 @@ from ..qemu import build as qemu_build, migration, soak as migrations
 from ..verify import soak, soakfile
 from . import options as shared
 
-HELP = ("run selftests and stress tests for hours, on all configurations of soak.yaml, in short parts that add up in "
-        "one file; for QEMU, random live migrations")
+HELP = (
+    "run selftests and stress tests for hours, on all configurations of soak.yaml, in short parts that add up in "
+    "one file; for QEMU, random live migrations"
+)
 SERIES = True
 
 
 def add_arguments(parser: ArgumentParser, project: str | None) -> None:
     """How long, and into which file."""
-    parser.add_argument("--hours", type=shared.number(0, kind=float), default=4,
-                        help="stop when the file has so many hours (default: 4); for QEMU, stop after so many")
+    parser.add_argument(
+        "--hours",
+        type=shared.number(0, kind=float),
+        default=4,
+        help="stop when the file has so many hours (default: 4); for QEMU, stop after so many",
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--json", metavar="FILE", help="the file to add to (default: out/results/soak-<series>.json)")
     where.add_argument("--commit-results", action="store_true", help="add to the file in Documentation/results/")
-    parser.add_argument("--accel", default="tcg", choices=("tcg", "kvm"),
-                        help="kvm: with this machine's KVM; for QEMU, on this machine itself, which must be arm64")
+    parser.add_argument(
+        "--accel",
+        default="tcg",
+        choices=("tcg", "kvm"),
+        help="kvm: with this machine's KVM; for QEMU, on this machine itself, which must be arm64",
+    )
     if project != "qemu":
         group = parser.add_argument_group("series of linux")
-        group.add_argument("--for", type=shared.number(), dest="minutes", metavar="MINUTES",
-                           help="stop this run after so many minutes, at the end of a part")
-        group.add_argument("--only", action="append", default=[], metavar="CONFIGURATION",
-                           help="only this configuration of soak.yaml; may be repeated")
+        group.add_argument(
+            "--for",
+            type=shared.number(),
+            dest="minutes",
+            metavar="MINUTES",
+            help="stop this run after so many minutes, at the end of a part",
+        )
+        group.add_argument(
+            "--only",
+            action="append",
+            default=[],
+            metavar="CONFIGURATION",
+            help="only this configuration of soak.yaml; may be repeated",
+        )
     if project != "linux":
         group = parser.add_argument_group("randomised live migrations of QEMU")
-        group.add_argument("--migrations", type=shared.number(), default=200, metavar="N",
-                           help="number of migrations (default: 200)")
+        group.add_argument(
+            "--migrations", type=shared.number(), default=200, metavar="N", help="number of migrations (default: 200)"
+        )
         group.add_argument("--seed", default="1", help="random seed of the migrations (default: 1)")
 
 

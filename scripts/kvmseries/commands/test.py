@@ -25,8 +25,12 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
         shared.arch(parser)
     else:
         parser.add_argument("--arch", help="arm64 (default) or x86_64; for QEMU, what it emulates (default: both)")
-        parser.add_argument("--pattern", default="", metavar="TEXT",
-                            help="for QEMU: only the tests with TEXT in their name, such as precopy/unix or unit/")
+        parser.add_argument(
+            "--pattern",
+            default="",
+            metavar="TEXT",
+            help="for QEMU: only the tests with TEXT in their name, such as precopy/unix or unit/",
+        )
     if project == "qemu":
         shared.accel(parser)
     else:
@@ -48,16 +52,32 @@ def _selftests(options: Namespace) -> None:
     labs.check_reports(options)
     machines.check(machines.Machine(options.arch, options.cpu, options.accel))
     verdicts, complaints, machine = functional.run(
-        options.series, options.arch, points, options.cpu, options.accel, options.config, options.param, options.tree)
+        options.series, options.arch, points, options.cpu, options.accel, options.config, options.param, options.tree
+    )
     config = kconfig.name(options.config)
-    about = {"series": options.series.name, "arch": options.arch, "cpu": options.cpu, "config": config,
-             "params": " ".join(options.param)}
+    about = {
+        "series": options.series.name,
+        "arch": options.arch,
+        "cpu": options.cpu,
+        "config": config,
+        "params": " ".join(options.param),
+    }
     if not labs.reports(options, verdicts, complaints, about):
         show.table(functional.table(verdicts, [point.label for point in points]))
     target = paths.out("results", f"{options.series.name}-{options.arch}-tests-{options.cpu}-{config}.json")
-    functional.save(target, machine, verdicts, {
-        "series": options.series.name, "arch": options.arch, "cpu": options.cpu,
-        "accel": options.accel, "config": config, "params": options.param})
+    functional.save(
+        target,
+        machine,
+        verdicts,
+        {
+            "series": options.series.name,
+            "arch": options.arch,
+            "cpu": options.cpu,
+            "accel": options.accel,
+            "config": config,
+            "params": options.param,
+        },
+    )
     show.complain(complaints, paths.out("runs", "x").parent)
     say(f"series is as base; results in {target}")
 
@@ -66,12 +86,17 @@ def _qemu(options: Namespace) -> None:
     series = options.series
     targets = (options.arch,) if options.arch else series.arches
     points = catalog.points(series, options.kernels if series.patches else "base")
-    verdicts, complaints, machine = qemu_functional.run(series, points, targets, options.accel, options.pattern,
-                                                        options.tree)
+    verdicts, complaints, machine = qemu_functional.run(
+        series, points, targets, options.accel, options.pattern, options.tree
+    )
     show.table(functional.table(verdicts, [point.label for point in points], "unit tests and migration qtests"))
     target = paths.out("results", "-".join([series.name, *targets, "tests", options.accel]) + ".json")
-    functional.save(target, machine, verdicts, {"series": series.name, "targets": list(targets),
-                                                "accel": options.accel, "pattern": options.pattern})
+    functional.save(
+        target,
+        machine,
+        verdicts,
+        {"series": series.name, "targets": list(targets), "accel": options.accel, "pattern": options.pattern},
+    )
     for verdict in verdicts:
         if verdict.known and not {"fail", "timeout"} & set(verdict.results.values()):
             say(f"{verdict.name} is listed as a known failure but did not fail")

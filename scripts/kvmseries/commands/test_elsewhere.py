@@ -21,17 +21,24 @@ pytestmark = pytest.mark.usefixtures("patches")
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
     """Packages and tests that need no compiler."""
+
     def build(tree, arch, text, form, overlays=(), _note=None):
         assert arch == "arm64" and text == CONFIG
         release = "-".join(["5.10.262", *overlays, tree.point])
         write(tmp_path / f"{release}.{form}", release)
         return hostkernel.HostKernel(tree.point, release, (tmp_path / f"{release}.{form}",), tree.path)
+
     for name in ("dirty_log_perf_test", "lockphase"):
         write(tmp_path / "tests" / name, name)
     monkeypatch.setattr(hostkernel, "build", build)
     monkeypatch.setattr(selftests, "build", lambda *_: tmp_path / "tests")
-    monkeypatch.setattr(trees, "worktree", lambda series, count, *_: SimpleNamespace(
-        path=tmp_path, point={0: "base", 3: "series"}.get(count, f"upto-{count}"), version="5.10.262"))
+    monkeypatch.setattr(
+        trees,
+        "worktree",
+        lambda series, count, *_: SimpleNamespace(
+            path=tmp_path, point={0: "base", 3: "series"}.get(count, f"upto-{count}"), version="5.10.262"
+        ),
+    )
     monkeypatch.setattr(bench.ids, "source", lambda path, arch: "1" * 16)
     monkeypatch.setattr(bench.ids, "tests", lambda path: "2" * 16)
     return tmp_path
@@ -45,20 +52,41 @@ def server(tmp_path, program, monkeypatch):
 
 def test_hostkernel_prints_the_packages(series, packages):
     write(packages / "config", CONFIG)
-    result = series("hostkernel", "mini", "--points", "base,upto:2", "--config", packages / "config", "--overlay", "lockstat")
+    result = series(
+        "hostkernel", "mini", "--points", "base,upto:2", "--config", packages / "config", "--overlay", "lockstat"
+    )
     assert result.status == 0
     assert result.out.splitlines() == [f"{packages}/5.10.262-lockstat-{name}.deb" for name in ("base", "upto-2")]
     assert "install it, boot it, and run `scripts/series bench mini --here`" in " ".join(result.err.split())
 
 
 def test_remote_results_are_kept_without_the_machines_name(series, packages, server, monkeypatch):
-    arguments = ["bench", "mini", "--remote", "root@server", "--ssh", "ssh -p 22", "--no-counts", "--samples", "1", "--vcpus",
-                 "1,2", "--json", str(packages / "x.json"), "--kcidb", str(packages / "k.json"), "--kcidb-origin", "lab"]
+    arguments = [
+        "bench",
+        "mini",
+        "--remote",
+        "root@server",
+        "--ssh",
+        "ssh -p 22",
+        "--no-counts",
+        "--samples",
+        "1",
+        "--vcpus",
+        "1,2",
+        "--json",
+        str(packages / "x.json"),
+        "--kcidb",
+        str(packages / "k.json"),
+        "--kcidb-origin",
+        "lab",
+    ]
     monkeypatch.setattr("sys.argv", ["series", *arguments])
     result = series(*arguments)
     assert result.status == 0, result.err
     text = (packages / "x.json").read_text(encoding="utf-8")
-    assert "root@server" not in text and "--remote HOST --ssh SSH" in results.load(packages / "x.json")["made"]["command"]
+    assert (
+        "root@server" not in text and "--remote HOST --ssh SSH" in results.load(packages / "x.json")["made"]["command"]
+    )
     data = results.load(packages / "x.json")
     assert data["host"]["cpu"] == "Neoverse-N1" and {run["kernel"] for run in data["runs"]} == {"base", "series"}
     found = json.loads((packages / "k.json").read_text(encoding="utf-8"))
@@ -84,16 +112,22 @@ MISTAKES = [
     (["bench", "mini", "--remote", "x", "--boot", "pxe"], "argument --boot: invalid choice: 'pxe'"),
     (["bench", "mini", "--remote", "x", "--boot-timeout", "0"], "--boot-timeout 0: give a number from 1 on"),
     (["bench", "mini", "--kcidb-origin", "x"], "--kcidb-origin is for --kcidb FILE"),
-    (["bench", "mini", "--kcidb", "f", "--kcidb-origin", "My Lab"], "--kcidb-origin 'My Lab': KCIDB takes small letters"),
+    (
+        ["bench", "mini", "--kcidb", "f", "--kcidb-origin", "My Lab"],
+        "--kcidb-origin 'My Lab': KCIDB takes small letters",
+    ),
     (["hostkernel", "mini", "--points", "x"], "unknown kernel 'x'"),
     (["hostkernel", "mini", "--arch", "riscv"], "unknown arch 'riscv'"),
     (["hostkernel", "mini", "--overlay", "nope"], "unknown config 'nope': there is"),
     (["hostkernel", "mini", "--format", "rpm"], "argument --format: invalid choice: 'rpm'"),
     (["boot", "mini", "--lava-url", "x"], "--lava-url is for --lava FILE"),
-    (["boot", "mini", "--lava", "f", "--", "true"], "--lava runs the selftests: no command after --")]
+    (["boot", "mini", "--lava", "f", "--", "true"], "--lava runs the selftests: no command after --"),
+]
 
 
-@pytest.mark.parametrize("arguments, line", MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+@pytest.mark.parametrize(
+    "arguments, line", MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
 def test_a_mistake_in_the_arguments_is_told_before_any_work(refused, series, arguments, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert line in refused(*arguments)
@@ -101,8 +135,15 @@ def test_a_mistake_in_the_arguments_is_told_before_any_work(refused, series, arg
     assert not (tmp_path / "f").exists() and not list(paths.out("trees", "x").parent.glob("*/*"))
 
 
-@pytest.mark.parametrize("text, line", [(None, "No such file or directory"), ("CONFIG_ARM64=y\n", "builds no KVM"),
-                                        ("CONFIG_X86_64=y\nCONFIG_KVM=y\n", "add --arch x86_64"), ("x", "is not a kernel conf")])
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        (None, "No such file or directory"),
+        ("CONFIG_ARM64=y\n", "builds no KVM"),
+        ("CONFIG_X86_64=y\nCONFIG_KVM=y\n", "add --arch x86_64"),
+        ("x", "is not a kernel conf"),
+    ],
+)
 def test_a_configuration_that_will_not_do_is_told_before_any_work(refused, tmp_path, text, line):
     if text:
         write(tmp_path / "config", text)
@@ -115,8 +156,10 @@ def test_a_file_that_cannot_be_written_is_told_before_any_work(refused, read_onl
     qemu("")
     command = {"--junit": "test", "--kcidb": "bench", "--lava": "boot"}[option]
     more = ["--clock", "wall"] if command == "bench" else []
-    assert refused(command, "mini", option, read_only / "f", *more) \
+    assert (
+        refused(command, "mini", option, read_only / "f", *more)
         == f"no permission to write {read_only}: choose another {option}"
+    )
     assert refused(command, "mini", option, read_only, *more) == f"{option} {read_only} is a directory: name a file"
 
 
@@ -127,7 +170,7 @@ def tested(built, qemu, program, monkeypatch, tmp_path):  # pylint: disable=unus
     monkeypatch.setattr(paths, "TESTS", tmp_path / "data")
     program("aarch64-linux-gnu-gcc", COMPILER)
     qemu("prints() { case $job$1 in *-series*alpha*) return 1 ;; esac; }\n" + RUN_JOB)
-    monkeypatch.setattr(kconfig, "load", lambda *_: None)   # reads what is in TESTS, too
+    monkeypatch.setattr(kconfig, "load", lambda *_: None)  # reads what is in TESTS, too
 
 
 def test_ktap_is_printed_instead_of_the_table_and_junit_written(series, tested, tmp_path):
@@ -143,10 +186,15 @@ def test_ktap_is_printed_instead_of_the_table_and_junit_written(series, tested, 
 def test_lava_writes_a_job_and_boots_nothing(series, tested, built, tmp_path):
     built.kernel.tree = SimpleNamespace(point="series")
     built.kernel.config.name = "normal"
-    assert series("boot", "mini", "--lava", tmp_path / "job.yaml", "--lava-url", "http://lab.example.org/files/").status == 0
+    assert (
+        series("boot", "mini", "--lava", tmp_path / "job.yaml", "--lava-url", "http://lab.example.org/files/").status
+        == 0
+    )
     job = yaml.safe_load((tmp_path / "job.yaml").read_text(encoding="utf-8"))
     images = job["actions"][0]["deploy"]["images"]
     assert images["kernel"]["url"] == "http://lab.example.org/files/Image"
-    assert "report alpha_test 9 /tests/alpha_test" in \
-        job["actions"][2]["test"]["definitions"][0]["repository"]["run"]["steps"]
+    assert (
+        "report alpha_test 9 /tests/alpha_test"
+        in job["actions"][2]["test"]["definitions"][0]["repository"]["run"]["steps"]
+    )
     assert job["job_name"] == "mini arm64 series normal"

@@ -29,12 +29,21 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     shared.configs(parser)
     shared.tree(parser)
     parser.add_argument("--cpu", default="max", help="QEMU's CPU: max, cortex-a72, ... (default: max)")
-    parser.add_argument("--param", action="append", default=[], metavar="WORD",
-                        help="kernel parameter; may be repeated")
-    parser.add_argument("--timeout", type=shared.number(), default=600, metavar="S",
-                        help="time limit of COMMAND in seconds (default: 600)")
-    parser.add_argument("--keep", metavar="FILE", help="keep the trace in FILE; its format is described in "
-                                                       "tools-testing-selftests-kvm/stage2-trace/README.md")
+    parser.add_argument(
+        "--param", action="append", default=[], metavar="WORD", help="kernel parameter; may be repeated"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=shared.number(),
+        default=600,
+        metavar="S",
+        help="time limit of COMMAND in seconds (default: 600)",
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="FILE",
+        help="keep the trace in FILE; its format is described in tools-testing-selftests-kvm/stage2-trace/README.md",
+    )
     parser.add_argument("--read", metavar="FILE", help="check the trace in FILE, and boot nothing")
     parser.usage = "scripts/series trace SERIES [options] -- COMMAND"
 

@@ -45,14 +45,35 @@ _ARCH = {"arm64": ("arm64",), "x86_64": ("x86",)}
 # Programs of bench.yaml; other test programs of the selftests are no part of a benchmark.
 BENCHMARKS = ("dirty_log_perf_test", "access_tracking_stress_test", "change_pte_test", "memslot_unmap_perf_test")
 _KVM = "tools/testing/selftests/kvm/"
-_TESTS_NEED = ("tools/testing/selftests/lib.mk", "tools/testing/selftests/kselftest", "tools/include/",
-               "tools/arch/", "include/uapi/", "arch/arm64/include/uapi/", "arch/x86/include/uapi/",
-               "scripts/Kbuild.include")
+_TESTS_NEED = (
+    "tools/testing/selftests/lib.mk",
+    "tools/testing/selftests/kselftest",
+    "tools/include/",
+    "tools/arch/",
+    "include/uapi/",
+    "arch/arm64/include/uapi/",
+    "arch/x86/include/uapi/",
+    "scripts/Kbuild.include",
+)
 # What no kernel and no QEMU is made of, by the beginning of a file's path.
 _IDLE = {
     "linux": ("Documentation/", "tools/", "samples/", "LICENSES/", "CREDITS", "MAINTAINERS", "COPYING", "README"),
-    "qemu": ("docs/", "tests/", "roms/", "po/", "contrib/", "linux-user/", "bsd-user/", "MAINTAINERS", "COPYING",
-             "LICENSE", "README", "target/", ".gitlab-ci", ".github"),
+    "qemu": (
+        "docs/",
+        "tests/",
+        "roms/",
+        "po/",
+        "contrib/",
+        "linux-user/",
+        "bsd-user/",
+        "MAINTAINERS",
+        "COPYING",
+        "LICENSE",
+        "README",
+        "target/",
+        ".gitlab-ci",
+        ".github",
+    ),
 }
 _QEMU_TARGET = {"arm64": "target/arm/", "x86_64": "target/i386/"}
 
@@ -64,14 +85,15 @@ def wanted(name: str, what: str, project: str = "linux") -> bool:
     if what in (TESTS, SUITE):
         if not name.startswith(_KVM):
             return name.startswith(_TESTS_NEED)
-        inside = name[len(_KVM):]
-        return (what == SUITE or not inside.endswith((".c", ".S")) or inside.startswith("lib/")
-                or inside[:-2] in BENCHMARKS)
+        inside = name[len(_KVM) :]
+        return (
+            what == SUITE or not inside.endswith((".c", ".S")) or inside.startswith("lib/") or inside[:-2] in BENCHMARKS
+        )
     if project == "qemu" and name.startswith(("target/meson.build", "target/Kconfig", _QEMU_TARGET[what])):
         return True
     if name.startswith("arch/") and project == "linux":
         top = name.split("/")[1]
-        return "/" not in name[len("arch/"):] or top in _ARCH[what]
+        return "/" not in name[len("arch/") :] or top in _ARCH[what]
     return not name.startswith(_IDLE[project])
 
 
@@ -115,7 +137,7 @@ def changes(patch: str) -> list[tuple[str, str | None, str | None]]:
         index = re.search(r"^index ([0-9a-f]+)\.\.([0-9a-f]+)", head, re.M)
         if not name or (index and len(index[1]) != 40):
             raise Fail(f"'{head.splitlines()[0]}' has no whole index line: export the series")
-        if index:   # a change of the mode alone has none
+        if index:  # a change of the mode alone has none
             old, new = (None if set(blob) == {"0"} else blob for blob in index.groups())
             found.append((name[1], old, new))
     return found
@@ -154,7 +176,7 @@ def today(label: str, series: str, what: str) -> str | None:
     try:
         count = {"base": 0, "series": len(loaded.patches)}.get(label)
         return _applied(loaded, loaded.upto(label.partition("upto:")[2]) if count is None else count, what)
-    except Fail:    # a milestone that is no more
+    except Fail:  # a milestone that is no more
         return None
 
 
@@ -169,8 +191,14 @@ def _digest(*parts: str | bytes) -> str:
 
 def files(folder: Path, pattern: str = "*") -> str:
     """A hash of the names and contents of the files in `folder` that match."""
-    return _digest(*(part for path in sorted(Path(folder).glob(pattern)) if path.is_file()
-                     for part in (path.name, path.read_bytes())))
+    return _digest(
+        *(
+            part
+            for path in sorted(Path(folder).glob(pattern))
+            if path.is_file()
+            for part in (path.name, path.read_bytes())
+        )
+    )
 
 
 def file(path: Path) -> str:

@@ -22,50 +22,76 @@ class Measure:
     metric: str
     iteration: int | None  # int, or None where there is none
     value: float
-    unit: str            # "s" or "1"
+    unit: str  # "s" or "1"
 
 
 # Reads a line: its Measures, None if it has none.
 Figures = Callable[[str], Optional[list[Measure]]]
 _TIME = r"(-?\d+)\.(\d+)s"
 # dirty_log_perf_test: pattern -> metric.  The times are seconds with nine digits of fraction.
-_ITERATION = {"dirty memory": "dirty_memory_time", "get dirty log": "get_dirty_log_time",
-              "clear dirty log": "clear_dirty_log_time",
-              "collect dirty rings": "collect_rings_time", "reset dirty rings": "reset_rings_time"}
-_ONCE = {"Populate memory": "populate_memory_time",
-         "Enabling dirty logging": "enable_dirty_log_time",
-         "Disabling dirty logging": "disable_dirty_log_time"}
+_ITERATION = {
+    "dirty memory": "dirty_memory_time",
+    "get dirty log": "get_dirty_log_time",
+    "clear dirty log": "clear_dirty_log_time",
+    "collect dirty rings": "collect_rings_time",
+    "reset dirty rings": "reset_rings_time",
+}
+_ONCE = {
+    "Populate memory": "populate_memory_time",
+    "Enabling dirty logging": "enable_dirty_log_time",
+    "Disabling dirty logging": "disable_dirty_log_time",
+}
 # -l, -H: what a distribution is of -> metric; the unit of its count.
-_LATENCY = {"Populate memory latency": "populate_latency", "dirty memory latency": "dirty_latency",
-            "get dirty log while writing": "get_while_writing",
-            "clear dirty log while writing": "clear_while_writing",
-            "collect dirty rings while writing": "collect_while_writing",
-            "reset dirty rings while writing": "reset_while_writing"}
-_HIST = re.compile(rf"(?:Iteration (\d+) )?({'|'.join(_LATENCY)}): "
-                   r"p50 (\d+) ns, p99 (\d+) ns, max (\d+) ns, (\d+) (writes|times)$")
-_FOUND = re.compile(r"Iteration (\d+) dirty pages found: (\d+) while writing, (\d+) after, "
-                    r"all of (\d+) written$")
+_LATENCY = {
+    "Populate memory latency": "populate_latency",
+    "dirty memory latency": "dirty_latency",
+    "get dirty log while writing": "get_while_writing",
+    "clear dirty log while writing": "clear_while_writing",
+    "collect dirty rings while writing": "collect_while_writing",
+    "reset dirty rings while writing": "reset_while_writing",
+}
+_HIST = re.compile(
+    rf"(?:Iteration (\d+) )?({'|'.join(_LATENCY)}): "
+    r"p50 (\d+) ns, p99 (\d+) ns, max (\d+) ns, (\d+) (writes|times)$"
+)
+_FOUND = re.compile(
+    r"Iteration (\d+) dirty pages found: (\d+) while writing, (\d+) after, "
+    r"all of (\d+) written$"
+)
 _FULL = re.compile(r"Iteration (\d+) dirty rings full: (\d+) times$")
 # Lines that carry no figure of their own: what was run, sums of the lines above, and -V, the same
 # by vCPU.
-_PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
-                    r"guest physical test memory offset: 0x[0-9a-f]+|"
-                    r"guest physical test memory: \[0x[0-9a-f]+, 0x[0-9a-f]+\)|"
-                    r"Random seed: 0x[0-9a-f]+|"
-                    r"(Get|Clear) dirty log over \d+ iterations took .*|"
-                    r"Manual dirty log protect: (on, initially all set|on|off)|"
-                    r"Dirty ring: \d+ entries|Eager split chunk: \d+ bytes|"
-                    r"vCPU \d+ iteration \d+ latency: p50 .*|"
-                    r"In-kernel GICv3: (on|off)|The host has no GICv3 to offer|)$")
+_PLAIN = re.compile(
+    r"(Test iterations: \d+|Testing guest mode: .*|"
+    r"guest physical test memory offset: 0x[0-9a-f]+|"
+    r"guest physical test memory: \[0x[0-9a-f]+, 0x[0-9a-f]+\)|"
+    r"Random seed: 0x[0-9a-f]+|"
+    r"(Get|Clear) dirty log over \d+ iterations took .*|"
+    r"Manual dirty log protect: (on, initially all set|on|off)|"
+    r"Dirty ring: \d+ entries|Eager split chunk: \d+ bytes|"
+    r"vCPU \d+ iteration \d+ latency: p50 .*|"
+    r"In-kernel GICv3: (on|off)|The host has no GICv3 to offer|)$"
+)
 # Phases of the lock counts -> suffix of their metrics.
-_PHASES = {"Populate memory time": "populate", "Enabling dirty logging time": "enable",
-           "Disabling dirty logging time": "disable", "exit": "exit",
-           "guest physical test memory offset": "setup",    # 5.10
-           "guest physical test memory": "setup"}           # 7.3
-_ITERATION_PHASES = {"dirty memory": "dirty", "get dirty log": "get", "clear dirty log": "clear",
-                     # access_tracking_stress_test
-                     "age idle memory": "age", "access memory": "access", "fault memory in": "fault",
-                     "discard fresh memory": "discard", "check idle memory": "check"}
+_PHASES = {
+    "Populate memory time": "populate",
+    "Enabling dirty logging time": "enable",
+    "Disabling dirty logging time": "disable",
+    "exit": "exit",
+    "guest physical test memory offset": "setup",  # 5.10
+    "guest physical test memory": "setup",
+}  # 7.3
+_ITERATION_PHASES = {
+    "dirty memory": "dirty",
+    "get dirty log": "get",
+    "clear dirty log": "clear",
+    # access_tracking_stress_test
+    "age idle memory": "age",
+    "access memory": "access",
+    "fault memory in": "fault",
+    "discard fresh memory": "discard",
+    "check idle memory": "check",
+}
 _LOCK = re.compile(r'@@ lock phase="([^"]*)" class="([^"]*)" mode=(write|read) (.*)$')
 
 
@@ -102,8 +128,10 @@ def _dirty_log_perf_test(output: str) -> list[Measure]:
         raise Fail("dirty_log_perf_test printed no figures")
     dirtied = sum(measure.metric == "dirty_memory_time" for measure in measures)
     if iterations is None or dirtied != iterations:
-        raise Fail(f"dirty_log_perf_test ran {iterations} iterations but timed {dirtied}: one guest "
-                   "mode at a time (-m), please")
+        raise Fail(
+            f"dirty_log_perf_test ran {iterations} iterations but timed {dirtied}: one guest "
+            "mode at a time (-m), please"
+        )
     return measures
 
 
@@ -126,16 +154,23 @@ def _distribution(line: str) -> list[Measure] | None:
         found = [Measure(f"{metric}_{match[7]}", iteration, int(match[6]), "1")]
         # Of nothing, as where writes were over before the first harvest, 0 ns is no figure.
         if int(match[6]):
-            found += [Measure(f"{metric}_{part}", iteration, int(value) / 1e9, "s")
-                      for part, value in zip(("p50", "p99", "max"), match.groups()[2:5])]
+            found += [
+                Measure(f"{metric}_{part}", iteration, int(value) / 1e9, "s")
+                for part, value in zip(("p50", "p99", "max"), match.groups()[2:5])
+            ]
         return found
     match = _FULL.match(line)
     if match:
         return [Measure("rings_full", int(match[1]), int(match[2]), "1")]
     match = _FOUND.match(line)
-    return [Measure(f"pages_{what}", int(match[1]), int(value), "1") for what, value in
-            zip(("found_while_writing", "found_after", "written"), match.groups()[1:])] \
-        if match else None
+    return (
+        [
+            Measure(f"pages_{what}", int(match[1]), int(value), "1")
+            for what, value in zip(("found_while_writing", "found_after", "written"), match.groups()[1:])
+        ]
+        if match
+        else None
+    )
 
 
 def _lock_counts(rows: Iterable[Sequence[str]]) -> list[Measure]:
@@ -154,8 +189,7 @@ def _lock_counts(rows: Iterable[Sequence[str]]) -> list[Measure]:
             measures.append(Measure(f"{metric}.{suffix}", iteration, value, "1"))
             if suffix != "setup":
                 totals[metric] = totals.get(metric, 0) + value
-    totals["mmu_lock_contentions"] = sum(value for name, value in totals.items()
-                                         if name.endswith("_contentions"))
+    totals["mmu_lock_contentions"] = sum(value for name, value in totals.items() if name.endswith("_contentions"))
     return measures + [Measure(name, None, value, "1") for name, value in totals.items()]
 
 
@@ -171,15 +205,21 @@ def phase(text: str) -> tuple[str, int | None]:
 
 
 # access_tracking_stress_test: lines of one iteration, and of all of them.
-_AGING = {"age idle memory": "age_idle_time", "access memory": "access_memory_time",
-          "fault memory in": "fault_memory_time", "discard fresh memory": "discard_memory_time",
-          "check idle memory": "check_idle_time"}
-_AGING_PLAIN = re.compile(r"(Test iterations: \d+|Testing guest mode: .*|"
-                          r"\d+ vCPUs, \d+ pages of .*|Random seed: 0x[0-9a-f]+|"
-                          r"guest physical test memory: \[0x[0-9a-f]+, 0x[0-9a-f]+\)|"
-                          r"Memory cgroup v\d, .*|Verified by the host: \d+ pages|"
-                          r"vCPU time over all iterations, .*|"
-                          r"Iteration \d+ aging was over after \d+ s, vCPUs went on without|)$")
+_AGING = {
+    "age idle memory": "age_idle_time",
+    "access memory": "access_memory_time",
+    "fault memory in": "fault_memory_time",
+    "discard fresh memory": "discard_memory_time",
+    "check idle memory": "check_idle_time",
+}
+_AGING_PLAIN = re.compile(
+    r"(Test iterations: \d+|Testing guest mode: .*|"
+    r"\d+ vCPUs, \d+ pages of .*|Random seed: 0x[0-9a-f]+|"
+    r"guest physical test memory: \[0x[0-9a-f]+, 0x[0-9a-f]+\)|"
+    r"Memory cgroup v\d, .*|Verified by the host: \d+ pages|"
+    r"vCPU time over all iterations, .*|"
+    r"Iteration \d+ aging was over after \d+ s, vCPUs went on without|)$"
+)
 
 
 def _access_tracking_stress_test(output: str) -> list[Measure]:
@@ -201,8 +241,11 @@ def _aging_line(line: str) -> list[Measure] | None:
     if match:
         return [Measure("populate_memory_time", None, _seconds(match[1], match[2]), "s")]
     match = re.match(r"Pages swapped out: (\d+), in: (\d+)$", line)
-    return [Measure("swapped_out", None, int(match[1]), "1"),
-            Measure("swapped_in", None, int(match[2]), "1")] if match else None
+    return (
+        [Measure("swapped_out", None, int(match[1]), "1"), Measure("swapped_in", None, int(match[2]), "1")]
+        if match
+        else None
+    )
 
 
 def _aging_figures(text: str, iteration: int | None) -> list[Measure] | None:
@@ -224,31 +267,51 @@ def _aging_figures(text: str, iteration: int | None) -> list[Measure] | None:
         return [Measure(f"young.{match[1]}", iteration, float(match[2]), "1")]
     match = re.match(r"dirty log: (\d+) harvests, (\d+) pages$", text)
     if match:
-        return [Measure(name, iteration, int(value), "1") for name, value in
-                zip(("harvests", "harvested"), match.groups())]
-    match = re.match(r"found after aging, vCPUs (idle|running): (\d+) young, (\d+) idle, "
-                     r"(\d+) not tracked, (\d+) swapped out$", text)
+        return [
+            Measure(name, iteration, int(value), "1") for name, value in zip(("harvests", "harvested"), match.groups())
+        ]
+    match = re.match(
+        r"found after aging, vCPUs (idle|running): (\d+) young, (\d+) idle, "
+        r"(\d+) not tracked, (\d+) swapped out$",
+        text,
+    )
     if match:
-        return [Measure(f"{name}.{match[1]}", iteration, int(value), "1") for name, value in
-                zip(("young", "idle", "untracked", "swapped"), match.groups()[1:])]
-    match = re.match(r"false idle (without|after) flush: (\d+) of (\d+) pages touched; (\d+) young, "
-                     r"(\d+) idle, (\d+) young but not touched$", text)
+        return [
+            Measure(f"{name}.{match[1]}", iteration, int(value), "1")
+            for name, value in zip(("young", "idle", "untracked", "swapped"), match.groups()[1:])
+        ]
+    match = re.match(
+        r"false idle (without|after) flush: (\d+) of (\d+) pages touched; (\d+) young, "
+        r"(\d+) idle, (\d+) young but not touched$",
+        text,
+    )
     if match:
-        return [Measure(f"{name}.{match[1]}", iteration, int(value), "1") for name, value in
-                zip(("false_idle", "touched", "young", "idle", "false_young"), match.groups()[1:])]
+        return [
+            Measure(f"{name}.{match[1]}", iteration, int(value), "1")
+            for name, value in zip(("false_idle", "touched", "young", "idle", "false_young"), match.groups()[1:])
+        ]
     return None
 
 
 # change_pte_test: lines of the count, and of the storm.
-_MERGED = re.compile(r"Iteration (\d+): (\d+) of \d+ pages merged( while read)? in (\d+\.\d+) s, "
-                     r"(\d+\.\d+) ms of ksmd(?:, (\d+) remote TLB flushes)?$")
-_PASSES = {"read merged pages": "read_merged", "write to merged pages": "write_merged",
-           "read while merged": "read_while_merged"}
-_PASS = re.compile(rf"Iteration (\d+): ({'|'.join(_PASSES)}): (-?\d+) exits \((-?\d+\.\d+) a page\), "
-                   r"(-?\d+\.\d+) ms of vCPUs(?:, (-?\d+) faults by KVM's count)?$")
+_MERGED = re.compile(
+    r"Iteration (\d+): (\d+) of \d+ pages merged( while read)? in (\d+\.\d+) s, "
+    r"(\d+\.\d+) ms of ksmd(?:, (\d+) remote TLB flushes)?$"
+)
+_PASSES = {
+    "read merged pages": "read_merged",
+    "write to merged pages": "write_merged",
+    "read while merged": "read_while_merged",
+}
+_PASS = re.compile(
+    rf"Iteration (\d+): ({'|'.join(_PASSES)}): (-?\d+) exits \((-?\d+\.\d+) a page\), "
+    r"(-?\d+\.\d+) ms of vCPUs(?:, (-?\d+) faults by KVM's count)?$"
+)
 _STORM = re.compile(r"(Host|KVM):((?: \S+ \d+)*)$")
-_CHANGE_PTE_PLAIN = re.compile(r"(\d+ vCPUs, \d+ pages of \S+, in groups of \d+, seed \d+|"
-                               r"Helper \S+ is off: .*|Storm: .*|All: .* faults a merged page .*|)$")
+_CHANGE_PTE_PLAIN = re.compile(
+    r"(\d+ vCPUs, \d+ pages of \S+, in groups of \d+, seed \d+|"
+    r"Helper \S+ is off: .*|Storm: .*|All: .* faults a merged page .*|)$"
+)
 
 
 def _change_pte_test(output: str) -> list[Measure]:
@@ -263,33 +326,42 @@ def _change_pte_line(line: str) -> list[Measure] | None:
     match = _MERGED.match(line)
     if match:
         iteration, suffix = int(match[1]), "_while_read" if match[3] else ""
-        found = [Measure(f"pages_merged{suffix}", iteration, int(match[2]), "1"),
-                 Measure(f"merge_time{suffix}", iteration, float(match[4]), "s"),
-                 Measure(f"merge_ksmd_time{suffix}", iteration, float(match[5]) / 1e3, "s")]
-        return found + [Measure(f"merge_tlb_flushes{suffix}", iteration, int(match[6]), "1")] \
-            if match[6] else found
+        found = [
+            Measure(f"pages_merged{suffix}", iteration, int(match[2]), "1"),
+            Measure(f"merge_time{suffix}", iteration, float(match[4]), "s"),
+            Measure(f"merge_ksmd_time{suffix}", iteration, float(match[5]) / 1e3, "s"),
+        ]
+        return found + [Measure(f"merge_tlb_flushes{suffix}", iteration, int(match[6]), "1")] if match[6] else found
     match = _PASS.match(line)
     if match:
         iteration, metric = int(match[1]), _PASSES[match[2]]
-        found = [Measure(f"{metric}_exits", iteration, int(match[3]), "1"),
-                 Measure(f"{metric}_exits_per_page", iteration, float(match[4]), "1"),
-                 Measure(f"{metric}_vcpu_time", iteration, float(match[5]) / 1e3, "s")]
+        found = [
+            Measure(f"{metric}_exits", iteration, int(match[3]), "1"),
+            Measure(f"{metric}_exits_per_page", iteration, float(match[4]), "1"),
+            Measure(f"{metric}_vcpu_time", iteration, float(match[5]) / 1e3, "s"),
+        ]
         return found + [Measure(f"{metric}_faults", iteration, int(match[6]), "1")] if match[6] else found
     match = _STORM.match(line)
     if match:
         words = match[2].split()
-        return [Measure(f"storm_{match[1].lower()}_{name}", None, int(value), "1")
-                for name, value in zip(words[::2], words[1::2])]
+        return [
+            Measure(f"storm_{match[1].lower()}_{name}", None, int(value), "1")
+            for name, value in zip(words[::2], words[1::2])
+        ]
     return None
 
 
 # memslot_unmap_perf_test: the large memslot, what is done to the mapped one, and writes meanwhile.
-_SPARSE = re.compile(r"Iteration (\d+) sparse (create|caches off|caches on|log on|get dirty log|log off|discard|munmap|"
-                     rf"delete): {_TIME}$")
+_SPARSE = re.compile(
+    r"Iteration (\d+) sparse (create|caches off|caches on|log on|get dirty log|log off|discard|munmap|"
+    rf"delete): {_TIME}$"
+)
 _WHILE = {"host only": "host", "vCPUs idle": "idle", "vCPUs writing": "writing"}
 _UNMAP = re.compile(rf"Iteration (\d+) (discard|delete|log on), ({'|'.join(_WHILE)}): {_TIME}$")
-_WRITES = re.compile(r"Iteration (\d+) (nothing|discard|delete|log on) write latency: "
-                     r"p50 (\d+) ns, p99 (\d+) ns, max (\d+) ns, (\d+) writes$")
+_WRITES = re.compile(
+    r"Iteration (\d+) (nothing|discard|delete|log on) write latency: "
+    r"p50 (\d+) ns, p99 (\d+) ns, max (\d+) ns, (\d+) writes$"
+)
 _OUT = re.compile(r"Iteration (\d+) (nothing|discard|delete|log on): (\d+) of \d+ vCPUs ran out of memory to write to$")
 _UNMAP_PLAIN = re.compile(r"(Test iterations: \d+|\d+ vCPUs, \d+ MiB of \S+ mapped, memslot of .*|)$")
 
@@ -311,14 +383,21 @@ def _unmap_line(line: str) -> list[Measure] | None:
         return [Measure(f"sparse_{match[2].replace(' ', '_')}_time", int(match[1]), _seconds(match[3], match[4]), "s")]
     match = _UNMAP.match(line)
     if match:
-        return [Measure(f"{match[2].replace(' ', '_')}_time.{_WHILE[match[3]]}", int(match[1]),
-                        _seconds(match[4], match[5]), "s")]
+        return [
+            Measure(
+                f"{match[2].replace(' ', '_')}_time.{_WHILE[match[3]]}",
+                int(match[1]),
+                _seconds(match[4], match[5]),
+                "s",
+            )
+        ]
     match = _WRITES.match(line)
     if match:
         iteration, during = int(match[1]), match[2].replace(" ", "_")
-        return [Measure(f"write_{part}.{during}", iteration, int(value) / 1e9, "s")
-                for part, value in zip(("p50", "p99", "max"), match.groups()[2:5])] + \
-            [Measure(f"writes.{during}", iteration, int(match[6]), "1")]
+        return [
+            Measure(f"write_{part}.{during}", iteration, int(value) / 1e9, "s")
+            for part, value in zip(("p50", "p99", "max"), match.groups()[2:5])
+        ] + [Measure(f"writes.{during}", iteration, int(match[6]), "1")]
     match = _OUT.match(line)
     return [Measure(f"vcpus_out.{match[2].replace(' ', '_')}", int(match[1]), int(match[3]), "1")] if match else None
 
@@ -332,10 +411,14 @@ _HOLD_PLAIN = re.compile(r"(Random seed: 0x[0-9a-f]+|)$")
 def _dirty_hold_test(output: str) -> list[Measure]:
     measures, _ = _read("dirty_hold_test", output, _hold_line, _HOLD_PLAIN)
     found = {measure.metric for measure in measures}
-    missing = {f"{what}_{part}" for what in ("clear_idle", "clear_busy", "discard") for part in ("time", "hold")} - found
+    missing = {
+        f"{what}_{part}" for what in ("clear_idle", "clear_busy", "discard") for part in ("time", "hold")
+    } - found
     if missing:
-        raise Fail(f"dirty_hold_test printed no {', '.join(sorted(missing))}: the kernel has to have "
-                   "patches/debug/<series>-hold-times.patch")
+        raise Fail(
+            f"dirty_hold_test printed no {', '.join(sorted(missing))}: the kernel has to have "
+            "patches/debug/<series>-hold-times.patch"
+        )
     return measures
 
 
@@ -349,11 +432,13 @@ def _hold_line(line: str) -> list[Measure] | None:
     return found + ([Measure(f"{what}_writes", None, int(match[4]), "1")] if match[4] else [])
 
 
-PARSERS = {"dirty_log_perf_test": _dirty_log_perf_test,
-           "access_tracking_stress_test": _access_tracking_stress_test,
-           "change_pte_test": _change_pte_test,
-           "memslot_unmap_perf_test": _memslot_unmap_perf_test,
-           "dirty_hold_test": _dirty_hold_test}
+PARSERS = {
+    "dirty_log_perf_test": _dirty_log_perf_test,
+    "access_tracking_stress_test": _access_tracking_stress_test,
+    "change_pte_test": _change_pte_test,
+    "memslot_unmap_perf_test": _memslot_unmap_perf_test,
+    "dirty_hold_test": _dirty_hold_test,
+}
 
 
 def parse(test: str, output: str) -> list[Measure]:

@@ -29,7 +29,7 @@ class Column:
     """One column of one table; every field but `id` is a key of the file."""
 
     id: str
-    work: str            # "Zhang 2022"
+    work: str  # "Zhang 2022"
     what: str
     machine: str
     command: str
@@ -41,7 +41,7 @@ class Column:
     without: tuple[str, ...]  # options
     metric: str
     iteration: int | None  # number or None
-    pages: int           # of 4 KiB, a vCPU
+    pages: int  # of 4 KiB, a vCPU
     fitted: bool
     seconds: dict[int, float]  # vCPUs -> seconds; has 1
 
@@ -60,14 +60,15 @@ class Column:
             return False
         found = options(args)
         return not any(name in found for name in self.without) and all(
-            name in found and found[name] == value for name, value in self.args.items())
+            name in found and found[name] == value for name, value in self.args.items()
+        )
 
 
 def options(args: str) -> dict[str, str | None]:
     """Options of a test's command line: {"-b": "2G", "-g": None}."""
     try:
         words = shlex.split(args)
-    except ValueError:      # a quote without its pair
+    except ValueError:  # a quote without its pair
         words = args.split()
     found, last = {}, None
     for word in words:
@@ -79,9 +80,23 @@ def options(args: str) -> dict[str, str | None]:
     return found
 
 
-KINDS: dict[str, Kind] = {"work": str, "what": str, "machine": str, "command": str, "series": str, "arch": str,
-         "test": str, "kernels": list, "args": dict, "without": list, "metric": str,
-         "iteration": (int, type(None)), "pages": int, "fitted": bool, "seconds": dict}
+KINDS: dict[str, Kind] = {
+    "work": str,
+    "what": str,
+    "machine": str,
+    "command": str,
+    "series": str,
+    "arch": str,
+    "test": str,
+    "kernels": list,
+    "args": dict,
+    "without": list,
+    "metric": str,
+    "iteration": (int, type(None)),
+    "pages": int,
+    "fitted": bool,
+    "seconds": dict,
+}
 assert set(KINDS) | {"id"} == {field.name for field in fields(Column)}
 
 
@@ -117,9 +132,14 @@ def entries(path: Path, kinds: Mapping[str, Kind]) -> list[tuple[str, str, dict[
 def check_times(where: str, key: str, times: dict[object, object]) -> None:
     """Raise Fail unless the dict `times` is of numbers of vCPUs to seconds."""
     for vcpus, seconds in times.items():
-        if isinstance(vcpus, bool) or not isinstance(vcpus, int) or vcpus < 1 \
-                or isinstance(seconds, bool) or not isinstance(seconds, (int, float)) \
-                or not 0 < seconds < 1e6:
+        if (
+            isinstance(vcpus, bool)
+            or not isinstance(vcpus, int)
+            or vcpus < 1
+            or isinstance(seconds, bool)
+            or not isinstance(seconds, (int, float))
+            or not 0 < seconds < 1e6
+        ):
             raise Fail(f"{where}: '{key}' has {vcpus!r}: {seconds!r}")
 
 
@@ -129,10 +149,10 @@ def _column(where: str, name: str, entry: dict[str, Any]) -> Column:
         raise Fail(f"{where}: 'seconds' has no 1 vCPU, by which growth is taken")
     if entry["pages"] < 1 or not entry["kernels"]:
         raise Fail(f"{where} has no pages or no kernels")
-    args = {str(key): None if value is None else str(value)
-            for key, value in entry["args"].items()}
-    return Column(str(name), **{**entry, "args": args, "kernels": tuple(entry["kernels"]),
-                                "without": tuple(entry["without"])})
+    args = {str(key): None if value is None else str(value) for key, value in entry["args"].items()}
+    return Column(
+        str(name), **{**entry, "args": args, "kernels": tuple(entry["kernels"]), "without": tuple(entry["without"])}
+    )
 
 
 @dataclass(frozen=True)
@@ -140,14 +160,14 @@ class Aging:
     """One published table; every field but `id` is a key of the file.  Times: vCPUs -> seconds."""
 
     id: str
-    work: str            # "Zhang 2022"
+    work: str  # "Zhang 2022"
     message: str
     what: str
     machine: str
     workload: str
-    locked: Times          # an aging pass
-    lockless: Times        # has the vCPUs of locked
-    vcpu_none: Times       # wall time of the vCPUs; {} if not published
+    locked: Times  # an aging pass
+    lockless: Times  # has the vCPUs of locked
+    vcpu_none: Times  # wall time of the vCPUs; {} if not published
     vcpu_locked: Times
     vcpu_lockless: Times
 
@@ -160,16 +180,28 @@ class Aging:
     def slowdown(self) -> dict[str, Times]:
         """{"locked": ..., "lockless": ...}: vCPUs -> vCPU time with such aging by that without; {}
         where either was not published."""
-        return {"locked": _quotient(self.vcpu_locked, self.vcpu_none),
-                "lockless": _quotient(self.vcpu_lockless, self.vcpu_none)}
+        return {
+            "locked": _quotient(self.vcpu_locked, self.vcpu_none),
+            "lockless": _quotient(self.vcpu_lockless, self.vcpu_none),
+        }
 
 
 def _quotient(above: Times, below: Times) -> Times:
     return {vcpus: above[vcpus] / below[vcpus] for vcpus in sorted(above) if vcpus in below}
 
 
-AGING_KINDS: dict[str, Kind] = {"work": str, "message": str, "what": str, "machine": str, "workload": str, "locked": dict,
-                                "lockless": dict, "vcpu_none": dict, "vcpu_locked": dict, "vcpu_lockless": dict}
+AGING_KINDS: dict[str, Kind] = {
+    "work": str,
+    "message": str,
+    "what": str,
+    "machine": str,
+    "workload": str,
+    "locked": dict,
+    "lockless": dict,
+    "vcpu_none": dict,
+    "vcpu_locked": dict,
+    "vcpu_lockless": dict,
+}
 assert set(AGING_KINDS) | {"id"} == {field.name for field in fields(Aging)}
 
 

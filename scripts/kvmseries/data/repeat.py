@@ -74,8 +74,9 @@ def _entries() -> dict[str, list[Chance]]:
 def chance(run: Run) -> Chance | None:
     """The Chance that bench.yaml has for a run's metric, or None: then it should repeat."""
     words = shlex.split(run["args"])
-    return next((one for one in _entries().get(run["test"], ())
-                 if one.args in words and run["metric"] in one.metrics), None)
+    return next(
+        (one for one in _entries().get(run["test"], ()) if one.args in words and run["metric"] in one.metrics), None
+    )
 
 
 def metrics(text: str) -> tuple[str, ...] | None:
@@ -109,16 +110,20 @@ def complaint(runs: Sequence[Run]) -> str:
     """One line about runs that failed() has found."""
     one, more = runs[0], len(runs) - 1
     others = f"; {more} more time{'s do' if more > 1 else ' does'} not" if more else ""
-    return (f"virtual time does not repeat: {where(one)} is {min(one['samples']):.6f} s to "
-            f"{max(one['samples']):.6f} s{others}; measure again with --retry 2, or say with --must-repeat what must "
-            "repeat")
+    return (
+        f"virtual time does not repeat: {where(one)} is {min(one['samples']):.6f} s to "
+        f"{max(one['samples']):.6f} s{others}; measure again with --retry 2, or say with --must-repeat what must "
+        "repeat"
+    )
 
 
 def replace(runs: Iterable[Run], again: Iterable[Run]) -> None:
     """Put the samples of `again`, which were taken in the place of those of `runs`, into `runs`: the samples that were
     there go to `earlier`.  Both are lists of runs; what `again` does not have stays as it is."""
+
     def key(run: Run) -> tuple[str, ...]:
         return tuple(str(value) for name, value in run.items() if name not in ("samples", "repeats", "earlier"))
+
     found = {key(run): run for run in again}
     for run in runs:
         better = found.get(key(run))

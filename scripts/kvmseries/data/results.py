@@ -25,51 +25,64 @@ SCHEMA = 4
 
 # Key of a run -> types that it may have.
 KEYS: dict[str, Kind] = {
-    "series": str,        # "v5.10"
-    "kernel": str,        # "base", "series" or "upto:NAME"
-    "arch": str,          # "arm64" or "x86_64"
-    "accel": str,         # "tcg", "kvm" or "here"
-    "clock": str,         # "wall" or "virtual"
-    "model": str,         # of the virtual clock: "nominal", "line*2" (a parameter times a factor)
-    "cpu": str,           # the emulated CPU: "max", "cortex-a72"; "host"
-    "config": str,        # kernel configuration: "normal", "lockstat", "debug", ...
-    "params": list,       # kernel command line parameters added by the user
-    "test": str,          # "dirty_log_perf_test"
-    "args": str,          # the test's arguments, as run
+    "series": str,  # "v5.10"
+    "kernel": str,  # "base", "series" or "upto:NAME"
+    "arch": str,  # "arm64" or "x86_64"
+    "accel": str,  # "tcg", "kvm" or "here"
+    "clock": str,  # "wall" or "virtual"
+    "model": str,  # of the virtual clock: "nominal", "line*2" (a parameter times a factor)
+    "cpu": str,  # the emulated CPU: "max", "cortex-a72"; "host"
+    "config": str,  # kernel configuration: "normal", "lockstat", "debug", ...
+    "params": list,  # kernel command line parameters added by the user
+    "test": str,  # "dirty_log_perf_test"
+    "args": str,  # the test's arguments, as run
     "vcpus": int,
     "iteration": (int, type(None)),
     "metric": str,
-    "unit": str,          # "s" or "1"
-    "samples": list,      # numbers, in the order they were taken
+    "unit": str,  # "s" or "1"
+    "samples": list,  # numbers, in the order they were taken
 }
 # What a run says of its rounds, from schema 4 on.
 ROUNDS: dict[str, Kind] = {
-    "repeats": (bool, type(None)),   # whether the samples agree; None: not judged (repeat.py)
-    "earlier": list,      # of lists: samples that were there before --retry measured all rounds again
+    "repeats": (bool, type(None)),  # whether the samples agree; None: not judged (repeat.py)
+    "earlier": list,  # of lists: samples that were there before --retry measured all rounds again
 }
 # A migration over time, of the optional list `traces`.
-TRACE = {"series": str, "kernel": str, "config": str, "args": str, "vcpus": int,
-         "rows": list}   # [s, bytes left to send, throttle in percent, bytes sent, sync passes]
+TRACE = {
+    "series": str,
+    "kernel": str,
+    "config": str,
+    "args": str,
+    "vcpus": int,
+    "rows": list,
+}  # [s, bytes left to send, throttle in percent, bytes sent, sync passes]
 CLOCKS = ("wall", "virtual")
 # What `made` says: of what, how often, and how to make it again.
 MADE = {
-    "ids": dict,          # see ID_KINDS; empty in files of schema 1 and 2: of an unknown state
-    "rounds": int,        # samples of each figure of the nominal model
-    "command": str,       # without anybody's paths
-    "seconds": int,       # that it took
+    "ids": dict,  # see ID_KINDS; empty in files of schema 1 and 2: of an unknown state
+    "rounds": int,  # samples of each figure of the nominal model
+    "command": str,  # without anybody's paths
+    "seconds": int,  # that it took
 }
 # What `made` has besides in the file of a benchmark that broke off (unfinished.py).
 UNFINISHED = {
-    "key": str,           # hash of what was to be measured, and how
-    "parts": list,        # names of the boots that are done: lists
-    "left": int,          # boots that are still to be done
-    "complaints": list,   # lines about what was measured
+    "key": str,  # hash of what was to be measured, and how
+    "parts": list,  # names of the boots that are done: lists
+    "left": int,  # boots that are still to be done
+    "complaints": list,  # lines about what was measured
 }
 # Ids (ids.py) by what they are of: one, or one for each kernel label, series, configuration, variant of the
 # model.  None is an id that could not be known.
-ID_KINDS = {"kernels": dict, "tests": dict, "configs": dict, "models": dict, "guest": str, "own": dict,
-            "instrument": str,
-            "qemu": str}
+ID_KINDS = {
+    "kernels": dict,
+    "tests": dict,
+    "configs": dict,
+    "models": dict,
+    "guest": str,
+    "own": dict,
+    "instrument": str,
+    "qemu": str,
+}
 
 
 def check_run(run: object, where: str) -> None:
@@ -90,8 +103,10 @@ def check_run(run: object, where: str) -> None:
     if run["clock"] not in CLOCKS:
         raise Fail(f"{where}: clock is {run['clock']!r}, not one of {', '.join(CLOCKS)}")
     if (run["clock"] == "virtual") != bool(run["model"]):
-        raise Fail(f"{where}: clock is {run['clock']!r} and model {run['model']!r}: a virtual clock "
-                   "has a model, no other has one")
+        raise Fail(
+            f"{where}: clock is {run['clock']!r} and model {run['model']!r}: a virtual clock "
+            "has a model, no other has one"
+        )
     for samples in (run["samples"], *run.get("earlier", ())):
         _check_samples(samples, where)
 
@@ -100,8 +115,7 @@ def _check_samples(samples: object, where: str) -> None:
     if not samples or not isinstance(samples, list):
         raise Fail(f"{where} has no samples")
     for sample in samples:
-        if not isinstance(sample, (int, float)) or isinstance(sample, bool) \
-                or not math.isfinite(sample):
+        if not isinstance(sample, (int, float)) or isinstance(sample, bool) or not math.isfinite(sample):
             raise Fail(f"{where}: sample {sample!r} is not a number")
 
 
@@ -146,8 +160,12 @@ def _from_schema_1(data: dict[str, Any]) -> None:
 def _from_schema_2(data: dict[str, Any]) -> None:
     """Schema 2 said nothing of what it was made of."""
     line = data["host"].get("command")
-    data["made"] = {"ids": {}, "rounds": rounds(data["runs"]), "seconds": 0,
-                    "command": line if isinstance(line, str) else ""}
+    data["made"] = {
+        "ids": {},
+        "rounds": rounds(data["runs"]),
+        "seconds": 0,
+        "command": line if isinstance(line, str) else "",
+    }
 
 
 def _from_schema_3(data: dict[str, Any]) -> None:
@@ -161,12 +179,20 @@ def check_traces(traces: object, where: str | Path) -> None:
     if not isinstance(traces, list):
         raise Fail(f"{where}: 'traces' is no list")
     for trace in traces:
-        if not isinstance(trace, dict) or set(trace) != set(TRACE) or not all(
-                isinstance(trace[key], kind) for key, kind in TRACE.items()):
+        if (
+            not isinstance(trace, dict)
+            or set(trace) != set(TRACE)
+            or not all(isinstance(trace[key], kind) for key, kind in TRACE.items())
+        ):
             raise Fail(f"{where}: a trace needs {', '.join(TRACE)}")
         for row in trace["rows"]:
-            if not isinstance(row, list) or len(row) != 5 or not all(
-                    isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one) for one in row):
+            if (
+                not isinstance(row, list)
+                or len(row) != 5
+                or not all(
+                    isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one) for one in row
+                )
+            ):
                 raise Fail(f"{where}: a row of a trace has five numbers, not {row!r}")
 
 
@@ -178,8 +204,12 @@ def check_made(made: object, where: str | Path) -> None:
         if not isinstance(made[key], kind) or isinstance(made[key], bool):
             raise Fail(f"{where}: '{key}' of 'made' is {made[key]!r}")
     rest = made.get("unfinished", dict.fromkeys(UNFINISHED))
-    if not isinstance(rest, dict) or set(rest) != set(UNFINISHED) or "unfinished" in made and not all(
-            isinstance(rest[key], kind) for key, kind in UNFINISHED.items()):
+    if (
+        not isinstance(rest, dict)
+        or set(rest) != set(UNFINISHED)
+        or "unfinished" in made
+        and not all(isinstance(rest[key], kind) for key, kind in UNFINISHED.items())
+    ):
         raise Fail(f"{where}: 'unfinished' of 'made' needs {', '.join(UNFINISHED)}")
     for key, value in made["ids"].items():
         if key not in ID_KINDS or not isinstance(value, (ID_KINDS[key], type(None))):
@@ -192,8 +222,10 @@ def check_made(made: object, where: str | Path) -> None:
 def rounds(runs: Iterable[Run]) -> int:
     """The number of rounds that `runs` have: the least number of samples of a time of the nominal model (of a
     count where there are no times)."""
-    counts = {unit: [len(run["samples"]) for run in runs if run["unit"] == unit
-                     and run["model"] in ("", "nominal")] for unit in ("s", "1")}
+    counts = {
+        unit: [len(run["samples"]) for run in runs if run["unit"] == unit and run["model"] in ("", "nominal")]
+        for unit in ("s", "1")
+    }
     return min(counts["s"] or counts["1"] or [0])
 
 

@@ -39,19 +39,42 @@ CONTENDED_WRITES, CONTENDED_READS = "mmu_lock_write_contentions", "mmu_lock_read
 LOCK_METRICS = (WRITES, READS, CONTENDED, CONTENDED_WRITES, CONTENDED_READS)
 DIRTY, POPULATE = "dirty_memory_time", "populate_memory_time"
 MAIN_TIMES = (DIRTY, POPULATE)
-OTHER_TIMES = ("enable_dirty_log_time", "get_dirty_log_time", "clear_dirty_log_time",
-               "collect_rings_time", "reset_rings_time", "disable_dirty_log_time")
+OTHER_TIMES = (
+    "enable_dirty_log_time",
+    "get_dirty_log_time",
+    "clear_dirty_log_time",
+    "collect_rings_time",
+    "reset_rings_time",
+    "disable_dirty_log_time",
+)
 # Of the test's -l and -H: distributions, not to be summed over iterations.
-LATENCIES = tuple(f"{what}_{part}" for what in ("populate_latency", "dirty_latency",
-                                                "get_while_writing", "clear_while_writing",
-                                                "collect_while_writing", "reset_while_writing")
-                  for part in ("p50", "p99", "max"))
+LATENCIES = tuple(
+    f"{what}_{part}"
+    for what in (
+        "populate_latency",
+        "dirty_latency",
+        "get_while_writing",
+        "clear_while_writing",
+        "collect_while_writing",
+        "reset_while_writing",
+    )
+    for part in ("p50", "p99", "max")
+)
 PHASES = ("setup", "populate", "enable", "dirty", "get", "clear", "disable", "exit")
 # Those of access_tracking_stress_test, between populate and exit.
 AGING_PHASES = ("age", "access", "fault", "discard", "check")
 PER_FAULT = "instructions_per_fault"
-COUNTERS = (PER_FAULT, "faults_permission", "faults_translation", "faults_access", "faults_other",
-            "tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics")
+COUNTERS = (
+    PER_FAULT,
+    "faults_permission",
+    "faults_translation",
+    "faults_access",
+    "faults_other",
+    "tlbi_local",
+    "tlbi_broadcast",
+    "atomics",
+    "foreign_atomics",
+)
 
 # Which sample: the number of its file, and of the sample in it.
 Sample = tuple[int, int]
@@ -69,10 +92,10 @@ class Group:
     accel: str
     clock: str
     cpu: str
-    variant: str      # configurations beside normal and lockstat, such as "64k"
+    variant: str  # configurations beside normal and lockstat, such as "64k"
     params: str
     test: str
-    args: str         # without -v N
+    args: str  # without -v N
 
     @property
     def emulated(self) -> bool:
@@ -92,9 +115,15 @@ class Group:
 
     def facts(self) -> list[tuple[str, str]]:
         """(name, text) of everything that distinguishes this group, for people."""
-        rows = [("Test", self.test), ("Arguments", self.args or "none"), ("Series", self.series),
-                ("Architecture", self.arch), ("CPU", self.cpu), ("Accelerator", self.accel),
-                ("Clock", self.clock_name)]
+        rows = [
+            ("Test", self.test),
+            ("Arguments", self.args or "none"),
+            ("Series", self.series),
+            ("Architecture", self.arch),
+            ("CPU", self.cpu),
+            ("Accelerator", self.accel),
+            ("Clock", self.clock_name),
+        ]
         if self.variant:
             rows.append(("Configuration", self.variant))
         if self.params:
@@ -154,22 +183,24 @@ def add(values: Iterable[Value | None]) -> Value | None:
         found.append(value)
     if not found:
         return None
-    common = [key for key in found[0].samples
-              if all(key in value.samples for value in found)]
+    common = [key for key in found[0].samples if all(key in value.samples for value in found)]
     if not common:
         return None
-    return Value({key: sum(value.samples[key] for value in found) for key in common},
-                 found[0].iterations, all(value.repeats for value in found))
+    return Value(
+        {key: sum(value.samples[key] for value in found) for key in common},
+        found[0].iterations,
+        all(value.repeats for value in found),
+    )
 
 
 def ratio(value: Value | None, base: Value | None) -> Ratio | None:
     """value / base (Values or None) as a Ratio, or None where it would mean nothing."""
     if value is None or base is None or value.iterations != base.iterations or base.median <= 0:
         return None
-    pairs = [value.samples[key] / base.samples[key] for key in value.samples
-             if base.samples.get(key, 0) > 0]
-    return Ratio(value.median / base.median, min(pairs, default=None), max(pairs, default=None),
-                 value.repeats and base.repeats)
+    pairs = [value.samples[key] / base.samples[key] for key in value.samples if base.samples.get(key, 0) > 0]
+    return Ratio(
+        value.median / base.median, min(pairs, default=None), max(pairs, default=None), value.repeats and base.repeats
+    )
 
 
 class Summary:
@@ -217,7 +248,7 @@ class Summary:
             self.retries[place] = max(self.retries.get(place, 0), len(run["earlier"]))
         first = sum(1 for key in samples if key[0] == file)
         for number, sample in enumerate(run["samples"], first):
-            if abs(sample) < 1e300:      # not NaN, not infinite
+            if abs(sample) < 1e300:  # not NaN, not infinite
                 samples[file, number] = sample
 
     @property
@@ -225,8 +256,7 @@ class Summary:
         """The kernels: base, then upto:NAME in the order of the files, then series, then those of
         other series, such as v7.3:base."""
         order = {BASE: 0, SERIES: 2}
-        return sorted(self._kernels, key=lambda kernel: order.get(
-            kernel, 3 if foreign(kernel) else 1))
+        return sorted(self._kernels, key=lambda kernel: order.get(kernel, 3 if foreign(kernel) else 1))
 
     @property
     def vcpus(self) -> list[int]:
@@ -257,8 +287,15 @@ class Summary:
 
     def iterations(self, metric: str) -> list[int]:
         """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
-        return sorted({number for cell, iterations in self._cells.items() if cell[2] == metric
-                       for number in iterations if number is not None})
+        return sorted(
+            {
+                number
+                for cell, iterations in self._cells.items()
+                if cell[2] == metric
+                for number in iterations
+                if number is not None
+            }
+        )
 
     def last_iteration(self, metrics: Iterable[str]) -> int | None:
         """The number of the last iteration that one of `metrics` has, or None."""
@@ -282,8 +319,8 @@ class Summary:
     def contended(self, kernel: str, vcpus: int, phase: str | None = None) -> Value | None:
         """All contentions of the lock: the metric, else the sum of write and read ones."""
         return self.value(kernel, vcpus, in_phase(CONTENDED, phase)) or add(
-            self.value(kernel, vcpus, in_phase(metric, phase))
-            for metric in (CONTENDED_WRITES, CONTENDED_READS))
+            self.value(kernel, vcpus, in_phase(metric, phase)) for metric in (CONTENDED_WRITES, CONTENDED_READS)
+        )
 
     def has(self, metric: str) -> bool:
         """True if any kernel has `metric` at any vCPU count."""
@@ -291,8 +328,7 @@ class Summary:
 
     def values(self, metric: str) -> list[Value]:
         """All Values of `metric`, over kernels and vCPU counts."""
-        found = (self.value(kernel, vcpus, metric)
-                 for kernel in self.kernels for vcpus in self.vcpus)
+        found = (self.value(kernel, vcpus, metric) for kernel in self.kernels for vcpus in self.vcpus)
         return [value for value in found if value is not None]
 
     def phases(self) -> list[str]:
@@ -304,12 +340,13 @@ class Summary:
         return self._phases(COUNTERS)
 
     def _phases(self, metrics: Collection[str]) -> list[str]:
-        found = dict.fromkeys(metric.split(".", 1)[1] for _, _, metric, model in self._cells
-                              if model == NOMINAL and metric.split(".", 1)[0] in metrics
-                              and "." in metric)
+        found = dict.fromkeys(
+            metric.split(".", 1)[1]
+            for _, _, metric, model in self._cells
+            if model == NOMINAL and metric.split(".", 1)[0] in metrics and "." in metric
+        )
         order = PHASES[:-1] + AGING_PHASES + PHASES[-1:]
-        return sorted(found, key=lambda phase: order.index(phase) if phase in order
-                      else len(order))
+        return sorted(found, key=lambda phase: order.index(phase) if phase in order else len(order))
 
     def sample_note(self, metrics: Iterable[str]) -> str:
         """How many samples stand behind `metrics`: "5 samples", "3 to 5 samples", ""."""
@@ -324,7 +361,7 @@ class Summary:
 
 def short(kernel: str) -> str:
     """A kernel's label without "upto:"."""
-    return kernel[len(UPTO):] if kernel.startswith(UPTO) else kernel
+    return kernel[len(UPTO) :] if kernel.startswith(UPTO) else kernel
 
 
 def foreign(kernel: str) -> bool:
@@ -359,13 +396,13 @@ def _home_args(results: Iterable[Results]) -> Callable[[Run], str]:
     for result in results:
         for run in result["runs"]:
             if not foreign(run["kernel"]):
-                homes.setdefault((run["series"], run["test"], *_without_mode(run["args"])),
-                                 without_vcpus(run["args"]))
+                homes.setdefault((run["series"], run["test"], *_without_mode(run["args"])), without_vcpus(run["args"]))
 
     def args(run: Run) -> str:
         own = without_vcpus(run["args"])
         key = (run["series"], run["test"], *_without_mode(run["args"]))
         return homes.get(key, own) if foreign(run["kernel"]) else own
+
     return args
 
 
@@ -397,8 +434,10 @@ def model(host: Host) -> dict[str, Any]:
     if not isinstance(vtime, dict):
         return {}
     parameters = vtime.get("parameters")
-    found = {name: entry.get("ns") if isinstance(entry, dict) else entry
-             for name, entry in (parameters if isinstance(parameters, dict) else {}).items()}
+    found = {
+        name: entry.get("ns") if isinstance(entry, dict) else entry
+        for name, entry in (parameters if isinstance(parameters, dict) else {}).items()
+    }
     return {**found, "slice_ns": vtime["slice_ns"]} if "slice_ns" in vtime else found
 
 
@@ -424,11 +463,19 @@ def summarise(results: Sequence[Results]) -> list[Summary]:
     summaries, args = {}, _home_args(results)
     for file, (result, cohort) in enumerate(zip(results, cohorts(results))):
         for run in result["runs"]:
-            variant = [part for part in _config_parts(run["config"])
-                       if part not in ("normal", "lockstat")]
-            group = Group(cohort, run["series"], run["arch"], run["accel"], run["clock"],
-                          run["cpu"], " ".join(variant), " ".join(map(str, run["params"])),
-                          run["test"], args(run))
+            variant = [part for part in _config_parts(run["config"]) if part not in ("normal", "lockstat")]
+            group = Group(
+                cohort,
+                run["series"],
+                run["arch"],
+                run["accel"],
+                run["clock"],
+                run["cpu"],
+                " ".join(variant),
+                " ".join(map(str, run["params"])),
+                run["test"],
+                args(run),
+            )
             if group not in summaries:
                 summaries[group] = Summary(group, result["host"])
             summaries[group].add_run(run, file)

@@ -20,9 +20,19 @@ def patches(tree):
 def tree(tmp_path):
     """A git tree of a few files with the tag base."""
     top = tmp_path / "tree"
-    for name in (ARM, MMU, "arch/x86/kvm/mmu/mmu.c", "arch/Kconfig", "Documentation/x.rst", "tools/perf/x.c",
-                 "tools/testing/selftests/kvm/lib/x.c", "tools/testing/selftests/kvm/dirty_log_perf_test.c",
-                 "tools/testing/selftests/kvm/other_test.c", "MAINTAINERS", "virt/.gitignore"):
+    for name in (
+        ARM,
+        MMU,
+        "arch/x86/kvm/mmu/mmu.c",
+        "arch/Kconfig",
+        "Documentation/x.rst",
+        "tools/perf/x.c",
+        "tools/testing/selftests/kvm/lib/x.c",
+        "tools/testing/selftests/kvm/dirty_log_perf_test.c",
+        "tools/testing/selftests/kvm/other_test.c",
+        "MAINTAINERS",
+        "virt/.gitignore",
+    ):
         write(top / name, "".join(f"{number}\n" for number in range(40)))
     subprocess.run(["git", "init", "-q", "-b", "main", str(top)], check=True)
     commit(top, "base")
@@ -44,13 +54,22 @@ def all_ids(tree):
     return {what: ids.source(tree, what) for what in ("arm64", "x86_64", "tests", "suite")}
 
 
-@pytest.mark.parametrize("name, changed", [
-    (ARM, {"arm64"}), ("arch/x86/kvm/mmu/mmu.c", {"x86_64"}), (MMU, {"arm64", "x86_64"}),
-    ("arch/Kconfig", {"arm64", "x86_64"}), ("Documentation/x.rst", set()), ("tools/perf/x.c", set()),
-    ("MAINTAINERS", set()), ("virt/.gitignore", set()),
-    ("tools/testing/selftests/kvm/lib/x.c", {"tests", "suite"}),
-    ("tools/testing/selftests/kvm/dirty_log_perf_test.c", {"tests", "suite"}),
-    ("tools/testing/selftests/kvm/other_test.c", {"suite"})])
+@pytest.mark.parametrize(
+    "name, changed",
+    [
+        (ARM, {"arm64"}),
+        ("arch/x86/kvm/mmu/mmu.c", {"x86_64"}),
+        (MMU, {"arm64", "x86_64"}),
+        ("arch/Kconfig", {"arm64", "x86_64"}),
+        ("Documentation/x.rst", set()),
+        ("tools/perf/x.c", set()),
+        ("MAINTAINERS", set()),
+        ("virt/.gitignore", set()),
+        ("tools/testing/selftests/kvm/lib/x.c", {"tests", "suite"}),
+        ("tools/testing/selftests/kvm/dirty_log_perf_test.c", {"tests", "suite"}),
+        ("tools/testing/selftests/kvm/other_test.c", {"suite"}),
+    ],
+)
 def test_one_line_changes_the_ids_of_what_is_built_of_it_alone(tree, name, changed):
     before = all_ids(tree)
     change(tree, name, 7)
@@ -95,8 +114,14 @@ def test_a_patch_with_short_ids_is_refused(tree):
 
 
 def test_qemu_is_built_of_other_files():
-    for name, yes in (("accel/kvm/kvm-all.c", True), ("target/arm/kvm.c", True), ("target/i386/kvm.c", False),
-                      ("tests/qtest/migration-test.c", False), ("docs/x.rst", False), ("target/meson.build", True)):
+    for name, yes in (
+        ("accel/kvm/kvm-all.c", True),
+        ("target/arm/kvm.c", True),
+        ("target/i386/kvm.c", False),
+        ("tests/qtest/migration-test.c", False),
+        ("docs/x.rst", False),
+        ("target/meson.build", True),
+    ):
         assert ids.wanted(name, "arm64", "qemu") is yes, name
 
 
@@ -109,8 +134,16 @@ def test_today_of_the_project_s_own_series_needs_no_tree():
     assert ids.today("series", "qemu-10.0", "arm64") not in (None, ids.today("base", "qemu-10.0", "arm64"))
 
 
-@pytest.mark.parametrize("label, series", [("upto:no-such-step", "v5.10"), ("series", "v1.0"),
-                                           ("v1.0:base", "v5.10"), ("upto:999", "v5.10"), ("odd", "v5.10")])
+@pytest.mark.parametrize(
+    "label, series",
+    [
+        ("upto:no-such-step", "v5.10"),
+        ("series", "v1.0"),
+        ("v1.0:base", "v5.10"),
+        ("upto:999", "v5.10"),
+        ("odd", "v5.10"),
+    ],
+)
 def test_what_cannot_be_known_is_not_guessed(label, series):
     assert ids.today(label, series, "arm64") is None
 

@@ -88,8 +88,7 @@ Iteration 2 dirty pages found: 1024 while writing, 0 after, all of 256 written
 Disabling dirty logging time: 0.000004208s
 Get dirty log over 2 iterations took 0.000000832s. (Avg 0.000000416s/iteration)
 """
-CLEAR_LINE = ("Iteration 1 clear dirty log while writing: p50 8191 ns, p99 44467488 ns, "
-              "max 44467488 ns, 40 times\n")
+CLEAR_LINE = "Iteration 1 clear dirty log while writing: p50 8191 ns, p99 44467488 ns, max 44467488 ns, 40 times\n"
 
 # dirty_log_perf_test of 7.3 -R 1024 -E 2M -H 1000: an iteration.
 RINGS = """\
@@ -264,10 +263,12 @@ Pages swapped out: 2046, in: 1614
 
 def lock(phase, mode, acquisitions, contentions, name="&(kvm)->mmu_lock"):
     """A line of lockphase: print_row() in tools-testing-selftests-kvm/guest/lockphase.c."""
-    return (f'@@ lock phase="{phase}" class="{name}" mode={mode} con-bounces=0 '
-            f"contentions={contentions} waittime-min=0.00 waittime-max=0.00 waittime-total=0.00 "
-            f"waittime-avg=0.00 acq-bounces=3 acquisitions={acquisitions} holdtime-min=0.06 "
-            "holdtime-max=9.10 holdtime-total=70.15 holdtime-avg=1.50\n")
+    return (
+        f'@@ lock phase="{phase}" class="{name}" mode={mode} con-bounces=0 '
+        f"contentions={contentions} waittime-min=0.00 waittime-max=0.00 waittime-total=0.00 "
+        f"waittime-avg=0.00 acq-bounces=3 acquisitions={acquisitions} holdtime-min=0.06 "
+        "holdtime-max=9.10 holdtime-total=70.15 holdtime-avg=1.50\n"
+    )
 
 
 def with_locks(output=OUTPUT):
@@ -288,10 +289,14 @@ def figures(measures):
 def test_every_time_is_read_with_its_iteration():
     measures = parse("dirty_log_perf_test", OUTPUT)
     assert figures(measures) == {
-        ("populate_memory_time", None): 0.340000001, ("enable_dirty_log_time", None): 0.008112345,
-        ("dirty_memory_time", 1): 1.21, ("get_dirty_log_time", 1): 0.006,
-        ("dirty_memory_time", 2): 12.000000009, ("get_dirty_log_time", 2): 0.005,
-        ("disable_dirty_log_time", None): 0.0102}
+        ("populate_memory_time", None): 0.340000001,
+        ("enable_dirty_log_time", None): 0.008112345,
+        ("dirty_memory_time", 1): 1.21,
+        ("get_dirty_log_time", 1): 0.006,
+        ("dirty_memory_time", 2): 12.000000009,
+        ("get_dirty_log_time", 2): 0.005,
+        ("disable_dirty_log_time", None): 0.0102,
+    }
     assert {measure.unit for measure in measures} == {"s"}
     assert measures[0] == Measure("populate_memory_time", None, 0.340000001, "s")
 
@@ -310,8 +315,10 @@ def test_latencies_and_harvests_while_writing_are_read():
         for phase, iteration, values in (
             ("populate_latency", None, (1776e-9, 3184e-9, 4816e-9, 256)),
             ("dirty_latency", 1, (560e-9, 688e-9, 704e-9, 1024)),
-            ("dirty_latency", 2, (544e-9, 672e-9, 720e-9, 1024)))
-        for part, value in zip(("p50", "p99", "max", "writes"), values)}
+            ("dirty_latency", 2, (544e-9, 672e-9, 720e-9, 1024)),
+        )
+        for part, value in zip(("p50", "p99", "max", "writes"), values)
+    }
     assert found["get_while_writing_p50", 1] == 1279e-9
     assert found["get_while_writing_max", 2] == 1552e-9
     assert found["get_while_writing_times", 2] == 438
@@ -321,23 +328,25 @@ def test_latencies_and_harvests_while_writing_are_read():
     # The times are read as ever.
     assert found["dirty_memory_time", 2] == 0.000560672
     assert found["get_dirty_log_time", 1] == 0.000000352
-    assert {m.unit for m in measures
-            if m.metric.endswith(("_p50", "_p99", "_max", "_time"))} == {"s"}
-    assert {m.unit for m in measures if m.metric.startswith("pages_")
-            or m.metric.endswith(("_writes", "_times"))} == {"1"}
+    assert {m.unit for m in measures if m.metric.endswith(("_p50", "_p99", "_max", "_time"))} == {"s"}
+    assert {m.unit for m in measures if m.metric.startswith("pages_") or m.metric.endswith(("_writes", "_times"))} == {
+        "1"
+    }
 
 
 def test_no_harvest_while_writing_has_no_times():
-    found = figures(parse("dirty_log_perf_test", OUTPUT + (
-        "Iteration 1 get dirty log while writing: p50 0 ns, p99 0 ns, max 0 ns, 0 times\n")))
-    assert {key: value for key, value in found.items() if "writing" in key[0]} == {
-        ("get_while_writing_times", 1): 0}
+    found = figures(
+        parse(
+            "dirty_log_perf_test",
+            OUTPUT + ("Iteration 1 get dirty log while writing: p50 0 ns, p99 0 ns, max 0 ns, 0 times\n"),
+        )
+    )
+    assert {key: value for key, value in found.items() if "writing" in key[0]} == {("get_while_writing_times", 1): 0}
 
 
 def test_latencies_do_not_end_a_phase():
     """lockphase and the virtual clock end a phase at " time: "."""
-    lines = [line for line in (LATENCY + CLEAR_LINE).splitlines()
-             if " ns, " in line or "found" in line]
+    lines = [line for line in (LATENCY + CLEAR_LINE).splitlines() if " ns, " in line or "found" in line]
     assert len(lines) == 11 and not any(" time: " in line for line in lines)
 
 
@@ -345,10 +354,15 @@ def test_latencies_do_not_end_a_phase():
 def test_what_later_kernels_tests_print_is_read(output):
     cleared = {("clear_dirty_log_time", 1): 0.000545936, ("clear_dirty_log_time", 2): 0.000319648}
     assert figures(parse("dirty_log_perf_test", output)) == {
-        ("populate_memory_time", None): 0.02868464, ("enable_dirty_log_time", None): 0.00264952,
-        ("dirty_memory_time", 1): 0.00049152, ("get_dirty_log_time", 1): 0.000218704,
-        ("dirty_memory_time", 2): 0.009821184, ("get_dirty_log_time", 2): 0.000013728,
-        ("disable_dirty_log_time", None): 0.002878208, **(cleared if output == NEWER else {})}
+        ("populate_memory_time", None): 0.02868464,
+        ("enable_dirty_log_time", None): 0.00264952,
+        ("dirty_memory_time", 1): 0.00049152,
+        ("get_dirty_log_time", 1): 0.000218704,
+        ("dirty_memory_time", 2): 0.009821184,
+        ("get_dirty_log_time", 2): 0.000013728,
+        ("disable_dirty_log_time", None): 0.002878208,
+        **(cleared if output == NEWER else {}),
+    }
 
 
 def test_counts_of_each_phase_and_in_total():
@@ -379,8 +393,10 @@ def test_what_sets_up_a_later_kernels_vm_is_no_part_of_the_totals():
     found = figures(parse("dirty_log_perf_test", with_locks(NEWER_G)))
     assert found["mmu_lock_write_acquisitions.setup", None] == 104
     assert found["mmu_lock_write_acquisitions", None] == sum(
-        value for (metric, _), value in found.items()
-        if metric.startswith("mmu_lock_write_acquisitions.") and not metric.endswith(".setup"))
+        value
+        for (metric, _), value in found.items()
+        if metric.startswith("mmu_lock_write_acquisitions.") and not metric.endswith(".setup")
+    )
 
 
 def test_counts_of_other_locks_are_left_out():
@@ -401,22 +417,34 @@ def test_without_counts_there_are_no_totals():
     assert not [m for m in parse("dirty_log_perf_test", OUTPUT) if "mmu_lock" in m.metric]
 
 
-@pytest.mark.parametrize("line", [
-    "Iteration 1 reset dirty log time: 0.1s", "Populate memory time: soon", "Aborted",
-    "Manual dirty log protect: maybe", "In-kernel GICv3: perhaps", "@@ taint x before=0 after=512",
-    "Iteration 3 dirty memory time: 0,5s", "Test iterations: many", '@@ lock phase="exit" nonsense',
-    "Populate memory latency: p50 1 ns, p99 2 ns, 5 writes", "vCPU 1 iteration 2 latency: soon",
-    "Iteration 1 dirty memory latency: p50 -1 ns, p99 2 ns, max 3 ns, 5 writes",
-    "Iteration 1 dirty pages found: 9 while writing, 0 after, 7 of 8 written",
-    "Populate memory time: 0.5s and more", "Random seed: 1", "guest physical test memory: 0x1000"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Iteration 1 reset dirty log time: 0.1s",
+        "Populate memory time: soon",
+        "Aborted",
+        "Manual dirty log protect: maybe",
+        "In-kernel GICv3: perhaps",
+        "@@ taint x before=0 after=512",
+        "Iteration 3 dirty memory time: 0,5s",
+        "Test iterations: many",
+        '@@ lock phase="exit" nonsense',
+        "Populate memory latency: p50 1 ns, p99 2 ns, 5 writes",
+        "vCPU 1 iteration 2 latency: soon",
+        "Iteration 1 dirty memory latency: p50 -1 ns, p99 2 ns, max 3 ns, 5 writes",
+        "Iteration 1 dirty pages found: 9 while writing, 0 after, 7 of 8 written",
+        "Populate memory time: 0.5s and more",
+        "Random seed: 1",
+        "guest physical test memory: 0x1000",
+    ],
+)
 def test_an_unknown_line_fails_loudly(line):
     with pytest.raises(Fail, match="a line that is not known: '" + re.escape(line)):
         parse("dirty_log_perf_test", f"{OUTPUT}{line}\n")
 
 
 def test_lines_may_end_as_on_a_terminal():
-    assert parse("dirty_log_perf_test", OUTPUT.replace("\n", "\r\n")) \
-        == parse("dirty_log_perf_test", OUTPUT)
+    assert parse("dirty_log_perf_test", OUTPUT.replace("\n", "\r\n")) == parse("dirty_log_perf_test", OUTPUT)
 
 
 def test_a_missing_iteration_fails():
@@ -427,7 +455,7 @@ def test_a_missing_iteration_fails():
 
 def test_two_guest_modes_in_one_run_fail():
     """Their figures could not be told apart."""
-    mode = OUTPUT[OUTPUT.index("Testing"):]
+    mode = OUTPUT[OUTPUT.index("Testing") :]
     with pytest.raises(Fail, match="one guest mode at a time"):
         parse("dirty_log_perf_test", OUTPUT + mode)
 
@@ -449,8 +477,9 @@ def test_incomplete_lock_counts_fail():
         parse("dirty_log_perf_test", text)
 
 
-@pytest.mark.parametrize("phase", ["Iteration 1 dirty memory time + Iteration 1 get dirty log time",
-                                   "Reading the newspaper", ""])
+@pytest.mark.parametrize(
+    "phase", ["Iteration 1 dirty memory time + Iteration 1 get dirty log time", "Reading the newspaper", ""]
+)
 def test_counts_of_an_unknown_phase_fail(phase):
     """Joined phases are what lockphase prints when stdout is no terminal."""
     with pytest.raises(Fail, match="phase that is not known"):
@@ -458,23 +487,42 @@ def test_counts_of_an_unknown_phase_fail(phase):
 
 
 def test_merging_is_read():
-    assert figures(parse("change_pte_test", CHANGE_PTE)) == pytest.approx({
-        ("pages_merged", 1): 1024, ("merge_time", 1): 1.343, ("merge_ksmd_time", 1): 1.30853,
-        ("read_merged_exits", 1): 0, ("read_merged_exits_per_page", 1): 0,
-        ("read_merged_vcpu_time", 1): -0.001928, ("read_merged_faults", 1): 2,
-        ("write_merged_exits", 1): 2077, ("write_merged_exits_per_page", 1): 2.028,
-        ("write_merged_vcpu_time", 1): 1.822989, ("write_merged_faults", 1): 1024,
-        ("pages_merged_while_read", 1): 1024, ("merge_time_while_read", 1): 3.159,
-        ("merge_ksmd_time_while_read", 1): 3.115592, ("merge_tlb_flushes_while_read", 1): 7,
-        ("read_while_merged_exits", 1): -210, ("read_while_merged_exits_per_page", 1): -0.205,
-        ("read_while_merged_vcpu_time", 1): -0.118692,
-        ("storm_host_ksm", None): 470, ("storm_host_write", None): 205, ("storm_host_collapse", None): 10,
-        ("storm_kvm_change_pte_replaced", None): 3663, ("storm_kvm_mmu_seq_retries", None): 1459})
+    assert figures(parse("change_pte_test", CHANGE_PTE)) == pytest.approx(
+        {
+            ("pages_merged", 1): 1024,
+            ("merge_time", 1): 1.343,
+            ("merge_ksmd_time", 1): 1.30853,
+            ("read_merged_exits", 1): 0,
+            ("read_merged_exits_per_page", 1): 0,
+            ("read_merged_vcpu_time", 1): -0.001928,
+            ("read_merged_faults", 1): 2,
+            ("write_merged_exits", 1): 2077,
+            ("write_merged_exits_per_page", 1): 2.028,
+            ("write_merged_vcpu_time", 1): 1.822989,
+            ("write_merged_faults", 1): 1024,
+            ("pages_merged_while_read", 1): 1024,
+            ("merge_time_while_read", 1): 3.159,
+            ("merge_ksmd_time_while_read", 1): 3.115592,
+            ("merge_tlb_flushes_while_read", 1): 7,
+            ("read_while_merged_exits", 1): -210,
+            ("read_while_merged_exits_per_page", 1): -0.205,
+            ("read_while_merged_vcpu_time", 1): -0.118692,
+            ("storm_host_ksm", None): 470,
+            ("storm_host_write", None): 205,
+            ("storm_host_collapse", None): 10,
+            ("storm_kvm_change_pte_replaced", None): 3663,
+            ("storm_kvm_mmu_seq_retries", None): 1459,
+        }
+    )
 
 
-@pytest.mark.parametrize("output, message", [
-    (CHANGE_PTE + "Iteration 1: 1024 of 1024 pages thought about\n", "a line that is not known"),
-    ("All: 0.000 faults a merged page that was read\n", "no figures")])
+@pytest.mark.parametrize(
+    "output, message",
+    [
+        (CHANGE_PTE + "Iteration 1: 1024 of 1024 pages thought about\n", "a line that is not known"),
+        ("All: 0.000 faults a merged page that was read\n", "no figures"),
+    ],
+)
 def test_what_is_not_known_of_merging_fails(output, message):
     with pytest.raises(Fail, match=message):
         parse("change_pte_test", output)
@@ -486,17 +534,23 @@ def test_unmapping_is_read():
     assert found["sparse_create_time", 1] == pytest.approx(0.000532816)
     assert found["sparse_get_dirty_log_time", 1] == pytest.approx(0.013271904)
     assert [found[f"discard_time.{which}", 1] for which in ("host", "idle", "writing")] == pytest.approx(
-        [0.029904960, 1.453600048, 2.256784416])
+        [0.029904960, 1.453600048, 2.256784416]
+    )
     assert found["log_on_time.writing", 1] == pytest.approx(0.037640256)
     assert [found[f"write_{part}.delete", 1] for part in ("p50", "p99", "max")] == pytest.approx(
-        [42992e-9, 71303152e-9, 338194544e-9])
+        [42992e-9, 71303152e-9, 338194544e-9]
+    )
     assert (found["writes.nothing", 1], found["vcpus_out.delete", 1]) == (925, 4)
 
 
-@pytest.mark.parametrize("output, message", [
-    (UNMAP + "Iteration 1 sparse sale: 0.000000001s\n", "a line that is not known"),
-    (UNMAP.replace("iterations: 1", "iterations: 2"), "ran 2 iterations but timed 1"),
-    ("Test iterations: 1\n", "no figures")])
+@pytest.mark.parametrize(
+    "output, message",
+    [
+        (UNMAP + "Iteration 1 sparse sale: 0.000000001s\n", "a line that is not known"),
+        (UNMAP.replace("iterations: 1", "iterations: 2"), "ran 2 iterations but timed 1"),
+        ("Test iterations: 1\n", "no figures"),
+    ],
+)
 def test_what_is_not_known_of_unmapping_fails(output, message):
     with pytest.raises(Fail, match=message):
         parse("memslot_unmap_perf_test", output)
@@ -512,16 +566,28 @@ def test_every_metric_of_unmapping_is_documented():
 
 def test_holds_are_read():
     assert figures(parse("dirty_hold_test", HOLDS)) == {
-        ("clear_idle_hold", None): pytest.approx(426.8e-6), ("clear_idle_time", None): pytest.approx(428.64e-6),
-        ("clear_busy_hold", None): pytest.approx(13.4e-6), ("clear_busy_time", None): pytest.approx(462.12e-6),
-        ("clear_busy_write", None): pytest.approx(15.92e-6), ("clear_busy_writes", None): 168,
-        ("discard_hold", None): pytest.approx(832.96e-6), ("discard_time", None): pytest.approx(26961.92e-6)}
+        ("clear_idle_hold", None): pytest.approx(426.8e-6),
+        ("clear_idle_time", None): pytest.approx(428.64e-6),
+        ("clear_busy_hold", None): pytest.approx(13.4e-6),
+        ("clear_busy_time", None): pytest.approx(462.12e-6),
+        ("clear_busy_write", None): pytest.approx(15.92e-6),
+        ("clear_busy_writes", None): 168,
+        ("discard_hold", None): pytest.approx(832.96e-6),
+        ("discard_time", None): pytest.approx(26961.92e-6),
+    }
 
 
-@pytest.mark.parametrize("output, message", [
-    (HOLDS + "discard: shortest hold 1 ns\n", "a line that is not known"),
-    (HOLDS.replace("discard: longest hold 832960 ns\n", ""), "no discard_hold: the kernel has to have .*hold-times.patch"),
-    ("", "printed no clear_busy_hold")])
+@pytest.mark.parametrize(
+    "output, message",
+    [
+        (HOLDS + "discard: shortest hold 1 ns\n", "a line that is not known"),
+        (
+            HOLDS.replace("discard: longest hold 832960 ns\n", ""),
+            "no discard_hold: the kernel has to have .*hold-times.patch",
+        ),
+        ("", "printed no clear_busy_hold"),
+    ],
+)
 def test_what_is_not_known_of_holds_fails(output, message):
     with pytest.raises(Fail, match=message):
         parse("dirty_hold_test", output)
@@ -539,10 +605,11 @@ def aged(output=AGING):
 
 
 def test_young_pages_of_passes_and_the_log_are_read():
-    output = AGING.replace("Iteration 3 found after aging, vCPUs running: 0 young, 16 idle, 0 not tracked, "
-                           "0 swapped out",
-                           "Iteration 3 found young by a pass, vCPUs running: 12.5 of 16 pages\n"
-                           "Iteration 3 dirty log: 7 harvests, 41 pages")
+    output = AGING.replace(
+        "Iteration 3 found after aging, vCPUs running: 0 young, 16 idle, 0 not tracked, 0 swapped out",
+        "Iteration 3 found young by a pass, vCPUs running: 12.5 of 16 pages\n"
+        "Iteration 3 dirty log: 7 harvests, 41 pages",
+    )
     found = aged(output)
     assert (found["young.running", 3], found["harvests", 3], found["harvested", 3]) == (12.5, 7, 41)
     assert ("idle.running", 3) not in found
@@ -551,20 +618,38 @@ def test_young_pages_of_passes_and_the_log_are_read():
 def test_aging_passes_and_times_are_read():
     found = aged()
     assert {key: value for key, value in found.items() if key[1] == 3} == {
-        ("age_idle_time", 3): 0.000121536, ("passes.idle", 3): 16,
-        ("pass_median.idle", 3): 0.000007248, ("pass_p99.idle", 3): 0.00000848,
-        ("pass_max.idle", 3): 0.00000848, ("young.idle", 3): 0, ("idle.idle", 3): 16,
-        ("untracked.idle", 3): 0, ("swapped.idle", 3): 0,
-        ("fault_memory_time", 3): 0.000232752, ("vcpu_time_mean", 3): 0.000232752,
-        ("passes.running", 3): 20, ("pass_median.running", 3): 0.000010752,
-        ("pass_p99.running", 3): 0.000017872, ("pass_max.running", 3): 0.000017872,
-        ("young.running", 3): 0, ("idle.running", 3): 16, ("untracked.running", 3): 0,
-        ("swapped.running", 3): 0, ("discard_memory_time", 3): 0.0002232,
+        ("age_idle_time", 3): 0.000121536,
+        ("passes.idle", 3): 16,
+        ("pass_median.idle", 3): 0.000007248,
+        ("pass_p99.idle", 3): 0.00000848,
+        ("pass_max.idle", 3): 0.00000848,
+        ("young.idle", 3): 0,
+        ("idle.idle", 3): 16,
+        ("untracked.idle", 3): 0,
+        ("swapped.idle", 3): 0,
+        ("fault_memory_time", 3): 0.000232752,
+        ("vcpu_time_mean", 3): 0.000232752,
+        ("passes.running", 3): 20,
+        ("pass_median.running", 3): 0.000010752,
+        ("pass_p99.running", 3): 0.000017872,
+        ("pass_max.running", 3): 0.000017872,
+        ("young.running", 3): 0,
+        ("idle.running", 3): 16,
+        ("untracked.running", 3): 0,
+        ("swapped.running", 3): 0,
+        ("discard_memory_time", 3): 0.0002232,
         ("check_idle_time", 3): 0.000148784,
-        ("false_idle.without", 3): 0, ("touched.without", 3): 9, ("young.without", 3): 9,
-        ("idle.without", 3): 7, ("false_young.without", 3): 0,
-        ("false_idle.after", 3): 0, ("touched.after", 3): 11, ("young.after", 3): 11,
-        ("idle.after", 3): 5, ("false_young.after", 3): 0}
+        ("false_idle.without", 3): 0,
+        ("touched.without", 3): 9,
+        ("young.without", 3): 9,
+        ("idle.without", 3): 7,
+        ("false_young.without", 3): 0,
+        ("false_idle.after", 3): 0,
+        ("touched.after", 3): 11,
+        ("young.after", 3): 11,
+        ("idle.after", 3): 5,
+        ("false_young.after", 3): 0,
+    }
     assert (found["false_idle.without", 1], found["touched.without", 1]) == (10, 10)
     # Of the whole test.
     assert found["populate_memory_time", None] == 0.000037696
@@ -576,23 +661,29 @@ def test_aging_passes_and_times_are_read():
 
 def test_units_of_aging():
     for measure in parse("access_tracking_stress_test", AGING):
-        timed = measure.metric.startswith("pass_") or measure.metric.split("_")[-1] == "time" \
+        timed = (
+            measure.metric.startswith("pass_")
+            or measure.metric.split("_")[-1] == "time"
             or measure.metric == "vcpu_time_mean"
+        )
         assert measure.unit == ("s" if timed else "1"), measure.metric
 
 
 def test_no_aging_has_no_passes():
     found = aged(NO_AGING)
     assert {metric for metric, _ in found} == {
-        "populate_memory_time", "fault_memory_time", "vcpu_time_mean", "discard_memory_time"}
+        "populate_memory_time",
+        "fault_memory_time",
+        "vcpu_time_mean",
+        "discard_memory_time",
+    }
     assert {number for metric, number in found if metric == "fault_memory_time"} == {1, 2, 3}
 
 
 def test_eviction_is_read():
     found = aged(EVICTED)
     assert (found["swapped_out", None], found["swapped_in", None]) == (2046, 1614)
-    assert [found[f"{name}.running", 2] for name in ("young", "idle", "untracked", "swapped")] == [
-        16, 100, 396, 394]
+    assert [found[f"{name}.running", 2] for name in ("young", "idle", "untracked", "swapped")] == [16, 100, 396, 394]
     assert found["access_memory_time", 1] == 0.005339536
     assert found["swapped.idle", 1] == 289
     assert not any(metric.startswith(("false_idle", "fault_memory")) for metric, _ in found)
@@ -608,31 +699,45 @@ def test_no_pass_that_ended_has_a_count_alone():
 def test_lock_counts_of_aging_have_its_phases():
     found = aged(with_locks(AGING))
     wanted = {("setup", None), ("populate", None), ("exit", None)} | {
-        (phase, number) for phase in ("age", "fault", "discard", "check") for number in (1, 2, 3)}
-    assert {(metric.split(".")[1], number) for metric, number in found
-            if metric.startswith("mmu_lock_write_acquisitions.")} == wanted
+        (phase, number) for phase in ("age", "fault", "discard", "check") for number in (1, 2, 3)
+    }
+    assert {
+        (metric.split(".")[1], number) for metric, number in found if metric.startswith("mmu_lock_write_acquisitions.")
+    } == wanted
     age = AGING.splitlines().index("Iteration 2 age idle memory time: 0.000121552s")
     assert found["mmu_lock_write_acquisitions.age", 2] == 100 + age
     assert found["mmu_lock_write_contentions.age", 2] == age
     # The totals are without the setup.
     assert found["mmu_lock_read_acquisitions", None] == 7 * 13
     assert found["mmu_lock_write_acquisitions", None] == sum(
-        value for (metric, _), value in found.items()
-        if metric.startswith("mmu_lock_write_acquisitions.") and not metric.endswith(".setup"))
+        value
+        for (metric, _), value in found.items()
+        if metric.startswith("mmu_lock_write_acquisitions.") and not metric.endswith(".setup")
+    )
     evicted = aged(with_locks(EVICTED))
     assert ("mmu_lock_read_acquisitions.access", 2) in evicted
 
 
-@pytest.mark.parametrize("line", [
-    "Iteration 1 age idle memory time: soon", "Iteration 1 split memory time: 0.1s",
-    "Iteration 1 aging passes, vCPUs asleep: 5", "All vCPU time, mean 0.1s",
-    "Iteration 1 found after aging, vCPUs idle: 0 young, 491 idle, 21 not tracked",
-    "Iteration 1 false idle before flush: 0 of 9 pages touched; 9 young, 7 idle, 0 young but not "
-    "touched", "Iteration 1 false idle after flush: 0 of 9 pages touched; 9 young, 7 idle",
-    "Pages swapped out: many, in: 2", "Memory cgroup v3", "Verified by the guest: 3 pages",
-    "Aborted",
-    "==== Test Assertion Failure ====", "Populate memory time: 0.5s and more",
-    "@@ taint x before=0 after=512", '@@ lock phase="exit" nonsense'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Iteration 1 age idle memory time: soon",
+        "Iteration 1 split memory time: 0.1s",
+        "Iteration 1 aging passes, vCPUs asleep: 5",
+        "All vCPU time, mean 0.1s",
+        "Iteration 1 found after aging, vCPUs idle: 0 young, 491 idle, 21 not tracked",
+        "Iteration 1 false idle before flush: 0 of 9 pages touched; 9 young, 7 idle, 0 young but not touched",
+        "Iteration 1 false idle after flush: 0 of 9 pages touched; 9 young, 7 idle",
+        "Pages swapped out: many, in: 2",
+        "Memory cgroup v3",
+        "Verified by the guest: 3 pages",
+        "Aborted",
+        "==== Test Assertion Failure ====",
+        "Populate memory time: 0.5s and more",
+        "@@ taint x before=0 after=512",
+        '@@ lock phase="exit" nonsense',
+    ],
+)
 def test_an_unknown_line_of_aging_fails_loudly(line):
     with pytest.raises(Fail, match="a line that is not known: '" + re.escape(line)):
         aged(f"{AGING}{line}\n")

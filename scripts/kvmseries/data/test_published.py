@@ -10,13 +10,17 @@ from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.data import published
 
-SEED_1 = {"base": "926 1189 2503 5069 10340 20351 40994",
-          "fast-path": "965 1006 1128 2005 3903 7595 15783",
-          "fast-path-vgic": "803 843 942 1458 2853 5886 12190"}
-UPTON_2022 = {"base": "0.89 1.13 2.42 5.03 8.84 19.60 31.39",
-          "series": "0.92 1.18 1.25 1.36 2.09 4.47 6.22",
-          "base-populate": "0.19 0.25 0.38 0.64 1.22 2.50 3.88",
-          "series-populate": "0.18 0.21 0.32 0.40 0.54 1.03 1.52"}
+SEED_1 = {
+    "base": "926 1189 2503 5069 10340 20351 40994",
+    "fast-path": "965 1006 1128 2005 3903 7595 15783",
+    "fast-path-vgic": "803 843 942 1458 2853 5886 12190",
+}
+UPTON_2022 = {
+    "base": "0.89 1.13 2.42 5.03 8.84 19.60 31.39",
+    "series": "0.92 1.18 1.25 1.36 2.09 4.47 6.22",
+    "base-populate": "0.19 0.25 0.38 0.64 1.22 2.50 3.88",
+    "series-populate": "0.18 0.21 0.32 0.40 0.54 1.03 1.52",
+}
 
 
 @pytest.fixture(name="columns")
@@ -27,11 +31,12 @@ def columns_fixture():
 def test_the_tables_are_those_of_the_letters(columns):
     for name, text in SEED_1.items():
         assert list(columns.pop(f"zhang2022-{name}").seconds.items()) == [
-            (vcpus, int(word) / 1000) for vcpus, word in zip((1, 2, 4, 8, 16, 32, 64),
-                                                             text.split())]
+            (vcpus, int(word) / 1000) for vcpus, word in zip((1, 2, 4, 8, 16, 32, 64), text.split())
+        ]
     for name, text in UPTON_2022.items():
         assert list(columns.pop(f"upton2022-{name}").seconds.items()) == [
-            (vcpus, float(word)) for vcpus, word in zip((1, 2, 4, 8, 16, 32, 48), text.split())]
+            (vcpus, float(word)) for vcpus, word in zip((1, 2, 4, 8, 16, 32, 48), text.split())
+        ]
     assert not columns
 
 
@@ -49,7 +54,7 @@ def test_the_tables_stand_in_the_published_texts(columns, work, number):
 
 def test_pages_are_the_memory_of_the_command(columns):
     for column in columns.values():
-        size = int(published.options(column.command)["-b"].rstrip("G")) * 2 ** 30
+        size = int(published.options(column.command)["-b"].rstrip("G")) * 2**30
         assert column.pages == size // 4096
 
 
@@ -65,43 +70,73 @@ def test_one_column_alone_is_fitted(columns):
     assert [column.id for column in columns.values() if column.fitted] == ["zhang2022-base"]
 
 
-@pytest.mark.parametrize("args, ids", [
-    ("-b 1M -i 2 -m 2 -s anonymous_hugetlb_2mb -g -G", ["zhang2022-base", "zhang2022-fast-path"]),
-    ("-s anonymous_hugetlb_2mb -g", ["zhang2022-fast-path-vgic"]),
-    ("-sanonymous_hugetlb_2mb -g", ["zhang2022-fast-path-vgic"]),
-    ("-s anonymous_hugetlb_2mb -G", []),
-    ("-s anonymous_thp -m 2 -b 4G", [f"upton2022-{name}" for name in UPTON_2022]),
-    ("-s anonymous_thp -g", []), ("-s anonymous_thp -G", []),
-    ("-s anonymous -g -G", []), ("", []), ("-s 'anonymous_thp", [])])
+@pytest.mark.parametrize(
+    "args, ids",
+    [
+        ("-b 1M -i 2 -m 2 -s anonymous_hugetlb_2mb -g -G", ["zhang2022-base", "zhang2022-fast-path"]),
+        ("-s anonymous_hugetlb_2mb -g", ["zhang2022-fast-path-vgic"]),
+        ("-sanonymous_hugetlb_2mb -g", ["zhang2022-fast-path-vgic"]),
+        ("-s anonymous_hugetlb_2mb -G", []),
+        ("-s anonymous_thp -m 2 -b 4G", [f"upton2022-{name}" for name in UPTON_2022]),
+        ("-s anonymous_thp -g", []),
+        ("-s anonymous_thp -G", []),
+        ("-s anonymous -g -G", []),
+        ("", []),
+        ("-s 'anonymous_thp", []),
+    ],
+)
 def test_arguments_select_columns(columns, args, ids):
-    assert [column.id for column in columns.values()
-            if column.fits("v5.10", "arm64", "dirty_log_perf_test", args)] == ids
-    for other in (("v7.3", "arm64", "dirty_log_perf_test"), ("v5.10", "x86_64",
-                  "dirty_log_perf_test"), ("v5.10", "arm64", "demand_paging_test")):
+    assert [
+        column.id for column in columns.values() if column.fits("v5.10", "arm64", "dirty_log_perf_test", args)
+    ] == ids
+    for other in (
+        ("v7.3", "arm64", "dirty_log_perf_test"),
+        ("v5.10", "x86_64", "dirty_log_perf_test"),
+        ("v5.10", "arm64", "demand_paging_test"),
+    ):
         assert not any(column.fits(*other, args) for column in columns.values())
 
 
 def test_a_kernel_has_one_column_for_a_metric(columns):
-    for args in ("-s anonymous_hugetlb_2mb -g -G", "-s anonymous_hugetlb_2mb -g",
-                 "-s anonymous_thp"):
-        found = [(kernel, column.metric) for column in columns.values() for kernel in column.kernels
-                 if column.fits("v5.10", "arm64", "dirty_log_perf_test", args)]
+    for args in ("-s anonymous_hugetlb_2mb -g -G", "-s anonymous_hugetlb_2mb -g", "-s anonymous_thp"):
+        found = [
+            (kernel, column.metric)
+            for column in columns.values()
+            for kernel in column.kernels
+            if column.fits("v5.10", "arm64", "dirty_log_perf_test", args)
+        ]
         assert found and len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("args, found", [
-    ("-b 2G -g -v4", {"-b": "2G", "-g": None, "-v": "4"}), ("-x -1", {"-x": "-1"}),
-    ("--dev 4 word", {"--dev": "4"}), ("-", {}), ("", {})])
+@pytest.mark.parametrize(
+    "args, found",
+    [
+        ("-b 2G -g -v4", {"-b": "2G", "-g": None, "-v": "4"}),
+        ("-x -1", {"-x": "-1"}),
+        ("--dev 4 word", {"--dev": "4"}),
+        ("-", {}),
+        ("", {}),
+    ],
+)
 def test_options(args, found):
     assert published.options(args) == found
 
 
-@pytest.mark.parametrize("change, line", [
-    ({"work": None}, "'work' is None"), ({"work": True}, "'work' is True"),
-    ({"fitted": 1}, "'fitted' is 1"), ({"seconds": {2: 1.0}}, "'seconds' has no 1 vCPU"),
-    ({"seconds": {1: 0}}, "'seconds' has 1: 0"), ({"seconds": {1: "fast"}}, "'seconds' has 1"),
-    ({"seconds": {"one": 1.0}}, "'seconds' has 'one'"), ({"pages": 0}, "no pages"),
-    ({"kernels": []}, "no kernels"), ({"more": 1}, "unknown key 'more'")])
+@pytest.mark.parametrize(
+    "change, line",
+    [
+        ({"work": None}, "'work' is None"),
+        ({"work": True}, "'work' is True"),
+        ({"fitted": 1}, "'fitted' is 1"),
+        ({"seconds": {2: 1.0}}, "'seconds' has no 1 vCPU"),
+        ({"seconds": {1: 0}}, "'seconds' has 1: 0"),
+        ({"seconds": {1: "fast"}}, "'seconds' has 1"),
+        ({"seconds": {"one": 1.0}}, "'seconds' has 'one'"),
+        ({"pages": 0}, "no pages"),
+        ({"kernels": []}, "no kernels"),
+        ({"more": 1}, "unknown key 'more'"),
+    ],
+)
 def test_a_bad_entry_is_refused(tmp_path, change, line):
     data = yaml.safe_load(published.FILE.read_text(encoding="utf-8"))
     entry = copy.deepcopy(data["zhang2022-base"])
@@ -110,8 +145,9 @@ def test_a_bad_entry_is_refused(tmp_path, change, line):
     with pytest.raises(Fail, match=re.escape(line)):
         published.load(path)
     for key in entry:
-        path.write_text(yaml.safe_dump({"x": {name: value for name, value in entry.items()
-                                              if name != key}}), encoding="utf-8")
+        path.write_text(
+            yaml.safe_dump({"x": {name: value for name, value in entry.items() if name != key}}), encoding="utf-8"
+        )
         with pytest.raises(Fail, match=f"x has no '{key}'"):
             published.load(path)
 

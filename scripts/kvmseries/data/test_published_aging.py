@@ -40,35 +40,43 @@ def test_the_tables_stand_in_the_facts(entries):
     text = FACTS.read_text(encoding="utf-8")
     tdp = entries["houghton2024-tdp"]
     for vcpus in tdp.locked:
-        row = (f"| {vcpus} | {tdp.vcpu_none[vcpus]:.3f} / {tdp.vcpu_locked[vcpus]:.3f} / "
-               f"{tdp.vcpu_lockless[vcpus]:.3f} | {tdp.locked[vcpus]:.3f} -> "
-               f"{tdp.lockless[vcpus]:.3f} |")
+        row = (
+            f"| {vcpus} | {tdp.vcpu_none[vcpus]:.3f} / {tdp.vcpu_locked[vcpus]:.3f} / "
+            f"{tdp.vcpu_lockless[vcpus]:.3f} | {tdp.locked[vcpus]:.3f} -> "
+            f"{tdp.lockless[vcpus]:.3f} |"
+        )
         assert row in text
-    for words in ("64 vCPUs: pass 15.95 -> 0.527 s", "pass 1.661 -> 0.307 s, "
-                  "vCPU wall 3.039 -> 3.011 s"):
+    for words in ("64 vCPUs: pass 15.95 -> 0.527 s", "pass 1.661 -> 0.307 s, vCPU wall 3.039 -> 3.011 s"):
         assert words in text
 
 
 def test_ratios(entries):
     tdp = entries["houghton2024-tdp"]
     assert tdp.passes == pytest.approx({8: 0.2819, 32: 0.0577, 64: 0.1419, 112: 0.1701}, abs=1e-4)
-    assert tdp.slowdown["locked"] == pytest.approx(
-        {8: 1.0780, 32: 1.1927, 64: 1.0968, 112: 1.2019}, abs=1e-4)
+    assert tdp.slowdown["locked"] == pytest.approx({8: 1.0780, 32: 1.1927, 64: 1.0968, 112: 1.2019}, abs=1e-4)
     assert tdp.slowdown["lockless"][64] < 1
     assert entries["houghton2024-arm64"].passes == pytest.approx({32: 0.1848}, abs=1e-4)
     # Without a time without aging there is nothing to divide by.
     assert entries["houghton2024-arm64"].slowdown == {"locked": {}, "lockless": {}}
 
 
-@pytest.mark.parametrize("change, line", [
-    ({"work": None}, "'work' is None"), ({"work": True}, "'work' is True"),
-    ({"what": 1}, "'what' is 1"), ({"vcpu_none": []}, "'vcpu_none' is []"),
-    ({"locked": {8: 0}}, "'locked' has 8: 0"), ({"locked": {0: 1.0}}, "'locked' has 0: 1.0"),
-    ({"lockless": {8: "fast"}}, "'lockless' has 8: 'fast'"),
-    ({"lockless": {8: float("nan")}}, "'lockless' has 8: nan"),
-    ({"vcpu_locked": {"all": 1.0}}, "'vcpu_locked' has 'all'"),
-    ({"locked": {8: 1.0}}, "not of the same vCPUs"),
-    ({"locked": {}, "lockless": {}}, "not of the same vCPUs"), ({"more": 1}, "unknown key 'more'")])
+@pytest.mark.parametrize(
+    "change, line",
+    [
+        ({"work": None}, "'work' is None"),
+        ({"work": True}, "'work' is True"),
+        ({"what": 1}, "'what' is 1"),
+        ({"vcpu_none": []}, "'vcpu_none' is []"),
+        ({"locked": {8: 0}}, "'locked' has 8: 0"),
+        ({"locked": {0: 1.0}}, "'locked' has 0: 1.0"),
+        ({"lockless": {8: "fast"}}, "'lockless' has 8: 'fast'"),
+        ({"lockless": {8: float("nan")}}, "'lockless' has 8: nan"),
+        ({"vcpu_locked": {"all": 1.0}}, "'vcpu_locked' has 'all'"),
+        ({"locked": {8: 1.0}}, "not of the same vCPUs"),
+        ({"locked": {}, "lockless": {}}, "not of the same vCPUs"),
+        ({"more": 1}, "unknown key 'more'"),
+    ],
+)
 def test_a_bad_entry_is_refused(tmp_path, change, line):
     entry = yaml.safe_load(published.AGING_FILE.read_text(encoding="utf-8"))["houghton2024-tdp"]
     path = tmp_path / "published-aging.yaml"
@@ -82,15 +90,23 @@ def test_every_key_is_needed(tmp_path):
     entry = yaml.safe_load(published.AGING_FILE.read_text(encoding="utf-8"))["houghton2024-tdp"]
     path = tmp_path / "published-aging.yaml"
     for key in entry:
-        path.write_text(yaml.safe_dump({"x": {name: value for name, value in entry.items()
-                                              if name != key}}), encoding="utf-8")
+        path.write_text(
+            yaml.safe_dump({"x": {name: value for name, value in entry.items() if name != key}}), encoding="utf-8"
+        )
         with pytest.raises(Fail, match=f"x has no '{key}'"):
             published.load_aging(path)
 
 
-@pytest.mark.parametrize("text, line", (
-    ("", "has no entries"), ("- 1", "has no entries"), ("x: 1", "x is not an entry with keys"),
-    ("x: [", "cannot read"), ("\0", "cannot read")))
+@pytest.mark.parametrize(
+    "text, line",
+    (
+        ("", "has no entries"),
+        ("- 1", "has no entries"),
+        ("x: 1", "x is not an entry with keys"),
+        ("x: [", "cannot read"),
+        ("\0", "cannot read"),
+    ),
+)
 def test_a_file_that_is_none_is_refused(tmp_path, text, line):
     path = tmp_path / "published-aging.yaml"
     with pytest.raises(Fail, match="cannot read"):

@@ -10,29 +10,53 @@ HUGETLB = "-b 2M -s anonymous_hugetlb_2mb"
 
 def timed(samples, **change):
     """A run of virtual time."""
-    return {"metric": "dirty_memory_time", "clock": "virtual", "model": "nominal", "kernel": "base", "vcpus": 1,
-            "iteration": None, "test": TEST, "args": "-s anonymous", "samples": samples, **change}
+    return {
+        "metric": "dirty_memory_time",
+        "clock": "virtual",
+        "model": "nominal",
+        "kernel": "base",
+        "vcpus": 1,
+        "iteration": None,
+        "test": TEST,
+        "args": "-s anonymous",
+        "samples": samples,
+        **change,
+    }
 
 
-@pytest.mark.parametrize("run", [
-    timed([1.0, 1.019]), timed([1.0, 1.019, 1.01]), timed([1e-6, 2e-6]), timed([0.0, 0.0]),
-    timed([1e-6, 2e-5], metric="populate_memory_time"), timed([1e-6, 2e-5], metric="fault_memory_time"),
-    timed([1.0, 1.049], vcpus=2), timed([1.0, 1.019, 1.0, 1.049], vcpus=16)])
+@pytest.mark.parametrize(
+    "run",
+    [
+        timed([1.0, 1.019]),
+        timed([1.0, 1.019, 1.01]),
+        timed([1e-6, 2e-6]),
+        timed([0.0, 0.0]),
+        timed([1e-6, 2e-5], metric="populate_memory_time"),
+        timed([1e-6, 2e-5], metric="fault_memory_time"),
+        timed([1.0, 1.049], vcpus=2),
+        timed([1.0, 1.019, 1.0, 1.049], vcpus=16),
+    ],
+)
 def test_rounds_that_repeat(run):
     assert repeat.judge(run) is True
     assert not repeat.failed([run])
 
 
-@pytest.mark.parametrize("run, text", [
-    (timed([9.0, 1.0, 1.021]), "dirty_memory_time of base with 1 vCPU is 1.000000 s to 9.000000 s; "),
-    (timed([1.021, 1.0]), "to 1.021"), (timed([1.0, 1.0, 1.0, 1.0, 1.021]), "to 1.021"),
-    (timed([1e-6, 2.2e-5]), "0.000022 s"),
-    (timed([1.0, 1.051], vcpus=2), "with 2 vCPUs is 1.0"),
-    (timed([1.0, 1.051, 2.0], vcpus=2), "1.0.* s to 2"),
-    (timed([1.0, 1.0, 2.0, 2.0], vcpus=2), "1.0.* s to 2"),
-    (timed([1.0, 1.0, 1.2, 1.3, 1.4], vcpus=64), "with 64 vCPUs is 1.0.* s to 1.4"),
-    (timed([1.0, 2.0], metric="populate_memory_time"), "populate_memory_time of base"),
-    (timed([1.0, 2.0], args=HUGETLB), "dirty_memory_time of base")])
+@pytest.mark.parametrize(
+    "run, text",
+    [
+        (timed([9.0, 1.0, 1.021]), "dirty_memory_time of base with 1 vCPU is 1.000000 s to 9.000000 s; "),
+        (timed([1.021, 1.0]), "to 1.021"),
+        (timed([1.0, 1.0, 1.0, 1.0, 1.021]), "to 1.021"),
+        (timed([1e-6, 2.2e-5]), "0.000022 s"),
+        (timed([1.0, 1.051], vcpus=2), "with 2 vCPUs is 1.0"),
+        (timed([1.0, 1.051, 2.0], vcpus=2), "1.0.* s to 2"),
+        (timed([1.0, 1.0, 2.0, 2.0], vcpus=2), "1.0.* s to 2"),
+        (timed([1.0, 1.0, 1.2, 1.3, 1.4], vcpus=64), "with 64 vCPUs is 1.0.* s to 1.4"),
+        (timed([1.0, 2.0], metric="populate_memory_time"), "populate_memory_time of base"),
+        (timed([1.0, 2.0], args=HUGETLB), "dirty_memory_time of base"),
+    ],
+)
 def test_rounds_that_do_not_repeat(run, text):
     assert repeat.judge(run) is False
     assert repeat.failed([run]) == [run]
@@ -40,9 +64,15 @@ def test_rounds_that_do_not_repeat(run, text):
         raise Fail(repeat.complaint([run]))
 
 
-@pytest.mark.parametrize("run", [
-    timed([1.0]), timed([1, 2], metric="get_dirty_log_time"), timed([1, 2], model="line*2"),
-    timed([1, 2], clock="wall", model="")])
+@pytest.mark.parametrize(
+    "run",
+    [
+        timed([1.0]),
+        timed([1, 2], metric="get_dirty_log_time"),
+        timed([1, 2], model="line*2"),
+        timed([1, 2], clock="wall", model=""),
+    ],
+)
 def test_what_is_not_judged(run):
     assert repeat.judge(run) is None and not repeat.failed([run])
 
@@ -66,8 +96,14 @@ def test_what_differs_by_chance_is_marked_and_does_not_fail():
 def test_what_is_asked_for_fails_and_nothing_else():
     dirty = timed([1.0, 2.0])
     chance = timed([1.0, 2.0], metric="populate_memory_time", args=HUGETLB)
-    for text, found in (("", [dirty]), ("none", []), ("dirty_memory_time", [dirty]), ("populate_memory_time", [chance]),
-                        ("fault_memory_time", []), ("populate_memory_time,dirty_memory_time", [dirty, chance])):
+    for text, found in (
+        ("", [dirty]),
+        ("none", []),
+        ("dirty_memory_time", [dirty]),
+        ("populate_memory_time", [chance]),
+        ("fault_memory_time", []),
+        ("populate_memory_time,dirty_memory_time", [dirty, chance]),
+    ):
         assert repeat.failed([dirty, chance], repeat.metrics(text)) == found
 
 
@@ -85,12 +121,16 @@ def test_every_chance_of_bench_yaml_has_a_reason_and_says_whether_it_was_shown()
         assert ("not shown" in str(one)) == (one.shown == repeat.UNEXPLAINED)
 
 
-@pytest.mark.parametrize("entry, reason", [
-    ("{args: x, metrics: [populate_memory_time], why: because}", "each entry has args, metrics, why, shown"),
-    ("{args: x, metrics: [populate_memory_time], why: because, shown: ''}", "each entry has"),
-    ("{args: x, metrics: [], why: because, shown: seen}", "each entry has"),
-    ("populate_memory_time", "each entry has"),
-    ("{args: x, metrics: [get_dirty_log_time], why: because, shown: seen}", "get_dirty_log_time is not judged")])
+@pytest.mark.parametrize(
+    "entry, reason",
+    [
+        ("{args: x, metrics: [populate_memory_time], why: because}", "each entry has args, metrics, why, shown"),
+        ("{args: x, metrics: [populate_memory_time], why: because, shown: ''}", "each entry has"),
+        ("{args: x, metrics: [], why: because, shown: seen}", "each entry has"),
+        ("populate_memory_time", "each entry has"),
+        ("{args: x, metrics: [get_dirty_log_time], why: because, shown: seen}", "get_dirty_log_time is not judged"),
+    ],
+)
 def test_a_chance_without_a_reason_is_refused(monkeypatch, tmp_path, entry, reason):
     (tmp_path / "bench.yaml").write_text(f"some_test:\n  chance:\n    - {entry}\n", encoding="utf-8")
     monkeypatch.setattr(paths, "TESTS", tmp_path)
@@ -106,7 +146,10 @@ def test_new_samples_replace_those_of_the_same_run_alone():
     runs = repeat.mark([timed([1.0, 2.0]), timed([3.0, 3.0], kernel="series"), timed([1.0, 2.0], vcpus=2)])
     repeat.replace(runs, [timed([5.0, 5.0]), timed([7.0], kernel="other")])
     assert [(run["samples"], run["earlier"]) for run in runs] == [
-        ([5.0, 5.0], [[1.0, 2.0]]), ([3.0, 3.0], []), ([1.0, 2.0], [])]
+        ([5.0, 5.0], [[1.0, 2.0]]),
+        ([3.0, 3.0], []),
+        ([1.0, 2.0], []),
+    ]
     repeat.replace(runs, [timed([6.0, 6.0])])
     assert runs[0]["earlier"] == [[1.0, 2.0], [5.0, 5.0]]
     assert repeat.mark(runs)[0]["repeats"] is True and len(runs[0]["earlier"]) == 2

@@ -14,14 +14,34 @@ from kvmseries.data import results
 from kvmseries.data.test_results import MADE, READ, RUN, store, without
 
 FILE = paths.ROOT / "Documentation" / "results.schema.json"
-COMMITTED = [path for path in sorted((paths.ROOT / "Documentation/results").glob("*.json"))
-             if "runs" in json.loads(path.read_text(encoding="utf-8"))]
-TRACE = {"series": "qemu-10.0", "kernel": "base", "config": "bitmap", "args": "", "vcpus": 1, "rows": [[0, 1, 2, 3, 4.5]]}
+COMMITTED = [
+    path
+    for path in sorted((paths.ROOT / "Documentation/results").glob("*.json"))
+    if "runs" in json.loads(path.read_text(encoding="utf-8"))
+]
+TRACE = {
+    "series": "qemu-10.0",
+    "kernel": "base",
+    "config": "bitmap",
+    "args": "",
+    "vcpus": 1,
+    "rows": [[0, 1, 2, 3, 4.5]],
+}
 UNFINISHED = {"key": "0", "parts": [["normal", "nominal", 0, "base"]], "left": 1, "complaints": []}
-WHOLE = {"schema": 4, "host": {}, "made": {**MADE, "rounds": 2, "unfinished": UNFINISHED}, "runs": [READ], "traces": [TRACE]}
+WHOLE = {
+    "schema": 4,
+    "host": {},
+    "made": {**MADE, "rounds": 2, "unfinished": UNFINISHED},
+    "runs": [READ],
+    "traces": [TRACE],
+}
 # Of each version.
-FORMS = [{"schema": 1, "host": {}, "runs": [without("model")]}, {"schema": 2, "host": {}, "runs": [RUN]},
-         {"schema": 3, "host": {}, "runs": [RUN], "made": {**MADE, "rounds": 2}}, WHOLE]
+FORMS = [
+    {"schema": 1, "host": {}, "runs": [without("model")]},
+    {"schema": 2, "host": {}, "runs": [RUN]},
+    {"schema": 3, "host": {}, "runs": [RUN], "made": {**MADE, "rounds": 2}},
+    WHOLE,
+]
 
 
 @functools.lru_cache(maxsize=None)
@@ -64,7 +84,7 @@ def test_what_bench_writes_is_as_the_schema_says(tmp_path):
 
 def test_the_documentation_s_example_is_as_the_schema_says():
     text = (paths.ROOT / "Documentation/results.md").read_text(encoding="utf-8")
-    example, = re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)
+    (example,) = re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)
     schema().validate(json.loads(example))
 
 
@@ -80,21 +100,55 @@ def test_keys_are_those_of_the_code():
 GONE = object()
 
 
-@pytest.mark.parametrize("way, value", [
-    (("schema",), 5), (("schema",), "4"), (("schema",), GONE), (("host",), []), (("host",), GONE), (("runs",), {}),
-    (("runs",), GONE), (("made",), GONE), (("traces",), {}), (("runs", 0), []), (("runs", 0, "more"), 1),
-    *((("runs", 0, key), GONE) for key in (*results.KEYS, *results.ROUNDS)),
-    (("runs", 0, "series"), 5), (("runs", 0, "vcpus"), "2"), (("runs", 0, "vcpus"), True), (("runs", 0, "iteration"), "1"),
-    (("runs", 0, "clock"), "sun"), (("runs", 0, "clock"), "virtual"), (("runs", 0, "model"), "nominal"),
-    (("runs", 0, "params"), "x"), (("runs", 0, "samples"), []), (("runs", 0, "samples"), ["1"]),
-    (("runs", 0, "samples"), [True]), (("runs", 0, "repeats"), 1), (("runs", 0, "earlier"), [[]]),
-    (("runs", 0, "earlier"), None), *((("made", key), GONE) for key in results.MADE), (("made", "more"), 1),
-    (("made", "rounds"), "2"), (("made", "ids", "odd"), "1"), (("made", "ids", "kernels"), "1"),
-    (("made", "ids", "kernels", "base"), 1), (("made", "ids", "guest"), 1), (("made", "unfinished"), []),
-    (("made", "unfinished", "more"), 1), *((("made", "unfinished", key), GONE) for key in results.UNFINISHED),
-    (("made", "unfinished", "left"), "1"), *((("traces", 0, key), GONE) for key in results.TRACE),
-    (("traces", 0, "rows"), [[1, 2]]), (("traces", 0, "rows"), [["0", 1, 2, 3, 4]]), (("traces", 0, "more"), 1)],
-    ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else "gone" if value is GONE else repr(value))
+@pytest.mark.parametrize(
+    "way, value",
+    [
+        (("schema",), 5),
+        (("schema",), "4"),
+        (("schema",), GONE),
+        (("host",), []),
+        (("host",), GONE),
+        (("runs",), {}),
+        (("runs",), GONE),
+        (("made",), GONE),
+        (("traces",), {}),
+        (("runs", 0), []),
+        (("runs", 0, "more"), 1),
+        *((("runs", 0, key), GONE) for key in (*results.KEYS, *results.ROUNDS)),
+        (("runs", 0, "series"), 5),
+        (("runs", 0, "vcpus"), "2"),
+        (("runs", 0, "vcpus"), True),
+        (("runs", 0, "iteration"), "1"),
+        (("runs", 0, "clock"), "sun"),
+        (("runs", 0, "clock"), "virtual"),
+        (("runs", 0, "model"), "nominal"),
+        (("runs", 0, "params"), "x"),
+        (("runs", 0, "samples"), []),
+        (("runs", 0, "samples"), ["1"]),
+        (("runs", 0, "samples"), [True]),
+        (("runs", 0, "repeats"), 1),
+        (("runs", 0, "earlier"), [[]]),
+        (("runs", 0, "earlier"), None),
+        *((("made", key), GONE) for key in results.MADE),
+        (("made", "more"), 1),
+        (("made", "rounds"), "2"),
+        (("made", "ids", "odd"), "1"),
+        (("made", "ids", "kernels"), "1"),
+        (("made", "ids", "kernels", "base"), 1),
+        (("made", "ids", "guest"), 1),
+        (("made", "unfinished"), []),
+        (("made", "unfinished", "more"), 1),
+        *((("made", "unfinished", key), GONE) for key in results.UNFINISHED),
+        (("made", "unfinished", "left"), "1"),
+        *((("traces", 0, key), GONE) for key in results.TRACE),
+        (("traces", 0, "rows"), [[1, 2]]),
+        (("traces", 0, "rows"), [["0", 1, 2, 3, 4]]),
+        (("traces", 0, "more"), 1),
+    ],
+    ids=lambda value: (
+        ".".join(map(str, value)) if isinstance(value, tuple) else "gone" if value is GONE else repr(value)
+    ),
+)
 def test_negative_control_what_one_refuses_the_other_does(tmp_path, way, value):
     data = copy.deepcopy(WHOLE)
     place = data
@@ -107,6 +161,8 @@ def test_negative_control_what_one_refuses_the_other_does(tmp_path, way, value):
     assert refused(data, tmp_path) == (True, True)
 
 
-@pytest.mark.parametrize("data", [{**FORMS[1], "runs": [without("model")]}, {**FORMS[2], "made": {}}, {**FORMS[3], "runs": [RUN]}])
+@pytest.mark.parametrize(
+    "data", [{**FORMS[1], "runs": [without("model")]}, {**FORMS[2], "made": {}}, {**FORMS[3], "runs": [RUN]}]
+)
 def test_negative_control_what_a_version_does_not_take(tmp_path, data):
     assert refused(data, tmp_path) == (True, True)

@@ -14,57 +14,78 @@ def only(*results):
     return summaries[0]
 
 
-@pytest.mark.parametrize("args, expected", [
-    ("-v 4", ""), ("-m 2 -v 4 -i 2", "-m 2 -i 2"), ("-v4 -m 2", "-m 2"), ("", ""),
-    ("-m 2  -b 1G", "-m 2 -b 1G"), ("-x -v", "-x -v"), ("--dev 4", "--dev 4"),
-])
+@pytest.mark.parametrize(
+    "args, expected",
+    [
+        ("-v 4", ""),
+        ("-m 2 -v 4 -i 2", "-m 2 -i 2"),
+        ("-v4 -m 2", "-m 2"),
+        ("", ""),
+        ("-m 2  -b 1G", "-m 2 -b 1G"),
+        ("-x -v", "-x -v"),
+        ("--dev 4", "--dev 4"),
+    ],
+)
 def test_without_vcpus(args, expected):
     assert s.without_vcpus(args) == expected
 
 
 def test_groups_never_mix():
-    variants = [{}, {"series": "v6.1"}, {"arch": "x86_64"}, {"accel": "kvm"},
-                {"clock": "virtual"}, {"cpu": "cortex-a72"}, {"params": ["a=1"]},
-                {"test": "other"}, {"args": "-m 3"}, {"config": "64k"}]
+    variants = [
+        {},
+        {"series": "v6.1"},
+        {"arch": "x86_64"},
+        {"accel": "kvm"},
+        {"clock": "virtual"},
+        {"cpu": "cortex-a72"},
+        {"params": ["a=1"]},
+        {"test": "other"},
+        {"args": "-m 3"},
+        {"config": "64k"},
+    ]
     summaries = s.summarise([make_file(*(make_run(**keys) for keys in variants))])
     assert len(summaries) == len(variants)
     assert [summary.value("base", 1, s.DIRTY).median for summary in summaries] == [1.0] * 10
 
 
 def test_vcpus_and_lockstat_share_a_group():
-    summary = only(make_file(
-        make_run(args="-v 1"), make_run(args="-v 2", vcpus=2),
-        make_run(args="-v 1", config="lockstat", metric=s.WRITES, unit="1", samples=[7])))
+    summary = only(
+        make_file(
+            make_run(args="-v 1"),
+            make_run(args="-v 2", vcpus=2),
+            make_run(args="-v 1", config="lockstat", metric=s.WRITES, unit="1", samples=[7]),
+        )
+    )
     assert summary.vcpus == [1, 2]
     assert summary.value("base", 1, s.WRITES).median == 7
     assert summary.value("base", 2, s.WRITES) is None
 
 
 def test_times_of_lockstat_kernels_are_not_used():
-    summary = only(make_file(make_run(config="lockstat"), make_run(samples=[2.0]),
-                             make_run(metric=s.WRITES, unit="1", samples=[3])))
+    summary = only(
+        make_file(
+            make_run(config="lockstat"), make_run(samples=[2.0]), make_run(metric=s.WRITES, unit="1", samples=[3])
+        )
+    )
     assert summary.value("base", 1, s.DIRTY).median == 2.0
     assert summary.value("base", 1, s.WRITES) is None
     assert summary.unused == 2
 
 
 def test_iterations_are_summed_sample_by_sample():
-    summary = only(make_file(make_run(iteration=1, samples=[1, 2, 3]),
-                             make_run(iteration=2, samples=[10, 30, 20])))
+    summary = only(make_file(make_run(iteration=1, samples=[1, 2, 3]), make_run(iteration=2, samples=[10, 30, 20])))
     value = summary.value("base", 1, s.DIRTY)
     assert (value.low, value.median, value.high) == (11, 23, 32)
     assert value.iterations == (1, 2)
 
 
 def test_the_whole_test_goes_before_iterations():
-    summary = only(make_file(make_run(iteration=None, samples=[5]),
-                             make_run(iteration=1, samples=[2])))
+    summary = only(make_file(make_run(iteration=None, samples=[5]), make_run(iteration=1, samples=[2])))
     assert summary.value("base", 1, s.DIRTY).median == 5
 
 
 def test_ratio_of_medians_and_of_pairs():
-    base, series = s.Value({(0, 0): 10, (0, 1): 20, (0, 2): 40}), \
-        s.Value({(0, 0): 5, (0, 1): 30, (0, 2): 10})
+    base, series = s.Value({(0, 0): 10, (0, 1): 20, (0, 2): 40}), s.Value({(0, 0): 5, (0, 1): 30, (0, 2): 10})
     ratio = s.ratio(series, base)
     assert (ratio.median, ratio.low, ratio.high) == (0.5, 0.25, 1.5)
 
@@ -97,8 +118,9 @@ def test_repeated_runs_of_a_file_are_further_samples():
 
 
 def test_numbers_that_are_none():
-    summary = only(make_file(make_run(samples=[math.nan, math.inf, 2.0]),
-                             make_run(kernel="series", samples=[math.nan])))
+    summary = only(
+        make_file(make_run(samples=[math.nan, math.inf, 2.0]), make_run(kernel="series", samples=[math.nan]))
+    )
     assert summary.value("base", 1, s.DIRTY).samples == {(0, 2): 2.0}
     assert summary.value("series", 1, s.DIRTY) is None
 
@@ -111,19 +133,28 @@ def test_kernels_in_order_and_what_is_compared():
     assert only(make_file(runs[0])).compared is None
 
 
-@pytest.mark.parametrize("host, groups", [
-    ({}, 1), ({"memory": 1}, 1), ({"cpu": "other"}, 2), ({"tools": {}}, 1),
-    ({"tools": {"qemu-system-aarch64": "QEMU emulator version 9.1"}}, 2),
-    ({"kernels": {"base arm64 normal": "5.10.223"}}, 2), ({"kernels": None}, 1),
-])
+@pytest.mark.parametrize(
+    "host, groups",
+    [
+        ({}, 1),
+        ({"memory": 1}, 1),
+        ({"cpu": "other"}, 2),
+        ({"tools": {}}, 1),
+        ({"tools": {"qemu-system-aarch64": "QEMU emulator version 9.1"}}, 2),
+        ({"kernels": {"base arm64 normal": "5.10.223"}}, 2),
+        ({"kernels": None}, 1),
+    ],
+)
 def test_hosts_and_kernel_versions_do_not_mix(host, groups):
     results = [make_file(make_run()), make_file(make_run(), **host)]
     assert len(s.summarise(results)) == groups
 
 
 def test_contentions_fall_back_to_write_and_read():
-    runs = [make_run(config="lockstat", unit="1", metric=metric, samples=[number])
-            for metric, number in ((s.CONTENDED_WRITES, 5), (s.CONTENDED_READS, 2))]
+    runs = [
+        make_run(config="lockstat", unit="1", metric=metric, samples=[number])
+        for metric, number in ((s.CONTENDED_WRITES, 5), (s.CONTENDED_READS, 2))
+    ]
     assert only(make_file(*runs)).contended("base", 1).median == 7
     assert only(make_file(runs[0])).contended("base", 1) is None
 
@@ -138,14 +169,18 @@ def test_phases_of_a_full_file():
 
 
 def test_unknown_phases_come_last():
-    summary = only(make_file(*(make_run(config="lockstat", unit="1", metric=f"{s.WRITES}.{phase}")
-                               for phase in ("new", "exit", "setup"))))
+    summary = only(
+        make_file(
+            *(make_run(config="lockstat", unit="1", metric=f"{s.WRITES}.{phase}") for phase in ("new", "exit", "setup"))
+        )
+    )
     assert summary.phases() == ["setup", "exit", "new"]
 
 
-@pytest.mark.parametrize("accel, clock, name", [
-    ("tcg", "wall", s.EMULATED), ("tcg", "virtual", s.VIRTUAL), ("kvm", "wall", s.WALL),
-    ("here", "wall", s.WALL)])
+@pytest.mark.parametrize(
+    "accel, clock, name",
+    [("tcg", "wall", s.EMULATED), ("tcg", "virtual", s.VIRTUAL), ("kvm", "wall", s.WALL), ("here", "wall", s.WALL)],
+)
 def test_every_clock_has_its_name(accel, clock, name):
     group = only(make_file(make_run(accel=accel, clock=clock))).group
     assert group.clock_name == name
@@ -154,10 +189,15 @@ def test_every_clock_has_its_name(accel, clock, name):
 
 
 def test_variants_of_the_model_never_mix_with_the_nominal_one():
-    summary = only(make_file(*(make_run(clock="virtual", model=model, samples=[number])
-                               for model, number in (("line*2", 9.0), ("nominal", 1.0),
-                                                     ("line*0.5", 5.0))),
-                             make_run(clock="virtual", model="line*2", vcpus=64, kernel="series")))
+    summary = only(
+        make_file(
+            *(
+                make_run(clock="virtual", model=model, samples=[number])
+                for model, number in (("line*2", 9.0), ("nominal", 1.0), ("line*0.5", 5.0))
+            ),
+            make_run(clock="virtual", model="line*2", vcpus=64, kernel="series"),
+        )
+    )
     assert summary.value("base", 1, s.DIRTY).samples == {(0, 0): 1.0}
     assert summary.at("base", 1, s.DIRTY, None, "line*2").samples == {(0, 0): 9.0}
     assert (summary.kernels, summary.vcpus) == (["base"], [1])
@@ -165,8 +205,7 @@ def test_variants_of_the_model_never_mix_with_the_nominal_one():
 
 
 def test_one_iteration_alone():
-    summary = only(make_file(make_run(iteration=1, samples=[1.0]),
-                             make_run(iteration=2, samples=[5.0])))
+    summary = only(make_file(make_run(iteration=1, samples=[1.0]), make_run(iteration=2, samples=[5.0])))
     assert summary.iterations(s.DIRTY) == [1, 2]
     assert summary.at("base", 1, s.DIRTY, 2) == s.Value({(0, 0): 5.0}, (2,))
     assert summary.at("base", 1, s.DIRTY, 3) is None
@@ -182,6 +221,7 @@ def test_kernels_of_other_series_come_last_and_are_not_compared():
 def test_other_series_tests_number_their_guest_modes_otherwise():
     def args(*runs):
         return [summary.group.args for summary in s.summarise([make_file(*runs)])]
+
     base = make_run(args="-m 2 -b 4M -v 1")
     other = make_run(args="-m 3 -b 4M -v 1", kernel="v7.3:base")
     assert args(base, other) == args(other, base) == ["-m 2 -b 4M"]
@@ -190,12 +230,18 @@ def test_other_series_tests_number_their_guest_modes_otherwise():
     assert len(args(base, {**other, "kernel": "series"})) == 2
 
 
-@pytest.mark.parametrize("vtime, groups", [
-    ({"parameters": {"insn": {"ns": 0.4}}, "slice_ns": 500}, 1),
-    ({"parameters": {"insn": {"ns": 0.5}}, "slice_ns": 500}, 2),
-    ({"parameters": {"insn": {"ns": 0.4}}, "slice_ns": 100}, 2),
-    ({"parameters": {"insn": {"ns": 0.4, "what": "else"}}, "slice_ns": 500, "qemu": "x"}, 1),
-    (None, 1), ("text", 1), ({"parameters": None}, 1)])
+@pytest.mark.parametrize(
+    "vtime, groups",
+    [
+        ({"parameters": {"insn": {"ns": 0.4}}, "slice_ns": 500}, 1),
+        ({"parameters": {"insn": {"ns": 0.5}}, "slice_ns": 500}, 2),
+        ({"parameters": {"insn": {"ns": 0.4}}, "slice_ns": 100}, 2),
+        ({"parameters": {"insn": {"ns": 0.4, "what": "else"}}, "slice_ns": 500, "qemu": "x"}, 1),
+        (None, 1),
+        ("text", 1),
+        ({"parameters": None}, 1),
+    ],
+)
 def test_models_do_not_mix(vtime, groups):
     first = {"parameters": {"insn": {"ns": 0.4}}, "slice_ns": 500}
     results = [make_file(make_run(clock="virtual"), vtime=one) for one in (first, vtime)]
@@ -208,12 +254,28 @@ def test_nothing():
 
 
 def test_kernels_booted_on_the_machine_itself_share_a_table():
-    run = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "here", "clock": "wall",
-           "model": "", "cpu": "host", "config": "normal", "params": [], "test": "t", "args": "",
-           "vcpus": 1, "iteration": None, "metric": "populate_memory_time", "unit": "s",
-           "samples": [1.0]}
-    files = [{"schema": 2, "host": {"machine": "aarch64", "kernel": f"5.10.262-{name}"},
-              "runs": [{**run, "kernel": name}]} for name in ("base", "series")]
+    run = {
+        "series": "v5.10",
+        "kernel": "base",
+        "arch": "arm64",
+        "accel": "here",
+        "clock": "wall",
+        "model": "",
+        "cpu": "host",
+        "config": "normal",
+        "params": [],
+        "test": "t",
+        "args": "",
+        "vcpus": 1,
+        "iteration": None,
+        "metric": "populate_memory_time",
+        "unit": "s",
+        "samples": [1.0],
+    }
+    files = [
+        {"schema": 2, "host": {"machine": "aarch64", "kernel": f"5.10.262-{name}"}, "runs": [{**run, "kernel": name}]}
+        for name in ("base", "series")
+    ]
     assert len(s.summarise(files)) == 1
     for file in files:
         file["runs"][0]["accel"] = "kvm"

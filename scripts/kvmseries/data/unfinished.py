@@ -63,8 +63,9 @@ class Keeper:
     returns (host, ids) for results.save().  command: the command line.
     """
 
-    def __init__(self, target: str | Path, what: object, about: Callable[[dict[str, str]], tuple[Host, Ids]],
-                 command: str) -> None:
+    def __init__(
+        self, target: str | Path, what: object, about: Callable[[dict[str, str]], tuple[Host, Ids]], command: str
+    ) -> None:
         self.target = Path(target)
         self.path = self.target.with_name(f"{self.target.stem}.unfinished.json")
         self.about, self.command = about, command
@@ -80,8 +81,13 @@ class Keeper:
         if found.get("key") != self.key:
             say(f"{self.path} is of another measurement or state: this one begins anew, and replaces it")
             return
-        self.taken = Taken([list(part) for part in found["parts"]], {key(run): run for run in data["runs"]},
-                           dict(data["host"].get("kernels", {})), data.get("traces", []), found["complaints"])
+        self.taken = Taken(
+            [list(part) for part in found["parts"]],
+            {key(run): run for run in data["runs"]},
+            dict(data["host"].get("kernels", {})),
+            data.get("traces", []),
+            found["complaints"],
+        )
         self.seconds, self.left = data["made"]["seconds"], found["left"]
         say(f"going on with the {len(self.taken.parts)} boots of {self.path}; remove it to begin anew")
 
@@ -93,8 +99,21 @@ class Keeper:
         """Write what is in `taken`; left: how many boots are still to be done."""
         self.left = left
         host, ids = self.about(self.taken.versions)
-        results.save(self.path, host, self.taken.runs, {**self._made(ids), "unfinished": {
-            "key": self.key, "parts": self.taken.parts, "left": left, "complaints": self.taken.complaints}}, self.taken.traces)
+        results.save(
+            self.path,
+            host,
+            self.taken.runs,
+            {
+                **self._made(ids),
+                "unfinished": {
+                    "key": self.key,
+                    "parts": self.taken.parts,
+                    "left": left,
+                    "complaints": self.taken.complaints,
+                },
+            },
+            self.taken.traces,
+        )
 
     def save(self, host: Host, ids: Ids, runs: Iterable[Run]) -> None:
         """Write the results file."""
@@ -107,8 +126,11 @@ class Keeper:
         """The Fail for `error`, with where what was measured is."""
         if not self.path.exists() or not self.taken.parts:
             return error
-        return Fail(f"{error}; {len(self.taken.parts)} boots of {len(self.taken.parts) + self.left} are kept in {self.path}: "
-                    "the same command goes on with them", error.status)
+        return Fail(
+            f"{error}; {len(self.taken.parts)} boots of {len(self.taken.parts) + self.left} are kept in {self.path}: "
+            "the same command goes on with them",
+            error.status,
+        )
 
     def done(self) -> None:
         """The results file is written."""

@@ -23,8 +23,19 @@ OPERATIONS = ("value", "min", "max", "range", "rounds")
 COMPARED = ("growth", "page")
 # What a figure may say besides keys of a run.
 _OWN = {"of", "op", "by", "per", "over", "form", "published", "as"}
-_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9, "MB": 1e-6, "x": 1, "%": 100, "-%": 100, "+%": 100,
-          "page": 1e9, "vmpage": 1e9}
+_UNITS = {
+    "s": 1,
+    "ms": 1e3,
+    "us": 1e6,
+    "ns": 1e9,
+    "MB": 1e-6,
+    "x": 1,
+    "%": 100,
+    "-%": 100,
+    "+%": 100,
+    "page": 1e9,
+    "vmpage": 1e9,
+}
 
 # Keys of a figure, or of the runs that it wants; compute() says what they are.
 Figure = Mapping[str, Any]
@@ -73,8 +84,10 @@ class Files:
             found = [run for run in found if run["model"] in ("", "nominal")]
         if len(found) != 1:
             about = ", ".join(f"{key} {value}" for key, value in wanted.items())
-            raise Fail(f"{self.entries[name]['file']} has {len(found) or 'no'} run{'s' * (len(found) > 1)} of "
-                       f"{metric} ({about}): {'say more' if found else 'it was not measured'}")
+            raise Fail(
+                f"{self.entries[name]['file']} has {len(found) or 'no'} run{'s' * (len(found) > 1)} of "
+                f"{metric} ({about}): {'say more' if found else 'it was not measured'}"
+            )
         return found[0]
 
     def models(self, name: str) -> list[str]:
@@ -124,8 +137,11 @@ def compute(files: Files, figure: Figure) -> Found:
         number, used = _one(files, {**figure, "of": name}, {**wanted, **keys})
         numbers.append(number)
         runs += used
-    take = {"min": lambda all_: (min(all_),), "max": lambda all_: (max(all_),),
-            "range": lambda all_: (min(all_), max(all_))}.get(figure.get("op", "value"))
+    take = {
+        "min": lambda all_: (min(all_),),
+        "max": lambda all_: (max(all_),),
+        "range": lambda all_: (min(all_), max(all_)),
+    }.get(figure.get("op", "value"))
     if not take and len(numbers) != 1:
         raise Fail(f"'over' needs op min, max or range, not '{figure.get('op', 'value')}'")
     return Found(take(numbers) if take else tuple(numbers), tuple(runs))
@@ -152,8 +168,9 @@ def _one(files: Files, figure: Figure, wanted: Figure) -> tuple[float, list[Used
     return number, used
 
 
-def _quantity(files: Files, figure: Figure, name: str, wanted: Figure,
-              take: Take = statistics.median) -> tuple[float, list[Used]]:
+def _quantity(
+    files: Files, figure: Figure, name: str, wanted: Figure, take: Take = statistics.median
+) -> tuple[float, list[Used]]:
     """(number, [(file, run)]): a sum of runs of the results `name`, maybe by page or by another sum; take: what of the
     samples."""
     number, used = _sum(files, name, wanted, take)
@@ -188,9 +205,11 @@ def _sum(files: Files, name: str, wanted: Figure, take: Take = statistics.median
         keys = {key: value for key, value in wanted.items() if key != "metric"}
         run = files.run(name, metric, {**keys, "iteration": iteration})
         if run["repeats"] is False and take is statistics.median:
-            raise Fail(f"{files.entries[name]['file']}: {repeat.where(run)} does not repeat from round to round "
-                       f"({min(run['samples']):.6f} s to {max(run['samples']):.6f} s): quote its rounds (op: rounds), or "
-                       "measure again")
+            raise Fail(
+                f"{files.entries[name]['file']}: {repeat.where(run)} does not repeat from round to round "
+                f"({min(run['samples']):.6f} s to {max(run['samples']):.6f} s): quote its rounds (op: rounds), or "
+                "measure again"
+            )
         used.append((name, run))
     return sum(take(run["samples"]) for _, run in used), used
 
@@ -224,7 +243,7 @@ def write(number: float, form: str) -> str:
     # Half up, as people round, after what a multiplication adds at the end.
     text = f"{Decimal(repr(round(value, 9))).quantize(Decimal(1).scaleb(-int(digits)), ROUND_HALF_UP):,}"
     if not float(text.replace(",", "")):
-        return text.lstrip("-")     # -0 is 0
+        return text.lstrip("-")  # -0 is 0
     return f"+{text}" if name == "+%" and value > 0 else text
 
 
@@ -248,12 +267,18 @@ def shortcomings(files: Files, found: Found) -> set[str]:
 def few(run: Run) -> bool:
     """Whether a run is a time of the nominal virtual clock from fewer than ROUNDS rounds.  Counts of the
     instrument come from one, and a variant of the model has one."""
-    return (run["clock"] == "virtual" and run["model"] == "nominal" and run["unit"] == "s"
-            and len(run["samples"]) < ROUNDS)
+    return (
+        run["clock"] == "virtual" and run["model"] == "nominal" and run["unit"] == "s" and len(run["samples"]) < ROUNDS
+    )
 
 
 def changed_instrument(files: Files, name: str) -> list[str]:
     """What else than kernels has changed since a file was measured, as words."""
     data = files.data(name)
-    return sorted({word for series, arch in {(run["series"], run["arch"]) for run in data["runs"]}
-                   for word in state.changes(data, series, arch)})
+    return sorted(
+        {
+            word
+            for series, arch in {(run["series"], run["arch"]) for run in data["runs"]}
+            for word in state.changes(data, series, arch)
+        }
+    )

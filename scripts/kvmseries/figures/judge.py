@@ -102,12 +102,17 @@ def judge(data: Data, files: compute.Files, where: str, root: Path | None = None
         _row(files, found, place)
     if entry.get("tables"):
         found.problems += texts.unlisted(text, entry["entries"], places, where)
-    changes = [(row.place, row.wanted) for row in found.rows if row.wanted is not None and row.wanted != row.place.there]
+    changes = [
+        (row.place, row.wanted) for row in found.rows if row.wanted is not None and row.wanted != row.place.there
+    ]
     wanted = notice(files, found.rows, entry.get("width")) if "notice" in entry else ""
     found.better = with_notice(texts.replace(text, changes), wanted, entry.get("notice"), where)
     if "notice" in entry and with_notice(text, wanted, entry["notice"], where) != text:
-        found.problems.append(f"{where}: what it says of its results' state is not true: it should have "
-                              f"'{' '.join(wanted.split())}'" if wanted else f"{where}: '{NOTICE}...' is out of date")
+        found.problems.append(
+            f"{where}: what it says of its results' state is not true: it should have '{' '.join(wanted.split())}'"
+            if wanted
+            else f"{where}: '{NOTICE}...' is out of date"
+        )
     if strict:
         found.problems += _weak(files, found.rows, where)
     return found
@@ -129,13 +134,20 @@ def _row(files: compute.Files, found: Judged, place: texts.Place) -> None:
         number = compute.compute(files, place.figure)
         wanted = compute.text(number, place.figure.get("form", "x.0"))
         if re.search(r"\d{4}", place.there) and "," not in place.there:
-            wanted = wanted.replace(",", "")    # a text that writes thousands so
+            wanted = wanted.replace(",", "")  # a text that writes thousands so
     except Fail as error:
         found.problems.append(f"{found.where}: '{place.there}' of '{place.what}': {error}")
         found.rows.append(Row(found.where, place, None))
         return
-    found.rows.append(Row(found.where, place, wanted, tuple(dict.fromkeys(name for name, _ in number.runs)),
-                          frozenset(compute.shortcomings(files, number))))
+    found.rows.append(
+        Row(
+            found.where,
+            place,
+            wanted,
+            tuple(dict.fromkeys(name for name, _ in number.runs)),
+            frozenset(compute.shortcomings(files, number)),
+        )
+    )
     if wanted != place.there:
         found.problems.append(f"{found.where}: '{place.what}' says {place.there}, the results say {wanted}")
 
@@ -165,8 +177,10 @@ def notice(files: compute.Files, rows: Sequence[Row], width: int | None = None) 
     if count:
         words.append(f"{count} {'has' if count == 1 else 'have'} fewer than {compute.ROUNDS} rounds")
     noun = "files that are" if len(all_) > 1 else "file that is"
-    text = (f"{NOTICE}the {len(all_)} results {noun} quoted here, {' and '.join(words)} "
-            f"(`scripts/series figures --measure`).")
+    text = (
+        f"{NOTICE}the {len(all_)} results {noun} quoted here, {' and '.join(words)} "
+        f"(`scripts/series figures --measure`)."
+    )
     return "\n".join(textwrap.wrap(text, width)) if width else text
 
 
@@ -175,7 +189,7 @@ def with_notice(text: str, wanted: str, after: str, where: str) -> str:
     the words `after`; without one if `wanted` is ""."""
     there = re.search(rf"^{re.escape(NOTICE)}.*?\n(?=\n|\Z)\n?", text, re.M | re.S)
     if there:
-        return text[:there.start()] + (f"{wanted}\n\n" if wanted else "") + text[there.end():]
+        return text[: there.start()] + (f"{wanted}\n\n" if wanted else "") + text[there.end() :]
     if not wanted:
         return text
     found = re.search(texts.words(after), text)
@@ -187,10 +201,15 @@ def with_notice(text: str, wanted: str, after: str, where: str) -> str:
 
 
 def _weak(files: compute.Files, rows: Sequence[Row], where: str) -> list[str]:
-    said = {"unknown": "is of an unknown state of the source", "old": "is of an older state of the source",
-            "rounds": f"has fewer than {compute.ROUNDS} rounds"}
-    return [f"{where}: {files.entries[name]['file']} {' and '.join(said[reason] for reason in sorted(reasons))}"
-            for name, reasons in weaknesses(files, rows).items()]
+    said = {
+        "unknown": "is of an unknown state of the source",
+        "old": "is of an older state of the source",
+        "rounds": f"has fewer than {compute.ROUNDS} rounds",
+    }
+    return [
+        f"{where}: {files.entries[name]['file']} {' and '.join(said[reason] for reason in sorted(reasons))}"
+        for name, reasons in weaknesses(files, rows).items()
+    ]
 
 
 def lower_is_better(run: Run) -> bool | None:
@@ -240,11 +259,13 @@ def _traded(runs: Pairs, medians: Medians, key: tuple[str, ...]) -> bool:
     if metric not in compare.INSTEAD:
         return False
     number = [name for name in compare.KEY if name != "kernel"].index("metric")
-    other = key[:number] + (".".join(filter(None, (compare.INSTEAD[metric], phase))),) + key[number + 1:]
+    other = key[:number] + (".".join(filter(None, (compare.INSTEAD[metric], phase))),) + key[number + 1 :]
     if other not in medians:
         return False
-    return medians[key][1] - medians[key][0] <= 1.05 * (medians[other][0] - medians[other][1]) + runs[key][
-        s.BASE]["vcpus"] + 1
+    return (
+        medians[key][1] - medians[key][0]
+        <= 1.05 * (medians[other][0] - medians[other][1]) + runs[key][s.BASE]["vcpus"] + 1
+    )
 
 
 def slower_section(text: str, begin: str) -> str | None:
@@ -267,13 +288,18 @@ def unsaid(data: Data, files: compute.Files, judged: Judged, root: Path | None =
     said_there, wrong = " ".join(sections), []
     for name in sorted({name for row in judged.rows for name in row.names}):
         for metric, (ratio, vcpus) in worse(files, name).items():
-            entries = [entry for entry in data["worse"] if re.fullmatch(entry["metric"], metric)
-                       and (entry["of"] == "all" or name in entry["of"])]
+            entries = [
+                entry
+                for entry in data["worse"]
+                if re.fullmatch(entry["metric"], metric) and (entry["of"] == "all" or name in entry["of"])
+            ]
             said = [entry for entry in entries if "why" in entry or entry["says"] in said_there]
             if not said:
-                wrong.append(f"{judged.where}: what gets slower does not say that {metric} is {ratio:.2f} times "
-                             f"base's with {vcpus} vCPUs ({files.entries[name]['file']})"
-                             + (f": it should have '{entries[0]['says']}'" if entries else ""))
+                wrong.append(
+                    f"{judged.where}: what gets slower does not say that {metric} is {ratio:.2f} times "
+                    f"base's with {vcpus} vCPUs ({files.entries[name]['file']})"
+                    + (f": it should have '{entries[0]['says']}'" if entries else "")
+                )
     return wrong
 
 
@@ -324,8 +350,10 @@ def reading(judged: Iterable[Judged]) -> list[str]:
         changed = [row for row in one.rows if row.wanted not in (None, row.place.there)]
         words = [row for row in changed if "{" in row.place.what]
         if changed:
-            lines.append(f"{one.where}: {len(changed) - len(words)} cells of tables and {len(words)} figures of "
-                         "sentences are new")
+            lines.append(
+                f"{one.where}: {len(changed) - len(words)} cells of tables and {len(words)} figures of "
+                "sentences are new"
+            )
         lines += [f"{one.where}: read '{row.place.what}': {row.place.there} -> {row.wanted}" for row in words]
     return lines
 
@@ -337,7 +365,9 @@ def table(judged: Iterable[Judged]) -> list[str]:
         lines += [one.where, f"  {'there':>14} {'results':>14}  {'of':<14} {'state':<15} where"]
         for row in one.rows:
             wanted = "?" if row.wanted is None else "same" if row.wanted == row.place.there else row.wanted
-            lines.append(f"  {row.place.there:>14} {wanted:>14}  {' '.join(row.names):<14} "
-                         f"{' '.join(sorted(row.reasons)):<15} {row.place.what[:60]}".rstrip())
+            lines.append(
+                f"  {row.place.there:>14} {wanted:>14}  {' '.join(row.names):<14} "
+                f"{' '.join(sorted(row.reasons)):<15} {row.place.what[:60]}".rstrip()
+            )
         lines.append("")
     return lines

@@ -13,9 +13,21 @@ from kvmseries.conftest import write
 from kvmseries.data import ids, repeat, results
 from kvmseries.figures import compute, judge, text as texts
 
-RUN = {"series": "v5.10", "arch": "arm64", "accel": "tcg", "clock": "virtual", "model": "nominal", "cpu": "neoverse-n1",
-       "config": "normal", "params": [], "test": "dirty_log_perf_test", "args": "-b 1M -i 2", "iteration": 2,
-       "metric": "dirty_memory_time", "unit": "s"}
+RUN = {
+    "series": "v5.10",
+    "arch": "arm64",
+    "accel": "tcg",
+    "clock": "virtual",
+    "model": "nominal",
+    "cpu": "neoverse-n1",
+    "config": "normal",
+    "params": [],
+    "test": "dirty_log_perf_test",
+    "args": "-b 1M -i 2",
+    "iteration": 2,
+    "metric": "dirty_memory_time",
+    "unit": "s",
+}
 TODAY = {"base": "b" * 16, "series": "5" * 16}
 README = """\
 # Words
@@ -44,27 +56,61 @@ FIGURES = {
     "pictures": ["Documentation/results/dirty.json --picture x.png"],
     "texts": {
         "README.md": {
-            "tables": True, "notice": "With 4 vCPUs", "slower": "What gets slower", "entries": [
-                {"table": "| vCPUs | base, ns |",
-                 "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2},
-                 "columns": [{"kernel": "base", "form": "page.0"},
-                             {"kernel": "series", "by": {"kernel": "base"}, "form": "x.2"},
-                             [{"kernel": "base", "form": "us.0"}, {"kernel": "series", "form": "us.0"}]],
-                 "rows": [{"vcpus": 1}, {"vcpus": 4}]},
-                {"text": "growth is {a} on base and {b} on the series, and the ratio is {c}. A",
-                 "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "vcpus": 4},
-                 "a": {"kernel": "base", "by": {"vcpus": 1}, "form": "x.1"},
-                 "b": {"kernel": "series", "by": {"vcpus": 1}, "form": "x.2"},
-                 "c": {"kernel": "series", "by": {"kernel": "base"}, "over": {"vcpus": [1, 4]}, "op": "range",
-                       "form": "x.2"}},
-                {"text": "KVM_GET_DIRTY_LOG, {a} times",
-                 "a": {"of": "dirty", "metric": "get_dirty_log_time", "iteration": 2, "vcpus": 4, "kernel": "series",
-                       "by": {"kernel": "base"}, "form": "x.1"}}]},
+            "tables": True,
+            "notice": "With 4 vCPUs",
+            "slower": "What gets slower",
+            "entries": [
+                {
+                    "table": "| vCPUs | base, ns |",
+                    "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2},
+                    "columns": [
+                        {"kernel": "base", "form": "page.0"},
+                        {"kernel": "series", "by": {"kernel": "base"}, "form": "x.2"},
+                        [{"kernel": "base", "form": "us.0"}, {"kernel": "series", "form": "us.0"}],
+                    ],
+                    "rows": [{"vcpus": 1}, {"vcpus": 4}],
+                },
+                {
+                    "text": "growth is {a} on base and {b} on the series, and the ratio is {c}. A",
+                    "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "vcpus": 4},
+                    "a": {"kernel": "base", "by": {"vcpus": 1}, "form": "x.1"},
+                    "b": {"kernel": "series", "by": {"vcpus": 1}, "form": "x.2"},
+                    "c": {
+                        "kernel": "series",
+                        "by": {"kernel": "base"},
+                        "over": {"vcpus": [1, 4]},
+                        "op": "range",
+                        "form": "x.2",
+                    },
+                },
+                {
+                    "text": "KVM_GET_DIRTY_LOG, {a} times",
+                    "a": {
+                        "of": "dirty",
+                        "metric": "get_dirty_log_time",
+                        "iteration": 2,
+                        "vcpus": 4,
+                        "kernel": "series",
+                        "by": {"kernel": "base"},
+                        "form": "x.1",
+                    },
+                },
+            ],
+        },
         "letter": {
-            "tables": True, "notice": "A letter", "width": 75, "entries": [
-                {"table": "vCPUs 1 4", "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2,
-                                               "form": "page.0"},
-                 "columns": [{"vcpus": 1}, {"vcpus": 4}], "rows": [{"kernel": "base"}, {"kernel": "series"}]}]}},
+            "tables": True,
+            "notice": "A letter",
+            "width": 75,
+            "entries": [
+                {
+                    "table": "vCPUs 1 4",
+                    "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "form": "page.0"},
+                    "columns": [{"vcpus": 1}, {"vcpus": 4}],
+                    "rows": [{"kernel": "base"}, {"kernel": "series"}],
+                }
+            ],
+        },
+    },
     "worse": [{"metric": "get_dirty_log_time", "of": "all", "says": "KVM_GET_DIRTY_LOG"}],
 }
 # vCPUs -> us of 256 pages
@@ -72,10 +118,15 @@ BASE, SERIES = {1: 256, 4: 1024}, {1: 128, 4: 128}
 
 
 def runs(samples=3, base=BASE, series=SERIES, more=()):
-    found = [{**RUN, "kernel": kernel, "vcpus": vcpus, "samples": [us * 1e-6] * samples}
-             for kernel, times in (("base", base), ("series", series)) for vcpus, us in times.items()]
-    found += [{**RUN, "metric": "get_dirty_log_time", "kernel": kernel, "vcpus": 4, "samples": [us * 1e-6] * samples}
-              for kernel, us in (("base", 10), ("series", 20))]
+    found = [
+        {**RUN, "kernel": kernel, "vcpus": vcpus, "samples": [us * 1e-6] * samples}
+        for kernel, times in (("base", base), ("series", series))
+        for vcpus, us in times.items()
+    ]
+    found += [
+        {**RUN, "metric": "get_dirty_log_time", "kernel": kernel, "vcpus": 4, "samples": [us * 1e-6] * samples}
+        for kernel, us in (("base", 10), ("series", 20))
+    ]
     return found + list(more)
 
 
@@ -91,6 +142,7 @@ def place(tmp_path, monkeypatch):
 
     class Place:
         """The project."""
+
         root = tmp_path
 
         def __call__(self, name, content):
@@ -100,8 +152,17 @@ def place(tmp_path, monkeypatch):
             return (tmp_path / name).read_text(encoding="utf-8")
 
         def results(self, made=None, **others):
-            results.save(tmp_path / "Documentation/results/dirty.json", {}, runs(**others), made or {
-                "ids": {"kernels": TODAY, "guest": "8" * 16}, "command": "scripts/series bench v5.10", "seconds": 61})
+            results.save(
+                tmp_path / "Documentation/results/dirty.json",
+                {},
+                runs(**others),
+                made
+                or {
+                    "ids": {"kernels": TODAY, "guest": "8" * 16},
+                    "command": "scripts/series bench v5.10",
+                    "seconds": 61,
+                },
+            )
 
         def figures(self, change=lambda data: None):
             data = yaml.safe_load(yaml.safe_dump(FIGURES))
@@ -116,6 +177,7 @@ def place(tmp_path, monkeypatch):
 
         def run(self, *options):
             return cli.main(["figures", *options])
+
     made = Place()
     made("README.md", README)
     made("letter", LETTER)
@@ -132,18 +194,25 @@ def test_a_text_that_is_right_has_no_problem(place):
     assert len(judged.rows) == 4
 
 
-@pytest.mark.parametrize("old, new, problem", [
-    ("| 1 | 1,000 |", "| 1 | 1,001 |", "says 1,001, the results say 1,000"),
-    ("256 and 128", "256 and 12", "says 12, the results say 128"),
-    ("4.0 on base", "4.1 on base", "says 4.1, the results say 4.0"),
-    ("0.13\nto 0.50", "0.13 to 0.51", "says 0.13 to 0.51, the results say 0.13 to 0.50"),
-    ("| 256 and 128 |", "| 256 |", "has 1 figures, its entry 2"),
-    ("growth is 4.0", "growth were 4.0", "stands there 0 times, not once"),
-    ("| 4 | 4,000 | 0.13 | 1,024 and 128 |\n", "", "has 1 rows, its entry 2"),
-    ("A gain.\n", "A gain.\n\n| a | b |\n|---|---|\n| 7 | x |\n",
-     "no entry of figures.yaml lists the table of '| 7 | x |'"),
-    ("| 256 and 128 |\n", "| 256 and 128 | 9 |\n", "the cell"),
-    ("What gets slower:", "What is slower:", "no paragraph begins with 'What gets slower'")])
+@pytest.mark.parametrize(
+    "old, new, problem",
+    [
+        ("| 1 | 1,000 |", "| 1 | 1,001 |", "says 1,001, the results say 1,000"),
+        ("256 and 128", "256 and 12", "says 12, the results say 128"),
+        ("4.0 on base", "4.1 on base", "says 4.1, the results say 4.0"),
+        ("0.13\nto 0.50", "0.13 to 0.51", "says 0.13 to 0.51, the results say 0.13 to 0.50"),
+        ("| 256 and 128 |", "| 256 |", "has 1 figures, its entry 2"),
+        ("growth is 4.0", "growth were 4.0", "stands there 0 times, not once"),
+        ("| 4 | 4,000 | 0.13 | 1,024 and 128 |\n", "", "has 1 rows, its entry 2"),
+        (
+            "A gain.\n",
+            "A gain.\n\n| a | b |\n|---|---|\n| 7 | x |\n",
+            "no entry of figures.yaml lists the table of '| 7 | x |'",
+        ),
+        ("| 256 and 128 |\n", "| 256 and 128 | 9 |\n", "the cell"),
+        ("What gets slower:", "What is slower:", "no paragraph begins with 'What gets slower'"),
+    ],
+)
 def test_a_changed_text_is_found(place, old, new, problem):
     assert README.count(old) == 1
     place("README.md", README.replace(old, new))
@@ -152,11 +221,18 @@ def test_a_changed_text_is_found(place, old, new, problem):
 
 def test_a_table_without_columns_is_one_line(place):
     place.figures(lambda data: data["texts"]["README.md"]["entries"][0].pop("columns"))
-    assert [line for line in place.judge()[1] if line.startswith("README.md: the table '| vCPUs | base, ns |' has no columns")]
+    assert [
+        line
+        for line in place.judge()[1]
+        if line.startswith("README.md: the table '| vCPUs | base, ns |' has no columns")
+    ]
 
 
 def test_a_number_of_a_cover_letter_s_table_that_is_not_listed_is_found(place):
-    place("letter", LETTER.replace("  series           500    500\n", "  series           500    500\n\n  more    1    2\n"))
+    place(
+        "letter",
+        LETTER.replace("  series           500    500\n", "  series           500    500\n\n  more    1    2\n"),
+    )
     assert place.judge("letter")[1] == ["letter: no entry of figures.yaml lists the table of 'more    1    2'"]
     place("letter", LETTER.replace("  series           500    500", "  series           500    500      7"))
     assert place.judge("letter")[1]
@@ -178,9 +254,11 @@ def test_changed_results_are_put_into_the_texts(place, capsys):
 def test_one_round_passes_only_if_the_text_says_so_and_never_where_all_is_checked(place):
     place.results(samples=1)
     _, problems = place.judge()
-    assert problems == ["README.md: what it says of its results' state is not true: it should have 'Generated: of the 1 "
-                        "results file that is quoted here, 1 has fewer than 3 rounds "
-                        "(`scripts/series figures --measure`).'"]
+    assert problems == [
+        "README.md: what it says of its results' state is not true: it should have 'Generated: of the 1 "
+        "results file that is quoted here, 1 has fewer than 3 rounds "
+        "(`scripts/series figures --measure`).'"
+    ]
     assert place.run("--write") == 0
     assert place.judge()[1] == [] == place.judge("letter")[1]
     assert "README.md: dirty.json has fewer than 3 rounds" in place.judge(strict=True)[1]
@@ -192,9 +270,14 @@ def test_one_round_passes_only_if_the_text_says_so_and_never_where_all_is_checke
     assert (place.read("README.md"), place.read("letter")) == (README, LETTER)
 
 
-@pytest.mark.parametrize("kernels, words", [
-    ({"base": "b" * 16, "series": "0" * 16}, "1 is of an older state of the source"),
-    ({"base": None, "series": "5" * 16}, "1 is of an unknown state of the source"), ({}, "an unknown state")])
+@pytest.mark.parametrize(
+    "kernels, words",
+    [
+        ({"base": "b" * 16, "series": "0" * 16}, "1 is of an older state of the source"),
+        ({"base": None, "series": "5" * 16}, "1 is of an unknown state of the source"),
+        ({}, "an unknown state"),
+    ],
+)
 def test_an_old_id_must_be_said(place, kernels, words):
     place.results({"ids": {"kernels": kernels}, "command": "", "seconds": 0})
     assert words in place.judge()[1][0]
@@ -215,40 +298,64 @@ def test_what_got_worse_must_be_said(place):
     assert place.judge()[1] == [f"README.md: {wanted}: it should have 'KVM_GET_DIRTY_LOG'"]
     place.figures(lambda data: (data["texts"]["README.md"]["entries"].pop(), data.update(worse=[])))
     assert place.judge()[1] == [f"README.md: {wanted}"]
-    place.figures(lambda data: (data["texts"]["README.md"]["entries"].pop(),
-                                data.update(worse=[{"metric": "get_.*", "of": ["dirty"], "why": "by chance"}])))
+    place.figures(
+        lambda data: (
+            data["texts"]["README.md"]["entries"].pop(),
+            data.update(worse=[{"metric": "get_.*", "of": ["dirty"], "why": "by chance"}]),
+        )
+    )
     assert place.judge()[1] == []
 
 
 def run_of(metric, base, series, **others):
-    return [{**RUN, "metric": metric, "vcpus": 4, "kernel": kernel, "samples": [value] * 3, **others}
-            for kernel, value in (("base", base), ("series", series))]
+    return [
+        {**RUN, "metric": metric, "vcpus": 4, "kernel": kernel, "samples": [value] * 3, **others}
+        for kernel, value in (("base", base), ("series", series))
+    ]
 
 
-@pytest.mark.parametrize("more, found", [
-    (run_of("guest_stall", 1.0, 1.09), set()), (run_of("guest_stall", 1.0, 1.2), {"guest_stall"}),
-    (run_of("sparse_delete_time", 1.0, 1.2), {"sparse_delete_time"}), (run_of("write_p99.discard", 1.0, 1.09), set()),
-    (run_of("completed", 1, 0, unit="1"), set()), (run_of("passes.running", 100, 80, unit="1"), {"passes.running"}),
-    (run_of("tlbi_broadcast.dirty", 10, 11, unit="1"), set()),
-    (run_of("tlbi_broadcast.dirty", 10, 30, unit="1"), {"tlbi_broadcast.dirty"}),
-    (run_of("tlbi_local.dirty", 0, 500, unit="1"), {"tlbi_local.dirty"}),
-    (run_of("tlbi_local.dirty", 0, 500, unit="1") + run_of("tlbi_broadcast.dirty", 500, 0, unit="1"), set()),
-    (run_of("a_count_of_no_kind", 10, 300, unit="1"), set()),
-    (run_of("guest_stall", 1.0, 1.2, model="line*2"), set())])
+@pytest.mark.parametrize(
+    "more, found",
+    [
+        (run_of("guest_stall", 1.0, 1.09), set()),
+        (run_of("guest_stall", 1.0, 1.2), {"guest_stall"}),
+        (run_of("sparse_delete_time", 1.0, 1.2), {"sparse_delete_time"}),
+        (run_of("write_p99.discard", 1.0, 1.09), set()),
+        (run_of("completed", 1, 0, unit="1"), set()),
+        (run_of("passes.running", 100, 80, unit="1"), {"passes.running"}),
+        (run_of("tlbi_broadcast.dirty", 10, 11, unit="1"), set()),
+        (run_of("tlbi_broadcast.dirty", 10, 30, unit="1"), {"tlbi_broadcast.dirty"}),
+        (run_of("tlbi_local.dirty", 0, 500, unit="1"), {"tlbi_local.dirty"}),
+        (run_of("tlbi_local.dirty", 0, 500, unit="1") + run_of("tlbi_broadcast.dirty", 500, 0, unit="1"), set()),
+        (run_of("a_count_of_no_kind", 10, 300, unit="1"), set()),
+        (run_of("guest_stall", 1.0, 1.2, model="line*2"), set()),
+    ],
+)
 def test_what_is_worse_than_base(place, more, found):
     place.results(more=more)
     files = compute.Files(FIGURES["results"], place.root / "Documentation/results")
     assert set(judge.worse(files, "dirty")) == {"get_dirty_log_time"} | found
 
 
-@pytest.mark.parametrize("figure, reason", [
-    ({"metric": "no_such_time"}, "dirty.json has no run of no_such_time (kernel base, vcpus 4, iteration 2): it was not"),
-    ({"vcpus": None, "iteration": 2}, "has no run"), ({"of": "other"}, "there are no results 'other': there is dirty"),
-    ({"odd": 1}, "unknown key 'odd'"), ({"op": "mean"}, "unknown operation 'mean'"), ({"form": "km.0"}, "unknown form"),
-    ({"form": "us.x"}, "unknown form 'us.x'"), ({"over": {"vcpus": [1, 4]}}, "'over' needs op min, max or range"),
-    ({"published": "none"}, "published.yaml has no column 'none'"),
-    ({"published": "zhang2022-base", "as": "height"}, "unknown comparison 'height'"),
-    ({"published": "upton2022-series", "vcpus": 3}, "has no run")])
+@pytest.mark.parametrize(
+    "figure, reason",
+    [
+        (
+            {"metric": "no_such_time"},
+            "dirty.json has no run of no_such_time (kernel base, vcpus 4, iteration 2): it was not",
+        ),
+        ({"vcpus": None, "iteration": 2}, "has no run"),
+        ({"of": "other"}, "there are no results 'other': there is dirty"),
+        ({"odd": 1}, "unknown key 'odd'"),
+        ({"op": "mean"}, "unknown operation 'mean'"),
+        ({"form": "km.0"}, "unknown form"),
+        ({"form": "us.x"}, "unknown form 'us.x'"),
+        ({"over": {"vcpus": [1, 4]}}, "'over' needs op min, max or range"),
+        ({"published": "none"}, "published.yaml has no column 'none'"),
+        ({"published": "zhang2022-base", "as": "height"}, "unknown comparison 'height'"),
+        ({"published": "upton2022-series", "vcpus": 3}, "has no run"),
+    ],
+)
 def test_a_figure_that_cannot_be_is_one_line(place, figure, reason):
     files = compute.Files(FIGURES["results"], place.root / "Documentation/results")
     good = {"of": "dirty", "metric": "dirty_memory_time", "kernel": "base", "vcpus": 4, "iteration": 2, "form": "us.0"}
@@ -260,17 +367,26 @@ def test_a_figure_that_cannot_be_is_one_line(place, figure, reason):
 
 def test_one_that_names_two_runs_must_say_more(place):
     place.results(more=[{**RUN, "kernel": "base", "vcpus": 4, "params": ["x"], "samples": [1, 1, 1]}])
-    assert "dirty.json has 2 runs of dirty_memory_time (iteration 2, vcpus 4, kernel base): say more" in place.judge()[1][0]
+    assert (
+        "dirty.json has 2 runs of dirty_memory_time (iteration 2, vcpus 4, kernel base): say more"
+        in place.judge()[1][0]
+    )
 
 
 def test_sums_counts_by_another_and_variants(place):
-    place.results(more=[*run_of("syncs", 10, 5, unit="1"), *run_of("kicks", 20, 5, unit="1"),
-                        *run_of("dirty_memory_time", 2048e-6, 256e-6, model="line*2")])
+    place.results(
+        more=[
+            *run_of("syncs", 10, 5, unit="1"),
+            *run_of("kicks", 20, 5, unit="1"),
+            *run_of("dirty_memory_time", 2048e-6, 256e-6, model="line*2"),
+        ]
+    )
     files = compute.Files(FIGURES["results"], place.root / "Documentation/results")
 
     def text(form, **figure):
         figure = {"of": "dirty", "kernel": "series", "vcpus": 4, "iteration": 2, "form": form, **figure}
         return compute.text(compute.compute(files, figure), form)
+
     assert text("x.1", metric="kicks", per={"metric": "syncs"}) == "1.0"
     assert text("x.2", metric="kicks", per={"metric": "syncs"}, by={"kernel": "base"}) == "0.50"
     assert text("us.0", metric=["dirty_memory_time", "get_dirty_log_time"]) == "148"
@@ -284,16 +400,33 @@ def test_sums_counts_by_another_and_variants(place):
     assert page == f"{(4000 / (2.503 / 524288 * 1e9) - 1) * 100:+.1f}"
 
 
-@pytest.mark.parametrize("number, form, wanted", [
-    (0.0000195, "us.a", "19.5"), (0.00002, "us.a", "20"), (0, "us.a", "0"), (5222.5, "x.0", "5,223"), (0.97, "-%.0", "-3"),
-    (1.0, "+%.0", "0"), (0.9999, "+%.0", "0"), (1.087, "-%.0", "9"), (0.0541, "x.r", "0.054"), (11.28, "x.r", "11.3")])
+@pytest.mark.parametrize(
+    "number, form, wanted",
+    [
+        (0.0000195, "us.a", "19.5"),
+        (0.00002, "us.a", "20"),
+        (0, "us.a", "0"),
+        (5222.5, "x.0", "5,223"),
+        (0.97, "-%.0", "-3"),
+        (1.0, "+%.0", "0"),
+        (0.9999, "+%.0", "0"),
+        (1.087, "-%.0", "9"),
+        (0.0541, "x.r", "0.054"),
+        (11.28, "x.r", "11.3"),
+    ],
+)
 def test_how_a_number_is_written(number, form, wanted):
     assert compute.write(number, form) == wanted
 
 
-@pytest.mark.parametrize("content, reason", [
-    ("{", "is not a results file: it is not JSON"), ('{"schema": 9, "host": {}, "runs": []}', "has schema 9"),
-    (None, "cannot read")])
+@pytest.mark.parametrize(
+    "content, reason",
+    [
+        ("{", "is not a results file: it is not JSON"),
+        ('{"schema": 9, "host": {}, "runs": []}', "has schema 9"),
+        (None, "cannot read"),
+    ],
+)
 def test_a_results_file_that_is_none_is_one_line(place, content, reason, capsys):
     file = place.root / "Documentation/results/dirty.json"
     if content is None:
@@ -313,10 +446,16 @@ def test_results_that_are_cut_short_are_no_results(place):
     assert "it is not JSON" in place.judge()[1][0]
 
 
-@pytest.mark.parametrize("content, reason", [
-    ("[", "cannot read"), ("3", "needs results and texts"), ("results: {}\ntexts: {x: {odd: 1}}", "texts: x takes"),
-    ("results: {a: {odd: 1}}\ntexts: {}", "results: a takes"),
-    ("results: {}\ntexts: {}\nworse: [{metric: x}]", "worse: {'metric': 'x'} takes")])
+@pytest.mark.parametrize(
+    "content, reason",
+    [
+        ("[", "cannot read"),
+        ("3", "needs results and texts"),
+        ("results: {}\ntexts: {x: {odd: 1}}", "texts: x takes"),
+        ("results: {a: {odd: 1}}\ntexts: {}", "results: a takes"),
+        ("results: {}\ntexts: {}\nworse: [{metric: x}]", "worse: {'metric': 'x'} takes"),
+    ],
+)
 def test_a_list_of_figures_that_is_none_is_one_line(place, content, reason):
     place("Documentation/figures.yaml", content)
     with pytest.raises(Fail, match=re.escape(reason)) as caught:
@@ -330,9 +469,27 @@ def test_a_text_that_is_not_there(place):
 
 
 def test_a_patch_is_found_by_its_name_whatever_its_number(place):
-    place.figures(lambda data: data["texts"].update({"patches/*-A-patch.patch": {"entries": [
-        {"text": "takes {a} ns", "a": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "kernel": "base",
-                                       "vcpus": 4, "form": "page.0"}}]}}))
+    place.figures(
+        lambda data: data["texts"].update(
+            {
+                "patches/*-A-patch.patch": {
+                    "entries": [
+                        {
+                            "text": "takes {a} ns",
+                            "a": {
+                                "of": "dirty",
+                                "metric": "dirty_memory_time",
+                                "iteration": 2,
+                                "kernel": "base",
+                                "vcpus": 4,
+                                "form": "page.0",
+                            },
+                        }
+                    ]
+                }
+            }
+        )
+    )
     assert place.judge("patches/*-A-patch.patch")[1] == ["patches/*-A-patch.patch is 0 files, not one"]
     # Thousands as the text writes them.
     place("patches/0007-A-patch.patch", "It takes 4000 ns.\n")
@@ -355,9 +512,12 @@ def test_commands_that_measure_again(place, capsys):
     capsys.readouterr()
     assert place.run("--measure") == 0
     assert capsys.readouterr().out.splitlines() == [
-        "# dirty.json: rounds; 1 min", "scripts/series bench v5.10 --json Documentation/results/dirty.json",
+        "# dirty.json: rounds; 1 min",
+        "scripts/series bench v5.10 --json Documentation/results/dirty.json",
         "scripts/series report --quiet Documentation/results/dirty.json --picture x.png",
-        "scripts/series figures --write", "# 1 minutes in all"]
+        "scripts/series figures --write",
+        "# 1 minutes in all",
+    ]
     place.results()
     assert place.run("--write") == place.run("--measure") == 0
     assert capsys.readouterr().out.splitlines()[-1] == "Nothing is old, and all was measured in enough rounds."
@@ -371,17 +531,34 @@ def test_a_number_is_not_a_part_of_a_longer_one():
 
 def test_what_does_not_repeat_is_not_quoted_but_its_rounds_are(place):
     """The rounds of the series with 4 vCPUs are 128 to 160 us: the median is refused, and a ratio of it."""
-    unsteady = [{**run, "samples": [128e-6, 160e-6, 130e-6]} if (run["kernel"], run["vcpus"], run["metric"]) == (
-        "series", 4, "dirty_memory_time") else run for run in runs()]
-    results.save(place.root / "Documentation/results/dirty.json", {}, repeat.mark(unsteady), {
-        "ids": {"kernels": TODAY, "guest": "8" * 16}, "command": "scripts/series bench v5.10", "seconds": 61})
+    unsteady = [
+        {**run, "samples": [128e-6, 160e-6, 130e-6]}
+        if (run["kernel"], run["vcpus"], run["metric"]) == ("series", 4, "dirty_memory_time")
+        else run
+        for run in runs()
+    ]
+    results.save(
+        place.root / "Documentation/results/dirty.json",
+        {},
+        repeat.mark(unsteady),
+        {"ids": {"kernels": TODAY, "guest": "8" * 16}, "command": "scripts/series bench v5.10", "seconds": 61},
+    )
     found = [problem for problem in place.judge()[1] if "does not repeat" in problem]
-    assert len(found) == 4      # two cells of the table, growth, a range of ratios
-    assert found[0].endswith("dirty.json: dirty_memory_time of series with 4 vCPUs does not repeat from round to round "
-                             "(0.000128 s to 0.000160 s): quote its rounds (op: rounds), or measure again")
+    assert len(found) == 4  # two cells of the table, growth, a range of ratios
+    assert found[0].endswith(
+        "dirty.json: dirty_memory_time of series with 4 vCPUs does not repeat from round to round "
+        "(0.000128 s to 0.000160 s): quote its rounds (op: rounds), or measure again"
+    )
     data = judge.load(place.root / "Documentation/figures.yaml")
     files = compute.Files(data["results"], place.root / "Documentation/results")
-    figure = {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "kernel": "series", "vcpus": 4, "op": "rounds"}
+    figure = {
+        "of": "dirty",
+        "metric": "dirty_memory_time",
+        "iteration": 2,
+        "kernel": "series",
+        "vcpus": 4,
+        "op": "rounds",
+    }
     assert compute.text(compute.compute(files, figure), "us.0") == "128 to 160"
     assert compute.text(compute.compute(files, {**figure, "form": "page.0"}), "page.0") == "500 to 625"
 
@@ -390,7 +567,14 @@ def test_what_does_not_repeat_is_not_quoted_but_its_rounds_are(place):
 def test_rounds_are_of_a_figure_of_its_own(place, more):
     data = judge.load(place.root / "Documentation/figures.yaml")
     files = compute.Files(data["results"], place.root / "Documentation/results")
-    figure = {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "kernel": "series", "vcpus": 4, "op": "rounds"}
+    figure = {
+        "of": "dirty",
+        "metric": "dirty_memory_time",
+        "iteration": 2,
+        "kernel": "series",
+        "vcpus": 4,
+        "op": "rounds",
+    }
     assert compute.text(compute.compute(files, figure), "us.0") == "128"
     with pytest.raises(Fail, match="op rounds is for a figure of its own"):
         compute.compute(files, {**figure, **more})

@@ -33,7 +33,7 @@ class Place:
     there: str
     figure: dict[str, Any]
     what: str
-    column: bool = False     # of a table aligned by spaces
+    column: bool = False  # of a table aligned by spaces
 
 
 def places(text: str, entries: Iterable[Entry], where: str) -> list[Place]:
@@ -57,8 +57,7 @@ def words(literal: str, blank: str = r"\s+") -> str:
 
 def _inwords(text: str, entry: Entry, where: str) -> list[Place]:
     parts = re.split(r"\{(\w+)\}", entry["text"])
-    pattern = "".join(words(part) if number % 2 == 0 else f"(?P<{part}>{_VALUE})"
-                      for number, part in enumerate(parts))
+    pattern = "".join(words(part) if number % 2 == 0 else f"(?P<{part}>{_VALUE})" for number, part in enumerate(parts))
     # A number that is longer at its end is another one.
     found = list(re.finditer(rf"{pattern}(?!\d|[.,]\d)", text)) if parts[-1] == "" else list(re.finditer(pattern, text))
     if len(found) != 1:
@@ -66,8 +65,15 @@ def _inwords(text: str, entry: Entry, where: str) -> list[Place]:
     for name in parts[1::2]:
         if name not in entry:
             raise Fail(f"{where}: '{entry['text']}' does not say what {{{name}}} is")
-    return [Place(*found[0].span(name), " ".join(found[0][name].split()), {**entry.get("all", {}), **entry[name]}, entry["text"])
-            for name in parts[1::2]]
+    return [
+        Place(
+            *found[0].span(name),
+            " ".join(found[0][name].split()),
+            {**entry.get("all", {}), **entry[name]},
+            entry["text"],
+        )
+        for name in parts[1::2]
+    ]
 
 
 def _table_at(text: str, head: str, where: str) -> tuple[int, int]:
@@ -100,14 +106,16 @@ def _in_table(text: str, entry: Entry, where: str) -> list[Place]:
 def _in_row(offset: int, line: str, row: dict[str, Any], entry: Entry, where: str) -> list[Place]:
     columns = row.get("columns", entry.get("columns"))
     if columns is None:
-        raise Fail(f"{where}: the table '{entry['table']}' has no columns in its entry, and its row '{line.strip()}' neither")
+        raise Fail(
+            f"{where}: the table '{entry['table']}' has no columns in its entry, and its row '{line.strip()}' neither"
+        )
     common = _merged(entry.get("all", {}), {key: value for key, value in row.items() if key != "columns"})
     aligned = not line.lstrip().startswith("|")
     # The cells that figures are for: the last ones.
     if aligned:
-        cells = [(match.start(), match[0]) for match in re.finditer(r"\S+(?: \S+)*", line)][-len(columns):]
+        cells = [(match.start(), match[0]) for match in re.finditer(r"\S+(?: \S+)*", line)][-len(columns) :]
     else:
-        cells = [(match.start(1), match[1]) for match in re.finditer(r"\|([^|\n]*)(?=\|)", line)][-len(columns):]
+        cells = [(match.start(1), match[1]) for match in re.finditer(r"\|([^|\n]*)(?=\|)", line)][-len(columns) :]
     what = " ".join(line.split()) if aligned else line
     if len(cells) != len(columns):
         raise Fail(f"{where}: '{what}' has {len(cells)} cells, its entry {len(columns)}")
@@ -116,10 +124,20 @@ def _in_row(offset: int, line: str, row: dict[str, Any], entry: Entry, where: st
         figures = [] if column is None else column if isinstance(column, list) else [column]
         numbers = list(re.finditer(_VALUE if any(_range(figure, common) for figure in figures) else NUMBER, cell))
         if len(numbers) != len(figures):
-            raise Fail(f"{where}: the cell '{cell.strip()}' of '{what}' has {len(numbers)} figures, its entry "
-                       f"{len(figures)}")
-        found += [Place(offset + begin + match.start(), offset + begin + match.end(), match[0],
-                        _merged(common, figure), what, aligned) for match, figure in zip(numbers, figures)]
+            raise Fail(
+                f"{where}: the cell '{cell.strip()}' of '{what}' has {len(numbers)} figures, its entry {len(figures)}"
+            )
+        found += [
+            Place(
+                offset + begin + match.start(),
+                offset + begin + match.end(),
+                match[0],
+                _merged(common, figure),
+                what,
+                aligned,
+            )
+            for match, figure in zip(numbers, figures)
+        ]
     return found
 
 
@@ -149,15 +167,21 @@ def unlisted(text: str, entries: Iterable[Entry], places_: Iterable[Place], wher
         if table and table[0]:
             continue
         head = not table and _is_head(text, line.start(), known)
-        numbers = [match for match in re.finditer(NUMBER, line[0]) if not any(
-            begin <= line.start() + match.start() < end for begin, end in spans)]
+        numbers = [
+            match
+            for match in re.finditer(NUMBER, line[0])
+            if not any(begin <= line.start() + match.start() < end for begin, end in spans)
+        ]
         if not table and not head and numbers:
             wrong.append(f"{where}: no entry of figures.yaml lists the table of '{line[0].strip()}'")
         elif table:
             # Labels come first: what is not listed behind a figure, or in a row without one, is.
             first = min((begin for begin, end in spans if line.start() <= begin < line.end()), default=line.end())
-            wrong += [f"{where}: no entry of figures.yaml lists '{match[0]}' of '{' '.join(line[0].split())}'"
-                      for match in numbers if line.start() + match.start() > first]
+            wrong += [
+                f"{where}: no entry of figures.yaml lists '{match[0]}' of '{' '.join(line[0].split())}'"
+                for match in numbers
+                if line.start() + match.start() > first
+            ]
     return wrong
 
 
@@ -179,5 +203,5 @@ def replace(text: str, changes: Iterable[tuple[Place, str]]) -> str:
                 begin -= min(grow, max(0, blanks - 2))
             else:
                 new = " " * -grow + new
-        text = text[:begin] + new + text[place.end:]
+        text = text[:begin] + new + text[place.end :]
     return text

@@ -40,8 +40,8 @@ def static_for(program: str | Path, arch: str) -> bool:
         data = Path(program).read_bytes()
         if data[:6] != b"\x7fELF\x02\x01":
             return False
-        machine, = struct.unpack_from("<H", data, 18)
-        offset, = struct.unpack_from("<Q", data, 32)
+        (machine,) = struct.unpack_from("<H", data, 18)
+        (offset,) = struct.unpack_from("<Q", data, 32)
         size, count = struct.unpack_from("<HH", data, 54)
         kinds = [struct.unpack_from("<I", data, offset + size * number)[0] for number in range(count)]
     except (OSError, struct.error):
@@ -55,8 +55,9 @@ def _from_debian(arch: str, target: Path) -> None:
     with paths.whole(folder) as part:
         proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
         # /bin before Debian's /usr merge.
-        found = next((part / place / "busybox" for place in ("usr/bin", "bin")
-                      if (part / place / "busybox").is_file()), None)
+        found = next(
+            (part / place / "busybox" for place in ("usr/bin", "bin") if (part / place / "busybox").is_file()), None
+        )
         if not found:
             raise Fail(f"{deb} has no busybox in it")
         found.rename(target)
@@ -74,8 +75,10 @@ def _own(arch: str, target: Path) -> None:
         what = f"the guest needs a static busybox for {toolchain.machine(arch)}"
         if native:
             raise Fail(f"{what}: {distro.how('busybox')}, or put one at {target}")
-        raise Fail(f"{what}, and {distro.title()} has none for another architecture: put one at {target}, or "
-                   f"{distro.CONTAINER}")
+        raise Fail(
+            f"{what}, and {distro.title()} has none for another architecture: put one at {target}, or "
+            f"{distro.CONTAINER}"
+        )
     with files.whole(target) as part:
         shutil.copyfile(found, part)
         part.chmod(0o755)

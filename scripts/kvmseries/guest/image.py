@@ -23,8 +23,7 @@ def base(arch: str, tests: Path) -> Path:
     target = paths.out("selftests", f"{tests.name}.cpio")
     with paths.locked(f"image-{tests.name}", say):
         inputs = [GUEST / "init", GUEST / "job.sh", tests / ".stamp"]
-        if target.exists() and all(path.stat().st_mtime_ns <= target.stat().st_mtime_ns
-                                   for path in inputs):
+        if target.exists() and all(path.stat().st_mtime_ns <= target.stat().st_mtime_ns for path in inputs):
             return target
         program = busybox.path(arch)
         with paths.whole(paths.out("selftests", f"{tests.name}.root")) as root:
@@ -72,5 +71,9 @@ def cpio(root: Path, target: Path) -> None:
     """Archive the tree `root`, owned by root, in the order of names."""
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
     with files.whole(target) as part:
-        proc.run(["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0", "-O", str(part)], "cpio", cwd=root,
-                 stdin="".join(f"{name}\n" for name in names).encode())
+        proc.run(
+            ["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0", "-O", str(part)],
+            "cpio",
+            cwd=root,
+            stdin="".join(f"{name}\n" for name in names).encode(),
+        )

@@ -32,12 +32,12 @@ class Machine:
     cpu: str = "max"
     accel: str = "tcg"
     cpus: int = 4
-    memory: int = 3072             # MiB
+    memory: int = 3072  # MiB
     params: tuple[str, ...] = field(default=())
-    clock: str = "wall"            # or "virtual": every CPU has a clock of its own (scripts/vtime)
-    model: str = vtime.NOMINAL     # of the virtual clock
-    slice_ns: int = 500            # of the virtual clock
-    trace: bool = False            # records stores to stage-2 page tables, and TLBIs (stage2trace)
+    clock: str = "wall"  # or "virtual": every CPU has a clock of its own (scripts/vtime)
+    model: str = vtime.NOMINAL  # of the virtual clock
+    slice_ns: int = 500  # of the virtual clock
+    trace: bool = False  # records stores to stage-2 page tables, and TLBIs (stage2trace)
 
 
 def binary(arch: str) -> str:
@@ -59,8 +59,10 @@ def check(machine: Machine) -> None:
         return
     if machine.accel == "kvm":
         if platform.machine() != toolchain.machine(machine.arch):
-            raise Usage(f"--accel kvm runs {machine.arch} on a {toolchain.machine(machine.arch)} "
-                        f"host only, this is {platform.machine()}: use --accel tcg")
+            raise Usage(
+                f"--accel kvm runs {machine.arch} on a {toolchain.machine(machine.arch)} "
+                f"host only, this is {platform.machine()}: use --accel tcg"
+            )
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise Usage("--accel kvm: cannot open /dev/kvm; use --accel tcg")
     if not shutil.which(binary(machine.arch)):
@@ -68,8 +70,10 @@ def check(machine: Machine) -> None:
     proc.need(binary(machine.arch))
     number, line = vtime.Qemu(binary(machine.arch)).version()
     if (0, 0) < number < _OLDEST:
-        raise Usage(f"QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer is needed, and {binary(machine.arch)} is {line}: install a "
-                    f"newer one, or {distro.CONTAINER}")
+        raise Usage(
+            f"QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer is needed, and {binary(machine.arch)} is {line}: install a "
+            f"newer one, or {distro.CONTAINER}"
+        )
 
 
 def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path | None = None) -> list[str]:
@@ -81,8 +85,13 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     """
     # QEMU's stand-in for the pointer authentication algorithm: the architected one is most of what
     # an emulated kernel does.
-    cpu = "host" if machine.accel == "kvm" else \
-        "max,pauth-impdef=on" if (machine.arch, machine.cpu) == ("arm64", "max") else machine.cpu
+    cpu = (
+        "host"
+        if machine.accel == "kvm"
+        else "max,pauth-impdef=on"
+        if (machine.arch, machine.cpu) == ("arm64", "max")
+        else machine.cpu
+    )
     accel = "kvm" if machine.accel == "kvm" else "tcg,thread=multi"
     # -nodefaults: nothing that is not named, such as a network card and its ROM.
     line = [binary(machine.arch)]
@@ -90,8 +99,20 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
         line = vtime.prefix(machine.arch)
     if machine.trace:
         line = stage2trace.prefix(machine.arch)
-    line += ["-nodefaults", "-display", "none", "-no-reboot",
-            "-accel", accel, "-cpu", cpu, "-smp", str(machine.cpus), "-m", f"{machine.memory}M"]
+    line += [
+        "-nodefaults",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-accel",
+        accel,
+        "-cpu",
+        cpu,
+        "-smp",
+        str(machine.cpus),
+        "-m",
+        f"{machine.memory}M",
+    ]
     if machine.arch == "arm64":
         gic = "host" if machine.accel == "kvm" else "3"
         line += ["-M", f"virt,virtualization=on,gic-version={gic}"]
@@ -100,10 +121,21 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
         line += ["-M", "q35"]
         console, bus = "ttyS0", "virtio-serial-pci"
     if folder:
-        line += ["-serial", "stdio", "-device", bus,
-                 "-chardev", f"file,id=job,path={folder / 'job.log'}", "-device", "virtconsole,chardev=job",
-                 # A CPU that resets, such as by a triple fault, prints nothing.
-                 "-d", "cpu_reset", "-D", str(folder / "resets.log")]
+        line += [
+            "-serial",
+            "stdio",
+            "-device",
+            bus,
+            "-chardev",
+            f"file,id=job,path={folder / 'job.log'}",
+            "-device",
+            "virtconsole,chardev=job",
+            # A CPU that resets, such as by a triple fault, prints nothing.
+            "-d",
+            "cpu_reset",
+            "-D",
+            str(folder / "resets.log"),
+        ]
     else:
         line += ["-serial", "mon:stdio"]
     # The kernel panics if the timer has not ticked after a wait that is counted in TSC cycles, which go on
@@ -120,5 +152,4 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
             # CPUs' counters, calibrating a delay (lpj: 1 GHz by HZ=250), 10 ms for a CPU to start.
             more += ["tsc=reliable", "lpj=4000000", "cpu_init_udelay=0"]
     words = [f"console={console}", "panic=-1", *kernel.config.cmdline, *more, *machine.params]
-    return line + ["-kernel", str(kernel.image), "-initrd", str(initrd),
-                   "-append", " ".join(words)]
+    return line + ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", " ".join(words)]

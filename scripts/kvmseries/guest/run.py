@@ -29,23 +29,49 @@ SILENCE = 60
 # What 5.10 and 7.3 say when they have found a mistake of their own. Much of it is printed without WARN or BUG,
 # and without a taint.
 _REPORTS = (
-    r"WARNING: ", r"\bBUG: ", r"[Kk]ernel BUG at", r"hyp BUG at", r"Kernel panic", r"PANIC: ",
+    r"WARNING: ",
+    r"\bBUG: ",
+    r"[Kk]ernel BUG at",
+    r"hyp BUG at",
+    r"Kernel panic",
+    r"PANIC: ",
     # The header of an oops, "invalid opcode: 0000 [#1] SMP"; what stands before it; faults that are survived.
-    r"\[#\d+\] ", r"Internal error: ", r"Unable to handle kernel", r"general protection fault",
-    r"Corrupted page table at", r"unchecked MSR access error: ", r"Insufficient stack space",
+    r"\[#\d+\] ",
+    r"Internal error: ",
+    r"Unable to handle kernel",
+    r"general protection fault",
+    r"Corrupted page table at",
+    r"unchecked MSR access error: ",
+    r"Insufficient stack space",
     r"Thread overran stack",
     # lockdep, RCU, the watchdogs
-    r"INFO: possible", r"INFO: trying to register", r"suspicious RCU usage", r"DEBUG_LOCKS_WARN_ON",
-    r"INFO: rcu.*stall", r"INFO: task .* blocked", r"Double-freed CB",
+    r"INFO: possible",
+    r"INFO: trying to register",
+    r"suspicious RCU usage",
+    r"DEBUG_LOCKS_WARN_ON",
+    r"INFO: rcu.*stall",
+    r"INFO: task .* blocked",
+    r"Double-freed CB",
     # pages: mm/page_poison.c, page_alloc.c, debug.c, pgtable-generic.c
-    r"pagealloc: (memory corruption|single bit error)", r"Bad page state", r"page dumped because",
-    r": bad (pte|pmd|pud|p4d|pgd) ", r"(Bad|Unused) swap (file|offset) entry",
+    r"pagealloc: (memory corruption|single bit error)",
+    r"Bad page state",
+    r"page dumped because",
+    r": bad (pte|pmd|pud|p4d|pgd) ",
+    r"(Bad|Unused) swap (file|offset) entry",
     # objects and lists: mm/slub.c, lib/list_debug.c, refcount.c, debugobjects.c (not what it replaces at boot)
-    r"\bBUG \S+ \(.*\): ", r"Slab cache still has objects", r"list_(add|del) (corruption|double add)",
-    r"refcount_t: ", r"ODEBUG: (?!\d)", r"UBSAN: ",
+    r"\bBUG \S+ \(.*\): ",
+    r"Slab cache still has objects",
+    r"list_(add|del) (corruption|double add)",
+    r"refcount_t: ",
+    r"ODEBUG: (?!\d)",
+    r"UBSAN: ",
     # KVM: arch/x86/kvm/mmu, arch/arm64/kvm/mmu.c
-    r"pte_list_remove: .*(BUG|many->many)", r"gfn mismatch under direct page", r"(Invalid|Unexpected) SPTE change",
-    r"detect reserved bits on spte", r"Unexpected L2 read permission error", r"Unsupported FSC: ",
+    r"pte_list_remove: .*(BUG|many->many)",
+    r"gfn mismatch under direct page",
+    r"(Invalid|Unexpected) SPTE change",
+    r"detect reserved bits on spte",
+    r"Unexpected L2 read permission error",
+    r"Unsupported FSC: ",
 )
 _SPLAT = re.compile("|".join(_REPORTS))
 # Functions that are called with (machine.Machine, folder) of each guest that is started.
@@ -59,16 +85,19 @@ class Outcome:
     """What became of one command."""
 
     name: str
-    status: int          # exit status; 124 if its time was up, 128+N for signal N
-    seconds: float       # by the guest's clock
-    output: str          # standard output and error
+    status: int  # exit status; 124 if its time was up, 128+N for signal N
+    seconds: float  # by the guest's clock
+    output: str  # standard output and error
 
     def why(self) -> str:
         """One line of its output that says why it failed."""
         if self.status in (124, 137):
             return "its time was up"
-        lines = [line for line in self.output.splitlines()
-                 if re.search(r"unexpected exit|: page \d+|exit_reason|Failed|failed|No page", line)]
+        lines = [
+            line
+            for line in self.output.splitlines()
+            if re.search(r"unexpected exit|: page \d+|exit_reason|Failed|failed|No page", line)
+        ]
         others = [line for line in self.output.strip().splitlines() if not tap.told(line)]
         text = (lines or others[-1:] or ["nothing printed"])[0]
         return f"status {self.status}: {text.strip()[:160]}"
@@ -80,8 +109,8 @@ class Result:
 
     outcomes: list[Outcome] = field(default_factory=list)
     splats: list[str] = field(default_factory=list)  # lines of the console
-    version: str = ""                               # the kernel's own banner
-    folder: Path = Path()                          # console.log, job.log, qemu.sh
+    version: str = ""  # the kernel's own banner
+    folder: Path = Path()  # console.log, job.log, qemu.sh
 
 
 def parse_job(text: str) -> tuple[list[Outcome], bool]:
@@ -92,8 +121,9 @@ def parse_job(text: str) -> tuple[list[Outcome], bool]:
         begin = [found for found in _BEGIN.finditer(text, 0, match.start()) if found[1] == name]
         if not begin:
             raise Fail(f"the job's output ends '{name}', which never began")
-        outcomes.append(Outcome(name, int(match[2]), float(match[3]),
-                                _lines(text[begin[-1].end() + 1:match.start()])))
+        outcomes.append(
+            Outcome(name, int(match[2]), float(match[3]), _lines(text[begin[-1].end() + 1 : match.start()]))
+        )
     return outcomes, bool(re.search(r"^@@ done$", text, re.M))
 
 
@@ -105,13 +135,23 @@ def _lines(text: str) -> str:
 
 def splats(console: str) -> list[str]:
     """Lines of a console's text with which the kernel reports a mistake, without time stamps."""
-    found = [re.sub(r"^\[ *[\d.]+\] ?(\[ *[TC]\d+\] ?)?", "", line).strip()
-             for line in console.splitlines() if _SPLAT.search(line)]
+    found = [
+        re.sub(r"^\[ *[\d.]+\] ?(\[ *[TC]\d+\] ?)?", "", line).strip()
+        for line in console.splitlines()
+        if _SPLAT.search(line)
+    ]
     return list(dict.fromkeys(found))
 
 
-def run(kernel: Kernel, initrd: Path, machine: machines.Machine, commands: Sequence[image.Command], name: str,
-        note: Note | None = None, silence: float = SILENCE) -> Result:
+def run(
+    kernel: Kernel,
+    initrd: Path,
+    machine: machines.Machine,
+    commands: Sequence[image.Command],
+    name: str,
+    note: Note | None = None,
+    silence: float = SILENCE,
+) -> Result:
     """Boot `kernel` on `machine` and run `commands` (as for image.job()); returns the Result.
 
     name: of the directory under out/runs that keeps the logs; the last run of a name is kept.
@@ -122,8 +162,15 @@ def run(kernel: Kernel, initrd: Path, machine: machines.Machine, commands: Seque
         return _run(kernel, initrd, machine, commands, paths.out("runs", name), note, silence)
 
 
-def _run(kernel: Kernel, initrd: Path, machine: machines.Machine, commands: Sequence[image.Command], folder: Path,
-         note: Note | None, silence: float) -> Result:
+def _run(
+    kernel: Kernel,
+    initrd: Path,
+    machine: machines.Machine,
+    commands: Sequence[image.Command],
+    folder: Path,
+    note: Note | None,
+    silence: float,
+) -> Result:
     paths.remove(folder)
     try:
         folder.mkdir(parents=True)
@@ -149,18 +196,18 @@ def _run(kernel: Kernel, initrd: Path, machine: machines.Machine, commands: Sequ
     found = splats(console)
     if not found:
         # A kernel that is tainted has said why, in words that splats() may not know.
-        found = [f"tainted during {name}"
-                 for name in re.findall(r"^@@ taint (\S+) ", text, re.M)]
+        found = [f"tainted during {name}" for name in re.findall(r"^@@ taint (\S+) ", text, re.M)]
     return Result(outcomes, found, banner[1] if banner else "unknown", folder)
 
 
-def _watch(line: Sequence[str], folder: Path, limits: Mapping[str, float], total: int, note: Note | None,
-           silence: float) -> int:
+def _watch(
+    line: Sequence[str], folder: Path, limits: Mapping[str, float], total: int, note: Note | None, silence: float
+) -> int:
     """Run QEMU to its end and return its exit status; kill it when it says nothing for too long."""
     with open(folder / "console.log", "wb") as console:
         process = subprocess.Popen(  # pylint: disable=consider-using-with
-            line, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
-            start_new_session=True)
+            line, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, start_new_session=True
+        )
         try:
             size, quiet = -1, Quiet(process.pid)
             while process.poll() is None:
@@ -172,8 +219,10 @@ def _watch(line: Sequence[str], folder: Path, limits: Mapping[str, float], total
                     if note:
                         _tell(note, folder, total)
                 if quiet.seconds() > _patience(folder, limits, silence):
-                    raise Fail(f"the guest hangs: nothing for {int(quiet.seconds())} s; "
-                               f"it last printed: {_last(folder)} (see {folder})")
+                    raise Fail(
+                        f"the guest hangs: nothing for {int(quiet.seconds())} s; "
+                        f"it last printed: {_last(folder)} (see {folder})"
+                    )
             return process.returncode
         finally:
             proc.end(process)
@@ -202,16 +251,17 @@ def _death(folder: Path, console: str, text: str, status: int) -> str:
         return f"QEMU failed: {proc.reason(console)} (see {folder}/qemu.sh)"
     if status:
         how = signal.Signals(-status).name if status < 0 else f"status {status}"
-        return (f"QEMU ended with {how}{during}; the guest last printed: {_last(folder)} (see {folder}/console.log "
-                f"and {folder}/qemu.sh)")
+        return (
+            f"QEMU ended with {how}{during}; the guest last printed: {_last(folder)} (see {folder}/console.log "
+            f"and {folder}/qemu.sh)"
+        )
     how = " by a triple fault" if "Triple fault" in _text(folder / "resets.log") else ""
     return f"the guest ended before its job{during}{how}; it last printed: {_last(folder)} (see {folder})"
 
 
 def _last(folder: Path) -> str:
     """The last line that the guest printed, of the job's or the console's, whichever is newer."""
-    files = [path for path in (folder / "console.log", folder / "job.log")
-             if path.exists() and path.stat().st_size]
+    files = [path for path in (folder / "console.log", folder / "job.log") if path.exists() and path.stat().st_size]
     for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
         lines = [line.strip() for line in _text(path).splitlines() if line.strip()]
         if lines:

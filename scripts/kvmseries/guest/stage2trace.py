@@ -19,9 +19,17 @@ SOURCE = paths.TESTS / "stage2-trace"
 _HEADER = vtime.SOURCE / "qemu_api.h"
 # Operations whose beginning and end are recorded. They end by a RET of their own: none ends by a jump to another
 # function. What each has promised when it returns is the checker's to know (verify/stage2check.py).
-OPERATIONS = ("kvm_vm_ioctl", "kvm_vcpu_ioctl", "kvm_handle_guest_abort", "kvm_pgtable_stage2_unmap",
-              "kvm_mmu_notifier_invalidate_range_start", "kvm_mmu_notifier_change_pte",
-              "kvm_mmu_notifier_clear_flush_young", "kvm_mmu_notifier_clear_young", "kvm_mmu_notifier_release")
+OPERATIONS = (
+    "kvm_vm_ioctl",
+    "kvm_vcpu_ioctl",
+    "kvm_handle_guest_abort",
+    "kvm_pgtable_stage2_unmap",
+    "kvm_mmu_notifier_invalidate_range_start",
+    "kvm_mmu_notifier_change_pte",
+    "kvm_mmu_notifier_clear_flush_young",
+    "kvm_mmu_notifier_clear_young",
+    "kvm_mmu_notifier_release",
+)
 _DESTROY = "kvm_pgtable_stage2_destroy"
 
 
@@ -34,8 +42,9 @@ def code(table: str, release: str) -> str:
     """The plugin's list of code, from `table`, the text of a System.map: lines of a role, a name and two addresses.
 
     Raises Fail if the kernel, which calls itself `release`, lacks a function."""
-    symbols = sorted((int(words[0], 16), words[1], words[2]) for words in map(str.split, table.splitlines())
-                     if len(words) == 3)
+    symbols = sorted(
+        (int(words[0], 16), words[1], words[2]) for words in map(str.split, table.splitlines()) if len(words) == 3
+    )
     starts = sorted({address for address, _, _ in symbols})
     ends = dict(zip(starts, starts[1:]))
     lines, found = [], set()
@@ -43,16 +52,21 @@ def code(table: str, release: str) -> str:
         if kind not in "tT" or address not in ends:
             continue
         plain = re.sub(r"\.(isra|constprop|part|cold)\b.*", "", name)
-        for role, match in (("store", re.match(vtime.TABLES["arm64"], name)), ("op", plain in OPERATIONS and ".cold" not in name),
-                            ("destroy", plain == _DESTROY)):
+        for role, match in (
+            ("store", re.match(vtime.TABLES["arm64"], name)),
+            ("op", plain in OPERATIONS and ".cold" not in name),
+            ("destroy", plain == _DESTROY),
+        ):
             if match:
                 lines.append(f"{role} {plain} {address:x} {ends[address]:x}\n")
                 found.add(plain if role != "store" else role)
     lacking = [name for name in ("store", *OPERATIONS, _DESTROY) if name not in found]
     if lacking:
         what = "function that writes stage-2 page tables" if lacking[0] == "store" else f"{lacking[0]}()"
-        raise Fail(f"linux {release} has no {what}, which the trace of stage 2 needs: correct the names in "
-                   "scripts/kvmseries/guest/stage2trace.py")
+        raise Fail(
+            f"linux {release} has no {what}, which the trace of stage 2 needs: correct the names in "
+            "scripts/kvmseries/guest/stage2trace.py"
+        )
     return "".join(lines)
 
 

@@ -26,6 +26,16 @@ def library(name: str, source: Path, libraries: Sequence[str], headers: Sequence
             debian.install("vtime")
             proc.need("gcc")
             with files.whole(target) as part:
-                proc.run(["gcc", *FLAGS, *(f"-I{header.parent}" for header in headers), "-o", str(part),
-                          *(str(file) for file in sources if file.suffix == ".c"), *libraries], f"compiling {source}")
+                proc.run(
+                    [
+                        "gcc",
+                        *FLAGS,
+                        *(f"-I{header.parent}" for header in headers),
+                        "-o",
+                        str(part),
+                        *(str(file) for file in sources if file.suffix == ".c"),
+                        *libraries,
+                    ],
+                    f"compiling {source}",
+                )
     return target

@@ -14,18 +14,27 @@ from kvmseries.guest import busybox
 
 def elf(machine, *kinds):
     """A program of 64 bits for e_machine `machine` with program headers of these kinds."""
-    head = b"\x7fELF\x02\x01".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 64, 0, 0, 64, 56,
-                                                            len(kinds), 0, 0, 0)
+    head = b"\x7fELF\x02\x01".ljust(16, b"\0") + struct.pack(
+        "<HHIQQQIHHHHHH", 2, machine, 1, 0, 64, 0, 0, 64, 56, len(kinds), 0, 0, 0
+    )
     return head + b"".join(struct.pack("<I", kind).ljust(56, b"\0") for kind in kinds)
 
 
 ARM, X86, LOAD, INTERP = 183, 62, 1, 3
 
 
-@pytest.mark.parametrize("data, arch, static", [
-    (elf(ARM, LOAD), "arm64", True), (elf(ARM, LOAD), "x86_64", False), (elf(X86, LOAD), "x86_64", True),
-    (elf(ARM, INTERP, LOAD), "arm64", False), (b"#!/bin/sh\n", "arm64", False), (b"", "arm64", False),
-    (elf(ARM, LOAD)[:60], "arm64", False)])
+@pytest.mark.parametrize(
+    "data, arch, static",
+    [
+        (elf(ARM, LOAD), "arm64", True),
+        (elf(ARM, LOAD), "x86_64", False),
+        (elf(X86, LOAD), "x86_64", True),
+        (elf(ARM, INTERP, LOAD), "arm64", False),
+        (b"#!/bin/sh\n", "arm64", False),
+        (b"", "arm64", False),
+        (elf(ARM, LOAD)[:60], "arm64", False),
+    ],
+)
 def test_a_static_program_is_known_by_its_headers(tmp_path, data, arch, static):
     (tmp_path / "program").write_bytes(data)
     assert busybox.static_for(tmp_path / "program", arch) is static
@@ -34,19 +43,23 @@ def test_a_static_program_is_known_by_its_headers(tmp_path, data, arch, static):
 @pytest.fixture
 def on(tmp_path, monkeypatch, only_tools):
     """on(NAME, MACHINE): a machine with that os-release and no apt."""
+
     def become(name, machine):
         write(tmp_path / "os-release", RELEASES[name])
         monkeypatch.setattr(distro, "FILES", (str(tmp_path / "os-release"),))
         monkeypatch.setattr(platform, "machine", lambda: machine)
+
     return become
 
 
 @pytest.fixture
 def own(tmp_path):
     """own(DATA): the machine's busybox."""
+
     def put(data):
         (tmp_path / "bin/busybox").write_bytes(data)
         (tmp_path / "bin/busybox").chmod(0o755)
+
     return put
 
 
@@ -57,12 +70,26 @@ def test_the_machines_own_is_copied(on, own):
     assert busybox.path("arm64") == paths.cache("busybox-arm64")
 
 
-@pytest.mark.parametrize("name, machine, data, line", [
-    ("fedora", "aarch64", None, r"a static busybox for aarch64: `dnf install busybox`, or put one at .*/busybox-arm64$"),
-    ("fedora", "aarch64", elf(ARM, INTERP), "static busybox for aarch64: `dnf install busybox`"),
-    ("arch", "x86_64", elf(X86, LOAD), r"for aarch64, and Arch Linux has none for another architecture: put one at "
-     r".*/busybox-arm64, or run it in a container of Debian: make run CONTAINER=1$"),
-    ("nixos", "aarch64", None, "install the package that has it, such as busybox-static, or put one")])
+@pytest.mark.parametrize(
+    "name, machine, data, line",
+    [
+        (
+            "fedora",
+            "aarch64",
+            None,
+            r"a static busybox for aarch64: `dnf install busybox`, or put one at .*/busybox-arm64$",
+        ),
+        ("fedora", "aarch64", elf(ARM, INTERP), "static busybox for aarch64: `dnf install busybox`"),
+        (
+            "arch",
+            "x86_64",
+            elf(X86, LOAD),
+            r"for aarch64, and Arch Linux has none for another architecture: put one at "
+            r".*/busybox-arm64, or run it in a container of Debian: make run CONTAINER=1$",
+        ),
+        ("nixos", "aarch64", None, "install the package that has it, such as busybox-static, or put one"),
+    ],
+)
 def test_where_there_is_none(on, own, name, machine, data, line):
     on(name, machine)
     if data:

@@ -31,13 +31,15 @@ COMMANDS = [("one", 60, ["/tests/one", "-v", "2"]), ("two", 60, ["/tests/two"])]
 def test_a_job_is_taken_apart():
     outcomes, done = guest.parse_job(JOB)
     assert done
-    assert outcomes == [guest.Outcome("one", 0, 1.25, "hello\nworld\n"),
-                        guest.Outcome("two", 124, 60.01, "half a line\n")]
+    assert outcomes == [
+        guest.Outcome("one", 0, 1.25, "hello\nworld\n"),
+        guest.Outcome("two", 124, 60.01, "half a line\n"),
+    ]
 
 
 @pytest.mark.parametrize("end", ["@@ done", "@@ end two"])
 def test_a_job_that_breaks_off_is_not_done(end):
-    outcomes, done = guest.parse_job(JOB[:JOB.index(end)])
+    outcomes, done = guest.parse_job(JOB[: JOB.index(end)])
     assert not done
     assert len(outcomes) == (2 if end == "@@ done" else 1)
 
@@ -60,87 +62,111 @@ def test_nothing_is_no_job():
     assert guest.parse_job("") == ([], False)
 
 
-@pytest.mark.parametrize("line", [
-    "WARNING: CPU: 0 PID: 12 at virt/kvm/kvm_main.c:12 f+0x0/0x10",
-    "WARNING: possible circular locking dependency detected", "BUG: KASAN: use-after-free in f",
-    "BUG: sleeping function called from invalid context at f.c:1", "kernel BUG at mm/slub.c:305!",
-    "INFO: possible recursive locking detected", "INFO: task a:1 blocked for more than 120 seconds.",
-    "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
-    "Internal error: Oops: 96000004 [#1] SMP", "Kernel panic - not syncing: Fatal exception",
-    "rcu: INFO: rcu_sched self-detected stall on CPU", "WARNING: suspicious RCU usage",
-    "BUG: Bad page state in process a  pfn:1", "BUG: KCSAN: data-race in f / g",
-    # A write to a page that is free: by pr_err() and dump_stack() alone.
-    "pagealloc: memory corruption", "pagealloc: single bit error",
-    "page dumped because: VM_BUG_ON_PAGE(page_ref_count(page) == 0)",
-    "mm/pgtable-generic.c:50: bad pmd 00e0000012c00f52.",
-    "mm/pgtable-generic.c:50: bad pmd 000000006f8f5e6c(aaaaaaaaaaaaaaaa)",
-    "get_swap_device: Bad swap file entry 3ffffffffffff", "swap_info_get: Unused swap offset entry 00000b2c",
-    "list_add corruption. next->prev should be prev (ffff800011c8d3a0), but was aaaaaaaaaaaaaaaa. "
-    "(next=ffff0000c3f2a008).",
-    "list_add double add: new=ffff0000c3f2a008, prev=ffff0000c3f2a008, next=ffff800011c8d3a0.",
-    "list_del corruption, ffff0000c3f2a008->next is LIST_POISON1 (dead000000000100)",
-    "list_del corruption. prev->next should be ffff0000c3f2a008, but was 0000000000000000",
-    "BUG kmalloc-64 (Not tainted): Poison overwritten", "BUG kvm_mmu_page_header (Tainted: G    B  W        ): "
-    "Object already free", "BUG anon_vma_chain (Not tainted): Padding overwritten. 0x(____ptrval____)-"
-    "0x(____ptrval____) @offset=4032",
-    "kmem_cache_destroy pte_list_desc: Slab cache still has objects",
-    "refcount_t: underflow; use-after-free.",
-    "ODEBUG: activate active (active state 1) object type: rcu_head hint: 0x0",
-    "ODEBUG: Out of memory. ODEBUG disabled",
-    "UBSAN: shift-out-of-bounds in arch/x86/kvm/mmu/mmu.c:2219:13",
-    "pte_list_remove: 0000000012345678 0->BUG", "pte_list_remove:  0000000012345678 1->BUG",
-    "__pte_list_remove: 0000000012345678 many->many",
-    "gfn mismatch under direct page 1000 (expected 1001, got 1002)",
-    "Invalid SPTE change: cannot replace a present leaf", "Unexpected SPTE change! Nonpresent SPTEs",
-    "get_mmio_spte: detect reserved bits on spte, addr 0xc0000000, dump hierarchy:",
-    "kvm [71]: Unexpected L2 read permission error",
-    "kvm [71]: Unsupported FSC: EC=0x24 xFSC=0x10 ESR_EL2=0x92000010",
-    "kvm [1]: nVHE hyp BUG at: arch/arm64/kvm/hyp/nvhe/../pgtable.c:512!",
-    "invalid opcode: 0000 [#1] PREEMPT SMP NOPTI", "stack segment: 0000 [#2] SMP NOPTI",
-    "traps: PANIC: double fault, error_code: 0x0", "stage2_fault_st: Corrupted page table at address 7f12a0000000",
-    "general protection fault, probably for non-canonical address 0xaaaaaaaaaaaaaaaa: 0000 [#1] SMP NOPTI",
-    "unchecked MSR access error: WRMSR to 0xc0010117 (tried to write 0x0) at rIP: 0xffffffff8105a0c4 (f+0x24/0x30)",
-    "Insufficient stack space to handle exception!", "Thread overran stack, or stack corrupted",
-    "INFO: trying to register non-static key.", "INFO: task kworker/0:1:12 blocked for more than 120 seconds.",
-    "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
-    "rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 1-... } 6309 jiffies s: 57 root: 0x2/.",
-    "DEBUG_LOCKS_WARN_ON(depth <= 0)", "[ BUG: Invalid wait context ]", "WARNING: bad unlock balance detected!",
-    "Double-freed CB 0000000012345678->f+0x0/0x10()!!!   slab kmalloc-64 start 0000000012345678 pointer offset 0",
-    "watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [vcpu:71]",
-    "BUG: workqueue leaked lock or atomic: kworker/0:1/0x00000001/12", "BUG: scheduling while atomic: a/71/0x2"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: CPU: 0 PID: 12 at virt/kvm/kvm_main.c:12 f+0x0/0x10",
+        "WARNING: possible circular locking dependency detected",
+        "BUG: KASAN: use-after-free in f",
+        "BUG: sleeping function called from invalid context at f.c:1",
+        "kernel BUG at mm/slub.c:305!",
+        "INFO: possible recursive locking detected",
+        "INFO: task a:1 blocked for more than 120 seconds.",
+        "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
+        "Internal error: Oops: 96000004 [#1] SMP",
+        "Kernel panic - not syncing: Fatal exception",
+        "rcu: INFO: rcu_sched self-detected stall on CPU",
+        "WARNING: suspicious RCU usage",
+        "BUG: Bad page state in process a  pfn:1",
+        "BUG: KCSAN: data-race in f / g",
+        # A write to a page that is free: by pr_err() and dump_stack() alone.
+        "pagealloc: memory corruption",
+        "pagealloc: single bit error",
+        "page dumped because: VM_BUG_ON_PAGE(page_ref_count(page) == 0)",
+        "mm/pgtable-generic.c:50: bad pmd 00e0000012c00f52.",
+        "mm/pgtable-generic.c:50: bad pmd 000000006f8f5e6c(aaaaaaaaaaaaaaaa)",
+        "get_swap_device: Bad swap file entry 3ffffffffffff",
+        "swap_info_get: Unused swap offset entry 00000b2c",
+        "list_add corruption. next->prev should be prev (ffff800011c8d3a0), but was aaaaaaaaaaaaaaaa. "
+        "(next=ffff0000c3f2a008).",
+        "list_add double add: new=ffff0000c3f2a008, prev=ffff0000c3f2a008, next=ffff800011c8d3a0.",
+        "list_del corruption, ffff0000c3f2a008->next is LIST_POISON1 (dead000000000100)",
+        "list_del corruption. prev->next should be ffff0000c3f2a008, but was 0000000000000000",
+        "BUG kmalloc-64 (Not tainted): Poison overwritten",
+        "BUG kvm_mmu_page_header (Tainted: G    B  W        ): Object already free",
+        "BUG anon_vma_chain (Not tainted): Padding overwritten. 0x(____ptrval____)-0x(____ptrval____) @offset=4032",
+        "kmem_cache_destroy pte_list_desc: Slab cache still has objects",
+        "refcount_t: underflow; use-after-free.",
+        "ODEBUG: activate active (active state 1) object type: rcu_head hint: 0x0",
+        "ODEBUG: Out of memory. ODEBUG disabled",
+        "UBSAN: shift-out-of-bounds in arch/x86/kvm/mmu/mmu.c:2219:13",
+        "pte_list_remove: 0000000012345678 0->BUG",
+        "pte_list_remove:  0000000012345678 1->BUG",
+        "__pte_list_remove: 0000000012345678 many->many",
+        "gfn mismatch under direct page 1000 (expected 1001, got 1002)",
+        "Invalid SPTE change: cannot replace a present leaf",
+        "Unexpected SPTE change! Nonpresent SPTEs",
+        "get_mmio_spte: detect reserved bits on spte, addr 0xc0000000, dump hierarchy:",
+        "kvm [71]: Unexpected L2 read permission error",
+        "kvm [71]: Unsupported FSC: EC=0x24 xFSC=0x10 ESR_EL2=0x92000010",
+        "kvm [1]: nVHE hyp BUG at: arch/arm64/kvm/hyp/nvhe/../pgtable.c:512!",
+        "invalid opcode: 0000 [#1] PREEMPT SMP NOPTI",
+        "stack segment: 0000 [#2] SMP NOPTI",
+        "traps: PANIC: double fault, error_code: 0x0",
+        "stage2_fault_st: Corrupted page table at address 7f12a0000000",
+        "general protection fault, probably for non-canonical address 0xaaaaaaaaaaaaaaaa: 0000 [#1] SMP NOPTI",
+        "unchecked MSR access error: WRMSR to 0xc0010117 (tried to write 0x0) at rIP: 0xffffffff8105a0c4 (f+0x24/0x30)",
+        "Insufficient stack space to handle exception!",
+        "Thread overran stack, or stack corrupted",
+        "INFO: trying to register non-static key.",
+        "INFO: task kworker/0:1:12 blocked for more than 120 seconds.",
+        "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+        "rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 1-... } 6309 jiffies s: 57 root: 0x2/.",
+        "DEBUG_LOCKS_WARN_ON(depth <= 0)",
+        "[ BUG: Invalid wait context ]",
+        "WARNING: bad unlock balance detected!",
+        "Double-freed CB 0000000012345678->f+0x0/0x10()!!!   slab kmalloc-64 start 0000000012345678 pointer offset 0",
+        "watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [vcpu:71]",
+        "BUG: workqueue leaked lock or atomic: kworker/0:1/0x00000001/12",
+        "BUG: scheduling while atomic: a/71/0x2",
+    ],
+)
 def test_a_kernels_report_is_seen_and_loses_its_time(line):
     console = f"[    1.000000] fine\n[   12.345678] {line}\n[   13.000000][  T42] {line}\n"
     assert guest.splats(console) == [line]
 
 
 def test_ordinary_lines_are_no_reports():
-    assert not guest.splats("[    0.1] Linux version 5.10.262\n[    0.2] rcu: Hierarchical RCU\n"
-                            "[    0.3] Booting Linux on physical CPU 0\n"
-                            "[    0.4] kvm [1]: Hyp mode initialized successfully\n"
-                            "[    0.5] ODEBUG: 16 of 16 active objects replaced\n"
-                            "[    0.6] DMA: preallocated 512 KiB GFP_KERNEL pool for atomic allocations\n"
-                            "[    0.7] list_add_test: 1..1\n"
-                            "[    0.8] Adding 102396k swap on /dev/zram0.  Priority:-2 extents:1 across:102396k SS\n")
+    assert not guest.splats(
+        "[    0.1] Linux version 5.10.262\n[    0.2] rcu: Hierarchical RCU\n"
+        "[    0.3] Booting Linux on physical CPU 0\n"
+        "[    0.4] kvm [1]: Hyp mode initialized successfully\n"
+        "[    0.5] ODEBUG: 16 of 16 active objects replaced\n"
+        "[    0.6] DMA: preallocated 512 KiB GFP_KERNEL pool for atomic allocations\n"
+        "[    0.7] list_add_test: 1..1\n"
+        "[    0.8] Adding 102396k swap on /dev/zram0.  Priority:-2 extents:1 across:102396k SS\n"
+    )
 
 
 @pytest.fixture
 def run(built):
     """run(): boots the fake guest with COMMANDS."""
     return lambda note=None, silence=0.6, commands=COMMANDS: guest.run(
-        built.kernel, built.initrd, Machine("arm64"), commands, "test-run", note, silence)
+        built.kernel, built.initrd, Machine("arm64"), commands, "test-run", note, silence
+    )
 
 
 def test_a_guest_that_ends_well_gives_its_outcomes(run, qemu):
-    qemu("prints() { echo \"$*\"; }\n" + RUN_JOB
-         + "echo '[    3.000000] WARNING: CPU: 1 PID: 2 at x.c:3 f+0x1/0x2'\n")
+    qemu('prints() { echo "$*"; }\n' + RUN_JOB + "echo '[    3.000000] WARNING: CPU: 1 PID: 2 at x.c:3 f+0x1/0x2'\n")
     notes = []
     result = run(notes.append)
-    assert [(o.name, o.status, o.output) for o in result.outcomes] \
-        == [("one", 0, "/tests/one -v 2\n"), ("two", 0, "/tests/two\n")]
+    assert [(o.name, o.status, o.output) for o in result.outcomes] == [
+        ("one", 0, "/tests/one -v 2\n"),
+        ("two", 0, "/tests/two\n"),
+    ]
     assert result.version == "5.10.262-fake"
     assert result.splats == ["WARNING: CPU: 1 PID: 2 at x.c:3 f+0x1/0x2"]
-    assert {path.name for path in result.folder.iterdir()} \
-        >= {"console.log", "job.log", "qemu.sh"}
+    assert {path.name for path in result.folder.iterdir()} >= {"console.log", "job.log", "qemu.sh"}
     assert "qemu-system-aarch64" in (result.folder / "qemu.sh").read_text(encoding="utf-8")
 
 
@@ -167,8 +193,11 @@ def test_progress_names_the_command_that_runs(run, qemu):
 def test_a_guest_that_hangs_is_killed_and_its_last_words_told(run, qemu, tmp_path):
     qemu(f"say '@@ begin one'; say 'about to hang'; echo $$ > '{tmp_path}/pid'\nexec sleep 1000\n")
     begin = time.monotonic()
-    with pytest.raises(Fail, match=r"the guest hangs: nothing for \d+ s; it last printed: "
-                                   r"'about to hang' \(see .*runs/test-run\)"):
+    with pytest.raises(
+        Fail,
+        match=r"the guest hangs: nothing for \d+ s; it last printed: "
+        r"'about to hang' \(see .*runs/test-run\)",
+    ):
         run(commands=[("one", 0.2, ["/tests/one"])])
     assert 0.7 < time.monotonic() - begin < 10
     pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
@@ -191,13 +220,13 @@ def test_a_guest_that_hangs_while_booting_is_told_by_its_console(run, qemu):
 
 def test_a_guest_that_says_nothing_at_all_hangs(run, program, qemu):
     qemu("")
-    program("qemu-system-aarch64", "[ \"$1\" = --version ] || exec sleep 1000\necho QEMU emulator version 0.0\n")
+    program("qemu-system-aarch64", '[ "$1" = --version ] || exec sleep 1000\necho QEMU emulator version 0.0\n')
     with pytest.raises(Fail, match="it last printed: nothing"):
         run(silence=0.3)
 
 
 def test_a_guest_that_keeps_talking_does_not_hang(run, qemu):
-    qemu("prints() { for i in 1 2 3 4 5; do echo $i >> \"$job\"; sleep 0.12; done; }\n" + RUN_JOB)
+    qemu('prints() { for i in 1 2 3 4 5; do echo $i >> "$job"; sleep 0.12; done; }\n' + RUN_JOB)
     assert len(run(silence=0.35, commands=[("one", 0, ["/tests/one"])]).outcomes) == 1
 
 
@@ -211,10 +240,14 @@ def test_a_commands_own_time_is_not_silence(tmp_path):
 
 
 def test_a_panic_is_told_with_what_ran(run, qemu):
-    qemu("say '@@ begin one'; say 'text'; say '@@ end one rc=0 seconds=0.10'; say '@@ begin two'\n"
-         "echo '[    9.1] Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b'\n")
-    with pytest.raises(Fail, match=re.escape("the guest's kernel panicked during two: Kernel panic - "
-                                             "not syncing: Attempted to kill init!")):
+    qemu(
+        "say '@@ begin one'; say 'text'; say '@@ end one rc=0 seconds=0.10'; say '@@ begin two'\n"
+        "echo '[    9.1] Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b'\n"
+    )
+    with pytest.raises(
+        Fail,
+        match=re.escape("the guest's kernel panicked during two: Kernel panic - not syncing: Attempted to kill init!"),
+    ):
         run()
 
 
@@ -255,6 +288,7 @@ def test_an_interrupt_kills_the_guest(run, qemu, tmp_path):
 
     def interrupt(*_):
         raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
         run(interrupt, 5)
     pid = (tmp_path / "pid").read_text(encoding="utf-8")
@@ -267,13 +301,14 @@ def test_runs_are_kept_below_out(run, qemu):
 
 
 def test_a_missing_qemu_is_named(run, qemu, only_tools):
-    with pytest.raises(Fail, match="qemu-system-aarch64 is missing: install the package "
-                                   "qemu-system-arm"):
+    with pytest.raises(Fail, match="qemu-system-aarch64 is missing: install the package qemu-system-arm"):
         run()
 
 
 def test_why_is_not_a_line_of_tap():
     output = "vCPU 1 does not get on\n# Totals: pass:0 fail:0\n"
-    assert guest.Outcome("x", 254, 1.0, f"TAP version 13\n1..1\n{output}not ok 1 storm\n").why() == \
-        "status 254: vCPU 1 does not get on"
+    assert (
+        guest.Outcome("x", 254, 1.0, f"TAP version 13\n1..1\n{output}not ok 1 storm\n").why()
+        == "status 254: vCPU 1 does not get on"
+    )
     assert guest.Outcome("x", 254, 1.0, "ok 1 merged pages\n").why() == "status 254: nothing printed"

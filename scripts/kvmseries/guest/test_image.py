@@ -8,8 +8,10 @@ from kvmseries.guest import image
 
 
 def test_a_job_is_a_script_of_runs():
-    assert image.job([("one", 60, ["/tests/one", "-v", "2"]), ("two", 5.9, ["/tests/two"])]) \
+    assert (
+        image.job([("one", 60, ["/tests/one", "-v", "2"]), ("two", 5.9, ["/tests/two"])])
         == ". /job.sh\nrun one 60 /tests/one -v 2\nrun two 5 /tests/two\nfinish\n"
+    )
 
 
 @pytest.mark.parametrize("word", ["a b", "$(reboot)", "it's", "", "*", ";", "ä\n"])
@@ -17,8 +19,9 @@ def test_arguments_reach_the_command_as_they_are(tmp_path, word):
     """A shell runs the job: with a run() that prints what it gets."""
     write(tmp_path / "job.sh", 'run() { printf "%s|" "$@"; }\nfinish() { :; }\n')
     text = image.job([("a name", 1, ["/tests/x", word])])
-    done = subprocess.run(["sh", "-c", text.replace(". /job.sh", f". {tmp_path}/job.sh")],
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["sh", "-c", text.replace(". /job.sh", f". {tmp_path}/job.sh")], capture_output=True, text=True, check=True
+    )
     assert done.stdout == f"a name|1|/tests/x|{word}|"
 
 
@@ -43,8 +46,9 @@ def test_the_image_has_busybox_init_and_the_programs(tmp_path, monkeypatch):
     monkeypatch.setattr(image.busybox, "path", lambda arch: tmp_path / f"busybox-{arch}")
     monkeypatch.setattr(image.selftests, "programs", lambda tests: ["x86_64/a_test"])
     target = image.base("arm64", tests)
-    names = subprocess.run(["cpio", "-t", "--quiet"], stdin=open(target, "rb"), capture_output=True, text=True,
-                           check=True).stdout.split()
+    names = subprocess.run(
+        ["cpio", "-t", "--quiet"], stdin=open(target, "rb"), capture_output=True, text=True, check=True
+    ).stdout.split()
     assert {"init", "job.sh", "bin/busybox", "tests/x86_64/a_test", "dev", "proc"} <= set(names)
     assert b"text of busybox-arm64\n" in target.read_bytes()
     written = target.stat().st_mtime_ns

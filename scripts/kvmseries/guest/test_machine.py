@@ -16,14 +16,15 @@ def line(monkeypatch, tmp_path):
     monkeypatch.setattr(vtime, "prefix", lambda arch: ["env", arch])
 
     def run(arch, clock, *params):
-        kernel = SimpleNamespace(arch=arch, image=tmp_path / "Image",
-                                 config=SimpleNamespace(cmdline=("quiet",)))
+        kernel = SimpleNamespace(arch=arch, image=tmp_path / "Image", config=SimpleNamespace(cmdline=("quiet",)))
         return command(Machine(arch, clock=clock, params=params), kernel, tmp_path / "initrd")
+
     return run
 
 
-@pytest.mark.parametrize("arch, clock, reliable", [
-    ("x86_64", "virtual", True), ("x86_64", "wall", False), ("arm64", "virtual", False)])
+@pytest.mark.parametrize(
+    "arch, clock, reliable", [("x86_64", "virtual", True), ("x86_64", "wall", False), ("arm64", "virtual", False)]
+)
 def test_only_a_virtual_x86_machine_is_told_that_its_tsc_is_reliable(line, arch, clock, reliable):
     words = line(arch, clock, "tsc=unstable")
     kernel = words[words.index("-append") + 1].split()
@@ -35,19 +36,25 @@ def test_only_a_virtual_x86_machine_is_told_that_its_tsc_is_reliable(line, arch,
     assert ("-plugin" in words) == (clock == "virtual")
 
 
-@pytest.mark.parametrize("version, taken", [("5.2.0", False), ("6.0.0", True), ("7.2.18 (Debian 1:7.2+dfsg-7)", True),
-                                            ("10.0.2", True)])
+@pytest.mark.parametrize(
+    "version, taken", [("5.2.0", False), ("6.0.0", True), ("7.2.18 (Debian 1:7.2+dfsg-7)", True), ("10.0.2", True)]
+)
 def test_a_qemu_that_is_too_old_is_refused_before_any_work(program, version, taken):
     program("qemu-system-aarch64", f"echo 'QEMU emulator version {version}'\n")
     if taken:
         check(Machine("arm64"))
         return
-    with pytest.raises(Usage, match="^QEMU 6.0 or newer is needed, and qemu-system-aarch64 is QEMU emulator version 5.2.0"):
+    with pytest.raises(
+        Usage, match="^QEMU 6.0 or newer is needed, and qemu-system-aarch64 is QEMU emulator version 5.2.0"
+    ):
         check(Machine("arm64"))
 
 
 def test_where_no_qemu_for_virtual_time_can_be_fetched(program, only_tools):
     program("qemu-system-aarch64", "echo 'QEMU emulator version 8.2.2 (Debian 1:8.2.2+ds-0ubuntu1)'\n")
-    with pytest.raises(Fail, match="^virtual time needs QEMU 9.2 or newer, and there is QEMU emulator version 8.2.2 .*: "
-                                   "install a newer one, use --clock wall, or run it in a container of Debian"):
+    with pytest.raises(
+        Fail,
+        match="^virtual time needs QEMU 9.2 or newer, and there is QEMU emulator version 8.2.2 .*: "
+        "install a newer one, use --clock wall, or run it in a container of Debian",
+    ):
         vtime.qemu("arm64")

@@ -6,11 +6,13 @@ from kvmseries.guest.quiet import Quiet, waited
 @pytest.fixture
 def threads(tmp_path):
     """Sets the ns that the threads of process 7 have waited."""
+
     def put(**waits):
         for thread, ns in waits.items():
             folder = tmp_path / "7" / "task" / thread.strip("t")
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "schedstat").write_text(f"5 {ns} 3\n", encoding="ascii")
+
     put.proc = tmp_path
     return put
 
@@ -18,8 +20,10 @@ def threads(tmp_path):
 @pytest.fixture
 def quiet(threads):
     """A Quiet of process 7 whose clock is quiet.now."""
+
     class Clock:
         now = 100.0
+
     clock = Clock()
     threads(t1=int(50e9), t2=0)
     clock.quiet = Quiet(7, threads.proc, lambda: clock.now)

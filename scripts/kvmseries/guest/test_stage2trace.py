@@ -154,23 +154,82 @@ int main(void)
 }
 """
 INSTRUCTIONS = {
-    "STORE": ["str x0, [x1]", "str xzr, [x1, #8]", "str x0, [x1, x2]", "stur x0, [x1, #1]", "str x0, [x1], #8",
-              "str x0, [x1, #8]!", "stlr x0, [x1]", "stlur x0, [x1, #8]", "cas x0, x1, [x2]", "casal x0, x1, [x2]",
-              "casa x0, x1, [x2]", "casl x0, x1, [x2]", "ldclr x0, x1, [x2]", "stclr x0, [x1]", "swp x0, x1, [x2]",
-              "swpl x0, x1, [x2]", "ldaddal x0, x1, [x2]", "ldset x0, x1, [x2]"],
+    "STORE": [
+        "str x0, [x1]",
+        "str xzr, [x1, #8]",
+        "str x0, [x1, x2]",
+        "stur x0, [x1, #1]",
+        "str x0, [x1], #8",
+        "str x0, [x1, #8]!",
+        "stlr x0, [x1]",
+        "stlur x0, [x1, #8]",
+        "cas x0, x1, [x2]",
+        "casal x0, x1, [x2]",
+        "casa x0, x1, [x2]",
+        "casl x0, x1, [x2]",
+        "ldclr x0, x1, [x2]",
+        "stclr x0, [x1]",
+        "swp x0, x1, [x2]",
+        "swpl x0, x1, [x2]",
+        "ldaddal x0, x1, [x2]",
+        "ldset x0, x1, [x2]",
+    ],
     "STORE_EXCLUSIVE": ["stxr w0, x1, [x2]", "stlxr w0, x1, [x2]"],
-    "TLBI": [f"tlbi {name}" for name in (
-        "ipas2e1is, x0", "ipas2le1is, x1", "ipas2e1, x0", "ipas2le1, x0", "ipas2e1os, x0", "ipas2le1os, x30",
-        "ripas2e1is, x0", "ripas2le1is, x0", "ripas2e1, x0", "ripas2le1, x0", "ripas2e1os, x0", "ripas2le1os, x0",
-        "vmalls12e1is", "vmalls12e1", "vmalls12e1os", "alle1is", "alle1", "alle1os", "vmalle1is", "vmalle1", "vmalle1os")],
-    "DSB": [f"dsb {name}" for name in ("sy", "ish", "ishst", "ishld", "nsh", "nshst", "nshld", "osh", "oshst", "oshld", "st",
-                                       "ld")],
+    "TLBI": [
+        f"tlbi {name}"
+        for name in (
+            "ipas2e1is, x0",
+            "ipas2le1is, x1",
+            "ipas2e1, x0",
+            "ipas2le1, x0",
+            "ipas2e1os, x0",
+            "ipas2le1os, x30",
+            "ripas2e1is, x0",
+            "ripas2le1is, x0",
+            "ripas2e1, x0",
+            "ripas2le1, x0",
+            "ripas2e1os, x0",
+            "ripas2le1os, x0",
+            "vmalls12e1is",
+            "vmalls12e1",
+            "vmalls12e1os",
+            "alle1is",
+            "alle1",
+            "alle1os",
+            "vmalle1is",
+            "vmalle1",
+            "vmalle1os",
+        )
+    ],
+    "DSB": [
+        f"dsb {name}"
+        for name in ("sy", "ish", "ishst", "ishld", "nsh", "nshst", "nshld", "osh", "oshst", "oshld", "st", "ld")
+    ],
     "RET": ["ret", "retaa", "retab"],
-    "SET_HCR": ["msr hcr_el2, x0", "msr hcr_el2, xzr"], "SET_VTCR": ["msr vtcr_el2, x3"],
+    "SET_HCR": ["msr hcr_el2, x0", "msr hcr_el2, xzr"],
+    "SET_VTCR": ["msr vtcr_el2, x3"],
     "SET_VTTBR": ["msr vttbr_el2, x8"],
-    "OTHER": ["ldr x0, [x1]", "ldar x0, [x1]", "str w0, [x1]", "str x0, [sp, #8]", "stp x0, x1, [x2]", "cas w0, w1, [x2]",
-              "ldxr x0, [x1]", "ldapr x0, [x1]", "ldclr w0, w1, [x2]", "strb w0, [x1]", "ssbb", "pssbb", "isb", "dmb ish",
-              "tlbi vae1is, x0", "tlbi alle2is", "mrs x0, hcr_el2", "msr ttbr0_el2, x0", "br x30"],
+    "OTHER": [
+        "ldr x0, [x1]",
+        "ldar x0, [x1]",
+        "str w0, [x1]",
+        "str x0, [sp, #8]",
+        "stp x0, x1, [x2]",
+        "cas w0, w1, [x2]",
+        "ldxr x0, [x1]",
+        "ldapr x0, [x1]",
+        "ldclr w0, w1, [x2]",
+        "strb w0, [x1]",
+        "ssbb",
+        "pssbb",
+        "isb",
+        "dmb ish",
+        "tlbi vae1is, x0",
+        "tlbi alle2is",
+        "mrs x0, hcr_el2",
+        "msr ttbr0_el2, x0",
+        "br x30",
+    ],
 }
 
 
@@ -179,9 +238,24 @@ def _compile(folder, text, *files):
     if not shutil.which("gcc"):
         pytest.skip("no gcc")
     (folder / "main.c").write_text(text, encoding="utf-8")
-    subprocess.run(["gcc", "-O1", "-g", "-w", "-fsanitize=undefined,address", "-D_GNU_SOURCE", f"-I{vtime.SOURCE}",
-                    f"-I{stage2trace.SOURCE}", "-o", folder / "main", folder / "main.c",
-                    *(stage2trace.SOURCE / name for name in files), "-lpthread"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-O1",
+            "-g",
+            "-w",
+            "-fsanitize=undefined,address",
+            "-D_GNU_SOURCE",
+            f"-I{vtime.SOURCE}",
+            f"-I{stage2trace.SOURCE}",
+            "-o",
+            folder / "main",
+            folder / "main.c",
+            *(stage2trace.SOURCE / name for name in files),
+            "-lpthread",
+        ],
+        check=True,
+    )
     return folder / "main"
 
 
@@ -200,11 +274,15 @@ def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
     if not shutil.which(f"{tool}as"):
         pytest.skip(f"no {tool}as")
     wanted = [(word, kind) for kind, words in INSTRUCTIONS.items() for word in words]
-    subprocess.run([f"{tool}as", "-march=armv8.7-a", "-o", tmp_path / "x.o", "-"], text=True, check=True,
-                   input="".join(f"{word}\n" for word, _ in wanted))
+    subprocess.run(
+        [f"{tool}as", "-march=armv8.7-a", "-o", tmp_path / "x.o", "-"],
+        text=True,
+        check=True,
+        input="".join(f"{word}\n" for word, _ in wanted),
+    )
     subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", tmp_path / "x.o", tmp_path / "x"], check=True)
     data = (tmp_path / "x").read_bytes()
-    text = "".join(f"{int.from_bytes(data[at:at + 4], 'little'):x}\n" for at in range(0, len(data), 4))
+    text = "".join(f"{int.from_bytes(data[at : at + 4], 'little'):x}\n" for at in range(0, len(data), 4))
     found = subprocess.run([decoder], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     names = [re.sub(r"^\w+ |,.*", "", word) if kind in ("TLBI", "DSB") else "-" for word, kind in wanted]
     assert found == [f"{kind} {name}" for (_, kind), name in zip(wanted, names)]
@@ -213,7 +291,14 @@ def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
 # What the plugin is told: three functions of each role.
 CODE = "store stage2_walker 1000 2000\nop kvm_vm_ioctl 3000 4000\ndestroy kvm_pgtable_stage2_destroy 5000 6000\n"
 STR, STXR, TLBI_IPA, TLBI_ALL, TLBI_S1, DSB_ISH, RET = (
-    "f9000020", "c8007c41", "d50c8020", "d50c83df", "d508831f", "d5033b9f", "d65f03c0")
+    "f9000020",
+    "c8007c41",
+    "d50c8020",
+    "d50c83df",
+    "d508831f",
+    "d5033b9f",
+    "d65f03c0",
+)
 HCR, VTCR, VTTBR = "d51c1102", "d51c2142", "d51c2102"
 # 40 bits of IPA, 4 KiB pages, from level 1 on.
 SETUP = ["x 0 31 aa", "x 1 31 bb", "x 0 2 58", f"run 0 9000 {VTCR}", "x 0 2 1000040001000", f"run 0 9000 {VTTBR}"]
@@ -223,9 +308,15 @@ ROOT = "root 0 40001000 1 1 40 12"
 def _trace(program, tmp_path, lines, *options, target="aarch64", version="5"):
     """(lines of the trace, what QEMU said) after `lines`."""
     (tmp_path / "code").write_text(CODE, encoding="ascii")
-    done = subprocess.run([program, f"out={tmp_path / 'trace'}", f"code={tmp_path / 'code'}", *options], text=True,
-                          input="".join(f"{line}\n" for line in (*SETUP, *lines)), capture_output=True, check=False, timeout=60,
-                          env={"TARGET": target, "VERSION": version, "ASAN_OPTIONS": "detect_leaks=0"})
+    done = subprocess.run(
+        [program, f"out={tmp_path / 'trace'}", f"code={tmp_path / 'code'}", *options],
+        text=True,
+        input="".join(f"{line}\n" for line in (*SETUP, *lines)),
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={"TARGET": target, "VERSION": version, "ASAN_OPTIONS": "detect_leaks=0"},
+    )
     assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
     trace = tmp_path / "trace"
     return trace.read_text(encoding="ascii").splitlines() if trace.exists() else [], done.stderr
@@ -236,28 +327,39 @@ def _put(address, value, by=0, at="1000", how=STR):
 
 
 def test_stores_are_told_where_tables_are(qemu, tmp_path):
-    found, _ = _trace(qemu, tmp_path, [
-        "mem 40002008 800000400007dd",
-        _put("40001000", "40002003"),                      # level 1: a table, with one entry
-        _put("40002000", "40003003"),                      # level 2: a table
-        _put("40003010", "400007df", by=1),
-        _put("40003010", "400007df"),                      # nothing changes
-        _put("40005000", "400007df"),                      # no table
-        _put("40003018", "400007df", at="2000"),           # not by that code
-        _put("40003018", "0"),                             # and what it did is undone
-        f"run 0 1000 {STXR}", f"run 1 1000 {STXR} alone",   # they fail
-        _put("40003010", "4000075f", by=1, how=STXR),
-        _put("40003010", "400007df", how=STXR) + " alone",
-        _put("40001ff8", "40004001"),
-        "run 0 9000 d65f03c0"])
+    found, _ = _trace(
+        qemu,
+        tmp_path,
+        [
+            "mem 40002008 800000400007dd",
+            _put("40001000", "40002003"),  # level 1: a table, with one entry
+            _put("40002000", "40003003"),  # level 2: a table
+            _put("40003010", "400007df", by=1),
+            _put("40003010", "400007df"),  # nothing changes
+            _put("40005000", "400007df"),  # no table
+            _put("40003018", "400007df", at="2000"),  # not by that code
+            _put("40003018", "0"),  # and what it did is undone
+            f"run 0 1000 {STXR}",
+            f"run 1 1000 {STXR} alone",  # they fail
+            _put("40003010", "4000075f", by=1, how=STXR),
+            _put("40003010", "400007df", how=STXR) + " alone",
+            _put("40001ff8", "40004001"),
+            "run 0 9000 d65f03c0",
+        ],
+    )
     assert found == [
-        "stage2-trace 1", ROOT,
-        "table 0 40001000 2 0 40002000 1:800000400007dd", "store 0 aa 40001000 1 0 0 40002003 stage2_walker",
-        "table 0 40001000 3 0 40003000 -", "store 0 aa 40001000 2 0 0 40003003 stage2_walker",
+        "stage2-trace 1",
+        ROOT,
+        "table 0 40001000 2 0 40002000 1:800000400007dd",
+        "store 0 aa 40001000 1 0 0 40002003 stage2_walker",
+        "table 0 40001000 3 0 40003000 -",
+        "store 0 aa 40001000 2 0 0 40003003 stage2_walker",
         "store 1 bb 40001000 3 2000 0 400007df stage2_walker",
         "store 1 bb 40001000 3 2000 400007df 4000075f stage2_walker",
         "store 0 aa 40001000 3 2000 4000075f 400007df stage2_walker",
-        "store 0 aa 40001000 1 7fc0000000 0 40004001 stage2_walker", "done 10"]
+        "store 0 aa 40001000 1 7fc0000000 0 40004001 stage2_walker",
+        "done 10",
+    ]
 
 
 def test_a_row_of_entries_is_short(qemu, tmp_path):
@@ -265,7 +367,9 @@ def test_a_row_of_entries_is_short(qemu, tmp_path):
     found, _ = _trace(qemu, tmp_path, [*rows, "mem 40002ff8 7", _put("40001000", "40002003")])
     line = next(line for line in found if line.startswith("table"))
     assert line.endswith(" 0:40000001+200000*511,511:7")
-    assert stage2check.content(line.split()[-1]) == {index: 0x40000001 + 0x200000 * index for index in range(511)} | {511: 7}
+    assert stage2check.content(line.split()[-1]) == {index: 0x40000001 + 0x200000 * index for index in range(511)} | {
+        511: 7
+    }
 
 
 def test_a_store_that_was_not_seen_is_told(qemu, tmp_path):
@@ -278,41 +382,111 @@ def test_a_store_that_was_not_seen_is_told(qemu, tmp_path):
 
 
 def test_a_table_that_is_unlinked_is_a_table_no_more(qemu, tmp_path):
-    found, _ = _trace(qemu, tmp_path, [_put("40001000", "40002003"), _put("40002000", "40003003"), _put("40001000", "0"),
-                                       _put("40002008", "1"), _put("40003008", "1")])
+    found, _ = _trace(
+        qemu,
+        tmp_path,
+        [
+            _put("40001000", "40002003"),
+            _put("40002000", "40003003"),
+            _put("40001000", "0"),
+            _put("40002008", "1"),
+            _put("40003008", "1"),
+        ],
+    )
     assert found[-2] == "store 0 aa 40001000 1 0 40002003 0 stage2_walker"
 
 
 def test_tlbis_and_the_dsbs_around_them(qemu, tmp_path):
-    found, _ = _trace(qemu, tmp_path, [
-        "run 0 9000 " + DSB_ISH, _put("40001000", "40002001"), "run 0 9000 " + DSB_ISH, "run 0 9000 " + DSB_ISH,
-        "run 1 9000 " + DSB_ISH, "x 0 0 7123", f"run 0 9000 {TLBI_IPA}", "run 0 9000 " + DSB_ISH, f"run 0 9000 {TLBI_S1}",
-        f"run 0 9000 {TLBI_ALL}", f"run 1 9000 {TLBI_S1}",
-        # With TGE, and with no VTTBR: the host's own.
-        "x 0 2 8000000", f"run 0 9000 {HCR}", f"run 0 9000 {TLBI_S1}", "x 0 2 0", f"run 0 9000 {HCR}", f"run 0 9000 {VTTBR}",
-        f"run 0 9000 {TLBI_S1}", f"run 0 9000 {TLBI_ALL}"])
+    found, _ = _trace(
+        qemu,
+        tmp_path,
+        [
+            "run 0 9000 " + DSB_ISH,
+            _put("40001000", "40002001"),
+            "run 0 9000 " + DSB_ISH,
+            "run 0 9000 " + DSB_ISH,
+            "run 1 9000 " + DSB_ISH,
+            "x 0 0 7123",
+            f"run 0 9000 {TLBI_IPA}",
+            "run 0 9000 " + DSB_ISH,
+            f"run 0 9000 {TLBI_S1}",
+            f"run 0 9000 {TLBI_ALL}",
+            f"run 1 9000 {TLBI_S1}",
+            # With TGE, and with no VTTBR: the host's own.
+            "x 0 2 8000000",
+            f"run 0 9000 {HCR}",
+            f"run 0 9000 {TLBI_S1}",
+            "x 0 2 0",
+            f"run 0 9000 {HCR}",
+            f"run 0 9000 {VTTBR}",
+            f"run 0 9000 {TLBI_S1}",
+            f"run 0 9000 {TLBI_ALL}",
+        ],
+    )
     assert found[3:-1] == [
-        "dsb 0 aa ish", "dsb 1 bb ish", "tlbi 0 aa ipas2e1is 1 7123", "dsb 0 aa ish", "tlbi 0 aa vmalle1is 1 -",
-        "tlbi 0 aa vmalls12e1is 1 -", "tlbi 0 aa vmalls12e1is 0 -"]
+        "dsb 0 aa ish",
+        "dsb 1 bb ish",
+        "tlbi 0 aa ipas2e1is 1 7123",
+        "dsb 0 aa ish",
+        "tlbi 0 aa vmalle1is 1 -",
+        "tlbi 0 aa vmalls12e1is 1 -",
+        "tlbi 0 aa vmalls12e1is 0 -",
+    ]
 
 
 def test_operations_and_the_end_of_a_tree(qemu, tmp_path):
-    found, _ = _trace(qemu, tmp_path, [
-        "x 0 1 ae41", "x 0 2 7", f"run 0 3000 {STR}", f"run 0 3004 {STR}", "x 0 0 0", f"run 0 3ffc {RET}", f"run 0 4000 {RET}",
-        _put("40001000", "40002003"), "mem 40008008 ffff000000001000", "x 0 0 ffff000000008000", f"run 0 5000 {STR}",
-        _put("40001000", "1"), _put("40002000", "1"), "x 0 2 1000040001000", f"run 0 9000 {VTTBR}"])
-    assert found[2:-1] == ["begin 0 aa kvm_vm_ioctl ae41 7", "end 0 aa kvm_vm_ioctl 0",
-                           "table 0 40001000 2 0 40002000 -", "store 0 aa 40001000 1 0 0 40002003 stage2_walker",
-                           "gone 0 40001000", ROOT]
+    found, _ = _trace(
+        qemu,
+        tmp_path,
+        [
+            "x 0 1 ae41",
+            "x 0 2 7",
+            f"run 0 3000 {STR}",
+            f"run 0 3004 {STR}",
+            "x 0 0 0",
+            f"run 0 3ffc {RET}",
+            f"run 0 4000 {RET}",
+            _put("40001000", "40002003"),
+            "mem 40008008 ffff000000001000",
+            "x 0 0 ffff000000008000",
+            f"run 0 5000 {STR}",
+            _put("40001000", "1"),
+            _put("40002000", "1"),
+            "x 0 2 1000040001000",
+            f"run 0 9000 {VTTBR}",
+        ],
+    )
+    assert found[2:-1] == [
+        "begin 0 aa kvm_vm_ioctl ae41 7",
+        "end 0 aa kvm_vm_ioctl 0",
+        "table 0 40001000 2 0 40002000 -",
+        "store 0 aa 40001000 1 0 0 40002003 stage2_walker",
+        "gone 0 40001000",
+        ROOT,
+    ]
 
 
 def test_concatenated_tables_and_another_vmid(qemu, tmp_path):
     # 40 bits from level 2 on: 16 tables.
-    found, _ = _trace(qemu, tmp_path, [
-        "x 1 2 18", f"run 1 9000 {VTCR}", "x 1 2 2000040010000", f"run 1 9000 {VTTBR}", _put("4001f008", "1"),
-        "x 1 2 3000040010000", f"run 1 9000 {VTTBR}", f"run 1 9000 {VTTBR}"])
-    assert found[2:-1] == ["root 1 40010000 2 2 40 12", "store 0 aa 40010000 2 3c0200000 0 1 stage2_walker".replace(
-        "3c0200000", f"{15 * 0x40000000 + 0x200000:x}"), "root 1 40010000 3 2 40 12"]
+    found, _ = _trace(
+        qemu,
+        tmp_path,
+        [
+            "x 1 2 18",
+            f"run 1 9000 {VTCR}",
+            "x 1 2 2000040010000",
+            f"run 1 9000 {VTTBR}",
+            _put("4001f008", "1"),
+            "x 1 2 3000040010000",
+            f"run 1 9000 {VTTBR}",
+            f"run 1 9000 {VTTBR}",
+        ],
+    )
+    assert found[2:-1] == [
+        "root 1 40010000 2 2 40 12",
+        "store 0 aa 40010000 2 3c0200000 0 1 stage2_walker".replace("3c0200000", f"{15 * 0x40000000 + 0x200000:x}"),
+        "root 1 40010000 3 2 40 12",
+    ]
 
 
 def test_the_limit_cuts_the_trace(qemu, tmp_path):
@@ -323,9 +497,19 @@ def test_the_limit_cuts_the_trace(qemu, tmp_path):
 def test_what_the_plugin_records_is_what_the_checker_reads(qemu, tmp_path):
     # IPA 201000 is broken, and made again after its TLBI, or before.
     make = _put("40003008", "400007df")
-    breaks = [f"run 0 3000 {STR}", _put("40001000", "40002003"), _put("40002008", "40003003"), make, _put("40003008", "0"),
-              "run 0 9000 " + DSB_ISH, "x 0 0 201", f"run 0 9000 {TLBI_IPA}", "run 0 9000 " + DSB_ISH, f"run 0 9000 {TLBI_S1}",
-              "run 0 9000 " + DSB_ISH]
+    breaks = [
+        f"run 0 3000 {STR}",
+        _put("40001000", "40002003"),
+        _put("40002008", "40003003"),
+        make,
+        _put("40003008", "0"),
+        "run 0 9000 " + DSB_ISH,
+        "x 0 0 201",
+        f"run 0 9000 {TLBI_IPA}",
+        "run 0 9000 " + DSB_ISH,
+        f"run 0 9000 {TLBI_S1}",
+        "run 0 9000 " + DSB_ISH,
+    ]
     other, end = make.replace("40000", "50000").replace("50003008", "40003008"), f"run 0 3004 {RET}"
     good = stage2check.check(_trace(qemu, tmp_path, [*breaks, other, end])[0])
     assert good.findings == [] and good.counts["unmapped"] == 1
@@ -333,10 +517,17 @@ def test_what_the_plugin_records_is_what_the_checker_reads(qemu, tmp_path):
     assert [finding.rule for finding in bad.findings] == ["break-before-make"]
 
 
-@pytest.mark.parametrize("options, more, why", [
-    (["what"], {}, "bad option what"), (["limit=0"], {}, ""), ([], {"target": "x86_64"}, "known is aarch64"),
-    ([], {"version": "6"}, "plugin interface is 6, known are 4 to 5"), (["out=/no/such/file"], {}, "/no/such/file: No such"),
-    (["code=/no/such/file"], {}, "cannot use /no/such/file")])
+@pytest.mark.parametrize(
+    "options, more, why",
+    [
+        (["what"], {}, "bad option what"),
+        (["limit=0"], {}, ""),
+        ([], {"target": "x86_64"}, "known is aarch64"),
+        ([], {"version": "6"}, "plugin interface is 6, known are 4 to 5"),
+        (["out=/no/such/file"], {}, "/no/such/file: No such"),
+        (["code=/no/such/file"], {}, "cannot use /no/such/file"),
+    ],
+)
 def test_what_the_plugin_refuses(qemu, tmp_path, options, more, why):
     found, said = _trace(qemu, tmp_path, [], *options, **more)
     assert why in said and "done" not in " ".join(found)
@@ -347,9 +538,18 @@ def test_what_the_plugin_refuses(qemu, tmp_path, options, more, why):
 
 def _map(*lacking):
     """The text of a System.map that lacks these names."""
-    names = ["stage2_map_walker", "kvm_pgtable_stage2_map", "__kvm_pgtable_walk", *stage2trace.OPERATIONS,
-             "kvm_pgtable_stage2_destroy", "other", "end"]
-    return "".join(f"{0x1000 + 0x10 * number:016x} T {name}\n" for number, name in enumerate(names) if name not in lacking)
+    names = [
+        "stage2_map_walker",
+        "kvm_pgtable_stage2_map",
+        "__kvm_pgtable_walk",
+        *stage2trace.OPERATIONS,
+        "kvm_pgtable_stage2_destroy",
+        "other",
+        "end",
+    ]
+    return "".join(
+        f"{0x1000 + 0x10 * number:016x} T {name}\n" for number, name in enumerate(names) if name not in lacking
+    )
 
 
 def test_the_code_of_a_kernel():
@@ -361,9 +561,13 @@ def test_the_code_of_a_kernel():
     assert not any(" other " in line for line in lines)
 
 
-@pytest.mark.parametrize("lacking, why", [
-    (["kvm_vm_ioctl"], r"linux 5.10 has no kvm_vm_ioctl\(\)"),
-    (["kvm_pgtable_stage2_destroy"], r"no kvm_pgtable_stage2_destroy\(\)")])
+@pytest.mark.parametrize(
+    "lacking, why",
+    [
+        (["kvm_vm_ioctl"], r"linux 5.10 has no kvm_vm_ioctl\(\)"),
+        (["kvm_pgtable_stage2_destroy"], r"no kvm_pgtable_stage2_destroy\(\)"),
+    ],
+)
 def test_a_kernel_that_lacks_a_function_is_refused(lacking, why):
     with pytest.raises(Fail, match=why):
         stage2trace.code(_map(*lacking), "5.10")
@@ -377,8 +581,9 @@ def test_a_kernel_that_lacks_a_function_is_refused(lacking, why):
 def test_the_command_line(monkeypatch, tmp_path):
     monkeypatch.setattr(stage2trace, "library", lambda: "lib.so")
     monkeypatch.setattr(stage2trace, "prefix", lambda arch: ["env", f"qemu-{arch}"])
-    kernel = SimpleNamespace(arch="arm64", image=tmp_path / "Image", release="5.10",
-                             config=SimpleNamespace(cmdline=("quiet",)))
+    kernel = SimpleNamespace(
+        arch="arm64", image=tmp_path / "Image", release="5.10", config=SimpleNamespace(cmdline=("quiet",))
+    )
     with pytest.raises(Fail, match="has no System.map beside it"):
         machine.command(machine.Machine("arm64", trace=True), kernel, tmp_path / "initrd", tmp_path)
     (tmp_path / "System.map").write_text(_map(), encoding="utf-8")
@@ -389,9 +594,14 @@ def test_the_command_line(monkeypatch, tmp_path):
     assert "-plugin" not in machine.command(machine.Machine("arm64"), kernel, tmp_path / "initrd", tmp_path)
 
 
-@pytest.mark.parametrize("wanted, why", [
-    ({"arch": "x86_64"}, "is for arm64, not x86_64"), ({"arch": "arm64", "clock": "virtual"}, "with the wall clock"),
-    ({"arch": "arm64", "accel": "kvm"}, "for emulated CPUs")])
+@pytest.mark.parametrize(
+    "wanted, why",
+    [
+        ({"arch": "x86_64"}, "is for arm64, not x86_64"),
+        ({"arch": "arm64", "clock": "virtual"}, "with the wall clock"),
+        ({"arch": "arm64", "accel": "kvm"}, "for emulated CPUs"),
+    ],
+)
 def test_a_machine_that_cannot_be_recorded(wanted, why):
     with pytest.raises(Usage, match=why):
         machine.check(machine.Machine(**wanted, trace=True))

@@ -18,8 +18,9 @@ ARCHES = ("arm64", "x86_64")
 # The model
 
 
-@pytest.mark.parametrize("arch, name, entry", [
-    (arch, *item) for arch in ARCHES for item in vtime.parameters(arch).items()])
+@pytest.mark.parametrize(
+    "arch, name, entry", [(arch, *item) for arch in ARCHES for item in vtime.parameters(arch).items()]
+)
 def test_every_parameter_says_what_it_is_and_where_from(arch, name, entry):
     assert set(entry) <= {"ns", "what", "source", "low", "high", "fitted", "sensitivity"}
     assert isinstance(entry["ns"], (int, float)) and entry["ns"] > 0
@@ -46,12 +47,12 @@ def test_nothing_is_busy_longer_than_it_takes(variant):
     assert model["dvm_busy"]["ns"] == model["dvm_sync"]["ns"]
 
 
-@pytest.mark.parametrize("variant", ["", "line", "line*", "line*x", "line*-1", "*2", "nope*2",
-                                     "line*2*2", "line * 2", "pause*2"])
+@pytest.mark.parametrize(
+    "variant", ["", "line", "line*", "line*x", "line*-1", "*2", "nope*2", "line*2*2", "line * 2", "pause*2"]
+)
 def test_a_variant_that_is_none_is_answered_with_the_parameters(variant):
     """PAUSE is of x86."""
-    with pytest.raises(Usage, match=re.escape(f"unknown model '{variant}': nominal, or one of "
-                                              "atomic, dc, ")):
+    with pytest.raises(Usage, match=re.escape(f"unknown model '{variant}': nominal, or one of atomic, dc, ")):
         vtime.parameters("arm64", variant)
 
 
@@ -75,8 +76,9 @@ def test_options_are_whole_picoseconds(monkeypatch, tmp_path):
 
 
 def test_it_is_compiled_once_for_each_source(program, monkeypatch, tmp_path):
-    program("gcc", "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo x >> \"$2\"; shift; done\n"
-                   f"echo x >> '{tmp_path}/count'\n")
+    program(
+        "gcc", f'while [ $# -gt 1 ]; do [ "$1" = -o ] && echo x >> "$2"; shift; done\necho x >> \'{tmp_path}/count\'\n'
+    )
     write(tmp_path / "vtime/a.c", "int a;\n")
     monkeypatch.setattr(vtime, "SOURCE", tmp_path / "vtime")
     first = vtime.library()
@@ -103,14 +105,15 @@ def backport(program, monkeypatch, tmp_path):
         write(tmp_path / "pkg/usr/bin/qemu-system-aarch64", f"#!/bin/sh\n{_version(number)}")
         (tmp_path / "pkg/usr/bin/qemu-system-aarch64").chmod(0o755)
         write(tmp_path / "pkg/usr/lib/some-triplet/qemu/accel.so", "")
-        subprocess.run(["tar", "-cf", str(tmp_path / "x.deb"), "-C", str(tmp_path / "pkg"), "usr"],
-                       check=True)
+        subprocess.run(["tar", "-cf", str(tmp_path / "x.deb"), "-C", str(tmp_path / "pkg"), "usr"], check=True)
 
         def fetch(package):
             fetched.append(package)
             return tmp_path / "x.deb"
+
         monkeypatch.setattr(debian, "fetch_backport", fetch)
         return fetched
+
     return have
 
 
@@ -141,8 +144,9 @@ def test_a_backport_stands_in_for_an_old_qemu(program, backport, script):
 def test_a_backport_that_is_too_old_is_refused(program, backport, number, reason):
     backport(number)
     program("qemu-system-aarch64", _version("7.2"))
-    with pytest.raises(Fail, match=f"virtual time needs QEMU 9.2 or newer, and .*{reason}: install "
-                                   "a newer QEMU, or use --clock wall"):
+    with pytest.raises(
+        Fail, match=f"virtual time needs QEMU 9.2 or newer, and .*{reason}: install a newer QEMU, or use --clock wall"
+    ):
         vtime.qemu("arm64")
     assert not [name for name in below(paths.cache_root()) if "backports-qemu" in name and "locks/" not in name]
     # The next one may be newer.
@@ -152,9 +156,12 @@ def test_a_backport_that_is_too_old_is_refused(program, backport, number, reason
 
 def test_a_backport_that_cannot_be_had_leaves_nothing(program):
     program("qemu-system-aarch64", _version("7.2"))
-    with pytest.raises(Fail, match="^virtual time needs QEMU 9.2 or newer, and none can be had: "
-                                   ".*Temporary failure resolving.*; install one, or use "
-                                   "--clock wall$"):
+    with pytest.raises(
+        Fail,
+        match="^virtual time needs QEMU 9.2 or newer, and none can be had: "
+        ".*Temporary failure resolving.*; install one, or use "
+        "--clock wall$",
+    ):
         vtime.qemu("arm64")
     assert not [name for name in below(paths.cache_root()) if "backports-qemu" in name and "locks/" not in name]
 
@@ -162,33 +169,55 @@ def test_a_backport_that_cannot_be_had_leaves_nothing(program):
 # Its command line, and what it counted
 
 
-SYMBOLS = {"n_tty_write": "ffff01", "n_tty_write_room": "ffff02", "__guest_exit": "ffff03",
-           "kvm_mmu_page_fault": "ffff04", "__guest_enter": "ffff05",
-           "kvm_handle_guest_abort": "ffff06", "stage2_map_walker.isra.0": "ffff20",
-           "kvm_pgtable_walk": "ffff30", "kvm_vm_ioctl": "ffff40", "_kvm_pgtable_walk": "ffff50",
-           "kvm_set_invalid_pte": "ffff50", "kvm_init": "ffff58", "__kvm_nvhe_stage2_map": "ffff60"}
-TABLES = [["tables_from", "ffff20"], ["tables_to", "ffff40"], ["tables_from", "ffff50"],
-          ["tables_to", "ffff58"]]
+SYMBOLS = {
+    "n_tty_write": "ffff01",
+    "n_tty_write_room": "ffff02",
+    "__guest_exit": "ffff03",
+    "kvm_mmu_page_fault": "ffff04",
+    "__guest_enter": "ffff05",
+    "kvm_handle_guest_abort": "ffff06",
+    "stage2_map_walker.isra.0": "ffff20",
+    "kvm_pgtable_walk": "ffff30",
+    "kvm_vm_ioctl": "ffff40",
+    "_kvm_pgtable_walk": "ffff50",
+    "kvm_set_invalid_pte": "ffff50",
+    "kvm_init": "ffff58",
+    "__kvm_nvhe_stage2_map": "ffff60",
+}
+TABLES = [["tables_from", "ffff20"], ["tables_to", "ffff40"], ["tables_from", "ffff50"], ["tables_to", "ffff58"]]
 
 
 @pytest.fixture
 def marks(tmp_path):
     """marks(arch, lacking=None): the words of what vtime.marks() writes for a kernel whose
     System.map has all of SYMBOLS but `lacking`."""
+
     def run(arch, lacking=None):
-        write(tmp_path / "build/System.map", "".join(
-            f"{address} {'t' if name == '__guest_enter' else 'T'} {name}\n"
-            for name, address in SYMBOLS.items() if name != lacking))
-        vtime.marks(SimpleNamespace(arch=arch, image=tmp_path / "build/arch/x/boot/Image",
-                                    release="7.3.4-base"), tmp_path / "marks")
+        write(
+            tmp_path / "build/System.map",
+            "".join(
+                f"{address} {'t' if name == '__guest_enter' else 'T'} {name}\n"
+                for name, address in SYMBOLS.items()
+                if name != lacking
+            ),
+        )
+        vtime.marks(
+            SimpleNamespace(arch=arch, image=tmp_path / "build/arch/x/boot/Image", release="7.3.4-base"),
+            tmp_path / "marks",
+        )
         text = (tmp_path / "marks").read_text(encoding="utf-8")
         return [line.split() for line in text.splitlines()]
+
     return run
 
 
-@pytest.mark.parametrize("arch, names", [
-    ("arm64", ["n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"]),
-    ("x86_64", ["n_tty_write", "kvm_mmu_page_fault"])])
+@pytest.mark.parametrize(
+    "arch, names",
+    [
+        ("arm64", ["n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"]),
+        ("x86_64", ["n_tty_write", "kvm_mmu_page_fault"]),
+    ],
+)
 def test_marks_are_the_addresses_of_what_the_counters_need(marks, arch, names):
     found = [words for words in marks(arch) if not words[0].startswith("tables_")]
     assert sorted(found) == sorted([name, SYMBOLS[name]] for name in names)
@@ -207,11 +236,13 @@ def test_a_kernel_without_code_that_writes_page_tables_is_refused(marks, monkeyp
     assert not (tmp_path / "marks").exists()
 
 
-@pytest.mark.parametrize("arch, name", [(arch, name) for arch in ARCHES
-                                        for name in vtime._NAMES[arch]])
+@pytest.mark.parametrize("arch, name", [(arch, name) for arch in ARCHES for name in vtime._NAMES[arch]])
 def test_a_kernel_without_what_a_counter_needs_is_refused(marks, tmp_path, arch, name):
-    with pytest.raises(Fail, match=rf"^linux 7.3.4-base has no {name}\(\), by which scripts/vtime "
-                                   "counts: add its new name .*, or use --clock wall$"):
+    with pytest.raises(
+        Fail,
+        match=rf"^linux 7.3.4-base has no {name}\(\), by which scripts/vtime "
+        "counts: add its new name .*, or use --clock wall$",
+    ):
         marks(arch, name)
     assert not (tmp_path / "marks").exists()
 
@@ -226,17 +257,17 @@ def test_a_kernel_without_a_symbol_table_is_refused(tmp_path):
 @pytest.mark.parametrize("arch", ARCHES)
 def test_names_of_marks_are_those_that_the_instrument_looks_for(arch):
     source = (vtime.SOURCE / "phases.c").read_text(encoding="utf-8")
-    names = re.findall(r'"(\w+)"', source[source.index("symbols["):source.index("registers[")])
+    names = re.findall(r'"(\w+)"', source[source.index("symbols[") : source.index("registers[")])
     assert set(vtime._NAMES[arch]) <= set(names)
 
 
 def test_the_plugin_gets_model_slice_and_files(monkeypatch, tmp_path):
     monkeypatch.setattr(vtime, "library", lambda: "lib.so")
     options = vtime.options("arm64", "line*2")
-    assert vtime.plugin("arm64", "line*2", 400, None) \
-        == ["-plugin", f"lib.so,{options},slice=400000"]
+    assert vtime.plugin("arm64", "line*2", 400, None) == ["-plugin", f"lib.so,{options},slice=400000"]
     assert vtime.plugin("arm64", "nominal", 500, tmp_path)[1].endswith(
-        f",slice=500000,counters={tmp_path}/counters.json,marks={tmp_path}/marks")
+        f",slice=500000,counters={tmp_path}/counters.json,marks={tmp_path}/marks"
+    )
 
 
 def test_results_say_what_the_machine_was(program):
@@ -251,7 +282,10 @@ def test_it_compiles_without_a_warning(tmp_path, compiler):
     if not vtime.shutil.which(compiler):
         pytest.skip(f"no {compiler}")
     sources = [str(source) for source in sorted(vtime.SOURCE.glob("*.c"))]
-    done = subprocess.run([compiler, *tcgplugin.FLAGS, "-Werror", "-o", str(tmp_path / "x.so"),
-                           *sources, "-ldl", "-lpthread"], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        [compiler, *tcgplugin.FLAGS, "-Werror", "-o", str(tmp_path / "x.so"), *sources, "-ldl", "-lpthread"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr

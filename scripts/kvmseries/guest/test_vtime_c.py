@@ -13,7 +13,9 @@ from kvmseries.kernel import toolchain
 
 HEAD = '#include <stdio.h>\n#include <stdlib.h>\n#include "vtime.h"\n'
 # Decoders: bytes in hexadecimal, the name of their kind.
-KINDS = HEAD + """
+KINDS = (
+    HEAD
+    + """
 #define N(kind) [kind] = #kind
 static const char *const names[] = { N(PLAIN), N(EXCEPTION), N(LOAD_EXCLUSIVE), N(ATOMIC),
 	N(RELEASE), N(STORE), N(TLBI_LOCAL), N(TLBI_BROADCAST), N(DSB), N(DSB_OTHER), N(DC), N(WFE), N(SEVL),
@@ -33,8 +35,11 @@ int main(void)
 	}
 }
 """
+)
 # "now length": when they begin; "-1 0" begins anew.
-CALENDAR = HEAD + """
+CALENDAR = (
+    HEAD
+    + """
 int main(void)
 {
 	static struct calendar calendar, empty;
@@ -47,9 +52,12 @@ int main(void)
 	}
 }
 """
+)
 # "cpu address kind now": cost, foreign atomics so far, atomics so far, when the line counts as
 # written or -1, its version, accesses out of order so far.
-LINES = HEAD + """
+LINES = (
+    HEAD
+    + """
 struct cpu cpus[MAXCPU];
 struct costs costs = { .atomic = 5, .line = 47 };
 struct stats stats;
@@ -83,10 +91,13 @@ int main(void)
 	}
 }
 """
+)
 # CPU 0 waits as QEMU has it, on "resume" (until all may go on) or on "stop" (until all have stopped),
 # while CPU 1 comes to wait for its turn: whether that one passes, and whether it strays if it comes
 # again "after" so many instructions.
-CLOCK = HEAD + """
+CLOCK = (
+    HEAD
+    + """
 #include <string.h>
 #include <unistd.h>
 #include "libc.h"
@@ -150,8 +161,11 @@ int main(void)
 	_exit(0);
 }
 """
+)
 # Links libc.c as QEMU would have it; its one argument says what to do before "ok".
-TSC = HEAD + """
+TSC = (
+    HEAD
+    + """
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
@@ -210,6 +224,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -223,17 +238,31 @@ def harness(tmp_path_factory):
     def build(text, *files, define="HARNESS"):
         folder = tmp_path_factory.mktemp("harness")
         (folder / "main.c").write_text(text, encoding="utf-8")
-        subprocess.run(["gcc", "-O1", "-g", "-w", "-fsanitize=undefined,address", f"-D{define}",
-                        f"-I{vtime.SOURCE}", "-o", folder / "main", folder / "main.c",
-                        *(vtime.SOURCE / name for name in files)], check=True)
+        subprocess.run(
+            [
+                "gcc",
+                "-O1",
+                "-g",
+                "-w",
+                "-fsanitize=undefined,address",
+                f"-D{define}",
+                f"-I{vtime.SOURCE}",
+                "-o",
+                folder / "main",
+                folder / "main.c",
+                *(vtime.SOURCE / name for name in files),
+            ],
+            check=True,
+        )
 
         def run(lines):
             text = "".join(f"{line}\n" for line in lines)
-            done = subprocess.run([folder / "main"], input=text, capture_output=True, text=True,
-                                  check=False)
+            done = subprocess.run([folder / "main"], input=text, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
             return done.stdout.splitlines()
+
         return run
+
     return build
 
 
@@ -241,60 +270,201 @@ def harness(tmp_path_factory):
 
 
 ARM64 = {
-    "LOAD_EXCLUSIVE": ["ldxr x0, [x1]", "ldaxr w0, [x1]", "ldaxrb w0, [x1]", "ldxp x0, x1, [x2]",
-                       "ldaxp w0, w1, [x2]"],
-    "ATOMIC": ["stxr w0, x1, [x2]", "stlxr w0, w1, [x2]", "stlxrh w0, w1, [x2]",
-               "stxp w0, x1, x2, [x3]", "cas x0, x1, [x2]", "casal w0, w1, [x2]",
-               "casab w0, w1, [x2]", "casp x0, x1, x2, x3, [x4]", "caspal w0, w1, w2, w3, [x4]",
-               "ldadd x0, x1, [x2]", "ldaddal w0, w1, [x2]", "stadd x0, [x1]",
-               "ldclrh w0, w1, [x2]", "ldset x0, x1, [x2]", "ldeor x0, x1, [x2]",
-               "ldsmaxl x0, x1, [x2]", "ldumina w0, w1, [x2]", "swp x0, x1, [x2]",
-               "swpalb w0, w1, [x2]"],
-    "RELEASE": ["stlr x0, [x1]", "stlr w0, [x1]", "stlrb w0, [x1]", "stlur x0, [x1, #8]",
-                "stlurh w0, [x1, #-2]"],
-    "STORE": ["str x0, [x1]", "str xzr, [x1, #8]", "str x0, [x1, x2]", "str x0, [x1, w2, uxtw #3]",
-              "stur x0, [x1, #1]", "str x0, [x1], #8", "str x0, [x1, #8]!"],
-    "TLBI_BROADCAST": [f"tlbi {name}" for name in (
-        "vae1is, x0", "vmalle1is", "vmalle1os", "vmalls12e1is", "vmalls12e1os", "alle1is",
-        "alle2is", "aside1is, x0", "vae2is, x0", "vale1is, x0", "vaae1os, x0", "ipas2e1is, x0",
-        "ipas2le1is, x0", "ipas2e1os, x0", "ipas2le1os, x0", "ripas2e1is, x0", "ripas2le1is, x0",
-        "ripas2e1os, x0", "ripas2le1os, x0", "rvae1is, x0", "rvae1os, x0", "rvale2is, x0")],
-    "TLBI_LOCAL": [f"tlbi {name}" for name in (
-        "vae1, x0", "vmalle1", "vmalls12e1", "alle1", "alle2", "aside1, x0", "vae2, x0",
-        "ipas2e1, x0", "ipas2le1, x0", "ripas2e1, x0", "ripas2le1, x0", "rvae1, x0", "rvale2, x0")],
+    "LOAD_EXCLUSIVE": ["ldxr x0, [x1]", "ldaxr w0, [x1]", "ldaxrb w0, [x1]", "ldxp x0, x1, [x2]", "ldaxp w0, w1, [x2]"],
+    "ATOMIC": [
+        "stxr w0, x1, [x2]",
+        "stlxr w0, w1, [x2]",
+        "stlxrh w0, w1, [x2]",
+        "stxp w0, x1, x2, [x3]",
+        "cas x0, x1, [x2]",
+        "casal w0, w1, [x2]",
+        "casab w0, w1, [x2]",
+        "casp x0, x1, x2, x3, [x4]",
+        "caspal w0, w1, w2, w3, [x4]",
+        "ldadd x0, x1, [x2]",
+        "ldaddal w0, w1, [x2]",
+        "stadd x0, [x1]",
+        "ldclrh w0, w1, [x2]",
+        "ldset x0, x1, [x2]",
+        "ldeor x0, x1, [x2]",
+        "ldsmaxl x0, x1, [x2]",
+        "ldumina w0, w1, [x2]",
+        "swp x0, x1, [x2]",
+        "swpalb w0, w1, [x2]",
+    ],
+    "RELEASE": ["stlr x0, [x1]", "stlr w0, [x1]", "stlrb w0, [x1]", "stlur x0, [x1, #8]", "stlurh w0, [x1, #-2]"],
+    "STORE": [
+        "str x0, [x1]",
+        "str xzr, [x1, #8]",
+        "str x0, [x1, x2]",
+        "str x0, [x1, w2, uxtw #3]",
+        "stur x0, [x1, #1]",
+        "str x0, [x1], #8",
+        "str x0, [x1, #8]!",
+    ],
+    "TLBI_BROADCAST": [
+        f"tlbi {name}"
+        for name in (
+            "vae1is, x0",
+            "vmalle1is",
+            "vmalle1os",
+            "vmalls12e1is",
+            "vmalls12e1os",
+            "alle1is",
+            "alle2is",
+            "aside1is, x0",
+            "vae2is, x0",
+            "vale1is, x0",
+            "vaae1os, x0",
+            "ipas2e1is, x0",
+            "ipas2le1is, x0",
+            "ipas2e1os, x0",
+            "ipas2le1os, x0",
+            "ripas2e1is, x0",
+            "ripas2le1is, x0",
+            "ripas2e1os, x0",
+            "ripas2le1os, x0",
+            "rvae1is, x0",
+            "rvae1os, x0",
+            "rvale2is, x0",
+        )
+    ],
+    "TLBI_LOCAL": [
+        f"tlbi {name}"
+        for name in (
+            "vae1, x0",
+            "vmalle1",
+            "vmalls12e1",
+            "alle1",
+            "alle2",
+            "aside1, x0",
+            "vae2, x0",
+            "ipas2e1, x0",
+            "ipas2le1, x0",
+            "ripas2e1, x0",
+            "ripas2le1, x0",
+            "rvae1, x0",
+            "rvale2, x0",
+        )
+    ],
     "DSB": ["dsb ish", "dsb sy", "dsb osh", "dsb ishnxs", "dsb oshnxs", "dsb synxs"],
-    "DSB_OTHER": ["dsb ishst", "dsb ishld", "dsb nsh", "dsb nshst", "dsb st", "dsb ld",
-                  "dsb nshnxs"],
-    "DC": ["dc civac, x0", "dc cvac, x0", "dc cvau, x0", "dc ivac, x0", "dc cisw, x0",
-           "ic ivau, x0", "ic iallu", "ic ialluis"],
+    "DSB_OTHER": ["dsb ishst", "dsb ishld", "dsb nsh", "dsb nshst", "dsb st", "dsb ld", "dsb nshnxs"],
+    "DC": [
+        "dc civac, x0",
+        "dc cvac, x0",
+        "dc cvau, x0",
+        "dc ivac, x0",
+        "dc cisw, x0",
+        "ic ivau, x0",
+        "ic iallu",
+        "ic ialluis",
+    ],
     "EXCEPTION": ["eret", "eretaa", "eretab"],
-    "WFE": ["wfe"], "SEV": ["sev"], "SEVL": ["sevl"],
-    "CLOCK": ["mrs x0, cntvct_el0", "mrs x30, cntpct_el0", "mrs x1, cntvctss_el0",
-              "mrs x1, cntpctss_el0", "msr icc_sgi1r_el1, x0", "msr icc_asgi1r_el1, x0",
-              "msr icc_sgi0r_el1, x30"],
-    "PLAIN": ["ldapr x0, [x1]", "ldaprb w0, [x1]", "ldapur x0, [x1, #8]", "ldar x0, [x1]",
-              "ldarh w0, [x1]", "ldr x0, [x1]", "str x0, [sp, #8]", "str w0, [x1]", "sttr x0, [x1]",
-              "str x0, [sp, #-16]!", "str d0, [x1]", "ldr x0, [x1], #8", "ldp x0, x1, [x2]",
-              "stp x0, x1, [x2]", "ldr x0, [x1, x2]", "stur w0, [x1, #1]", "prfm pldl1keep, [x0, x1]",
-              "prfm pstl1strm, [x0]", "ldr q0, [x1, x2]", "ssbb", "pssbb", "dmb ish", "isb",
-              "clrex", "nop", "wfi", "yield", "hvc #0", "svc #0",
-              "dc zva, x0", "at s1e1r, x0", "at s12e1w, x0", "mrs x0, cntfrq_el0",
-              "mrs x0, cntv_ctl_el0", "msr icc_eoir1_el1, x0", "msr daifset, #2", "ret", "br x1", "add x0, x1, x2"]}
+    "WFE": ["wfe"],
+    "SEV": ["sev"],
+    "SEVL": ["sevl"],
+    "CLOCK": [
+        "mrs x0, cntvct_el0",
+        "mrs x30, cntpct_el0",
+        "mrs x1, cntvctss_el0",
+        "mrs x1, cntpctss_el0",
+        "msr icc_sgi1r_el1, x0",
+        "msr icc_asgi1r_el1, x0",
+        "msr icc_sgi0r_el1, x30",
+    ],
+    "PLAIN": [
+        "ldapr x0, [x1]",
+        "ldaprb w0, [x1]",
+        "ldapur x0, [x1, #8]",
+        "ldar x0, [x1]",
+        "ldarh w0, [x1]",
+        "ldr x0, [x1]",
+        "str x0, [sp, #8]",
+        "str w0, [x1]",
+        "sttr x0, [x1]",
+        "str x0, [sp, #-16]!",
+        "str d0, [x1]",
+        "ldr x0, [x1], #8",
+        "ldp x0, x1, [x2]",
+        "stp x0, x1, [x2]",
+        "ldr x0, [x1, x2]",
+        "stur w0, [x1, #1]",
+        "prfm pldl1keep, [x0, x1]",
+        "prfm pstl1strm, [x0]",
+        "ldr q0, [x1, x2]",
+        "ssbb",
+        "pssbb",
+        "dmb ish",
+        "isb",
+        "clrex",
+        "nop",
+        "wfi",
+        "yield",
+        "hvc #0",
+        "svc #0",
+        "dc zva, x0",
+        "at s1e1r, x0",
+        "at s12e1w, x0",
+        "mrs x0, cntfrq_el0",
+        "mrs x0, cntv_ctl_el0",
+        "msr icc_eoir1_el1, x0",
+        "msr daifset, #2",
+        "ret",
+        "br x1",
+        "add x0, x1, x2",
+    ],
+}
 X86_64 = {
-    "ATOMIC": ["lock cmpxchg %rax,(%rbx)", "lock cmpxchg %r9d,(%r8)", "lock incl (%rax)",
-               "lock xaddw %ax,(%rbx)", "lock btsq $1,%gs:(%rax)", "lock cmpxchg16b (%rdi)",
-               "xchg %rax,(%rbx)", "xchg %r8b,(%r9)", "xchg %eax,4(%rsp)", "xchg %ax,x(%rip)"],
-    "TLBI_LOCAL": ["invlpg (%rax)", "invlpg (%r9)", "invlpga %rax,%ecx", "mov %rax,%cr3",
-                   "mov %r9,%cr3"],
-    "CLOCK": ["rdtsc", "rdtscp"], "ENTER_GUEST": ["vmrun"], "PAUSE": ["pause"], "DSB_OTHER": ["mfence"],
+    "ATOMIC": [
+        "lock cmpxchg %rax,(%rbx)",
+        "lock cmpxchg %r9d,(%r8)",
+        "lock incl (%rax)",
+        "lock xaddw %ax,(%rbx)",
+        "lock btsq $1,%gs:(%rax)",
+        "lock cmpxchg16b (%rdi)",
+        "xchg %rax,(%rbx)",
+        "xchg %r8b,(%r9)",
+        "xchg %eax,4(%rsp)",
+        "xchg %ax,x(%rip)",
+    ],
+    "TLBI_LOCAL": ["invlpg (%rax)", "invlpg (%r9)", "invlpga %rax,%ecx", "mov %rax,%cr3", "mov %r9,%cr3"],
+    "CLOCK": ["rdtsc", "rdtscp"],
+    "ENTER_GUEST": ["vmrun"],
+    "PAUSE": ["pause"],
+    "DSB_OTHER": ["mfence"],
     "EXCEPTION": ["iretq", "iretl", "sysretq", "sysretl"],
     "RELEASE": ["movb $0,(%rdi)", "movb $0,(%r9)", "movb $1,%gs:8(%rax)", "movb $0,x(%rip)"],
-    "PLAIN": ["xchg %rax,%rbx", "xchg %al,%bl", "xchg %r8,%r9", "xchg %rax,%r8", "nop",
-              "cmpxchg %rax,(%rbx)", "incl (%rax)", "movb $0,%al", "movb %al,(%rdi)",
-              "movl $0,(%rdi)", "mov (%rdi),%rax", "mov %rax,%cr0", "mov %rax,%cr4",
-              "mov %cr3,%rax", "lfence", "sfence", "vmload", "vmsave", "clgi", "sgdt (%rax)",
-              "lgdt (%rax)", "swapgs", "invd", "syscall", "rep movsb",
-              "nopw 0(%rax,%rax,1)", "ret", "x: hlt"]}
+    "PLAIN": [
+        "xchg %rax,%rbx",
+        "xchg %al,%bl",
+        "xchg %r8,%r9",
+        "xchg %rax,%r8",
+        "nop",
+        "cmpxchg %rax,(%rbx)",
+        "incl (%rax)",
+        "movb $0,%al",
+        "movb %al,(%rdi)",
+        "movl $0,(%rdi)",
+        "mov (%rdi),%rax",
+        "mov %rax,%cr0",
+        "mov %rax,%cr4",
+        "mov %cr3,%rax",
+        "lfence",
+        "sfence",
+        "vmload",
+        "vmsave",
+        "clgi",
+        "sgdt (%rax)",
+        "lgdt (%rax)",
+        "swapgs",
+        "invd",
+        "syscall",
+        "rep movsb",
+        "nopw 0(%rax,%rax,1)",
+        "ret",
+        "x: hlt",
+    ],
+}
 
 
 def _encodings(folder, arch, instructions):
@@ -304,12 +474,10 @@ def _encodings(folder, arch, instructions):
         pytest.skip(f"no {tool}as")
     text = "".join(f".balign 32\n.long 2f - 1f\n1: {word}\n2:\n" for word in instructions)
     flags = ["-march=armv8.7-a"] if arch == "arm64" else []
-    subprocess.run([f"{tool}as", *flags, "-o", folder / "x.o", "-"], input=text, text=True,
-                   check=True)
-    subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", folder / "x.o", folder / "x"],
-                   check=True)
+    subprocess.run([f"{tool}as", *flags, "-o", folder / "x.o", "-"], input=text, text=True, check=True)
+    subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", folder / "x.o", folder / "x"], check=True)
     data = (folder / "x").read_bytes()
-    return [data[at + 4:at + 4 + data[at]] for at in range(0, len(data), 32)]
+    return [data[at + 4 : at + 4 + data[at]] for at in range(0, len(data), 32)]
 
 
 @pytest.mark.parametrize("arch, kinds", [("arm64", ARM64), ("x86_64", X86_64)])
@@ -331,7 +499,9 @@ def test_an_instruction_that_is_cut_off_is_plain(harness):
 # Which code writes page tables
 
 
-TABLES = HEAD + """
+TABLES = (
+    HEAD
+    + """
 int main(int argc, char **argv)
 {
 	unsigned long long address;
@@ -344,18 +514,26 @@ int main(int argc, char **argv)
 	puts("");
 }
 """
+)
 
 
 def test_code_that_writes_page_tables_is_what_the_marks_say(harness):
     run = harness(TABLES, "tables.c")
-    assert run(["n_tty_write 3", "tables_from 1", "tables_to 3", "x 4", "tables_from 8", "tables_to 9"]) \
-        == ["read", "0 1 1 0 0 0 0 0 1 0 "]
+    assert run(["n_tty_write 3", "tables_from 1", "tables_to 3", "x 4", "tables_from 8", "tables_to 9"]) == [
+        "read",
+        "0 1 1 0 0 0 0 0 1 0 ",
+    ]
     assert run(["n_tty_write 3"]) == ["read", "0 0 0 0 0 0 0 0 0 0 "]
 
 
-@pytest.mark.parametrize("marks", [
-    ["tables_from 3", "tables_to 3"], ["tables_from 3", "tables_to 2"],
-    [f"tables_{end} {at * 4 + (end == 'to'):x}" for at in range(1, 66) for end in ("from", "to")]])
+@pytest.mark.parametrize(
+    "marks",
+    [
+        ["tables_from 3", "tables_to 3"],
+        ["tables_from 3", "tables_to 2"],
+        [f"tables_{end} {at * 4 + (end == 'to'):x}" for at in range(1, 66) for end in ("from", "to")],
+    ],
+)
 def test_ranges_of_code_that_cannot_be_are_refused(harness, marks):
     assert harness(TABLES, "tables.c")(marks) == []
 
@@ -377,17 +555,22 @@ def _fit(busy, now, length):
 
 def _calendar(reserve, asked):
     busy = set()
-    assert list(map(int, reserve(f"{now} {length}" for now, length in [(-1, 0), *asked])))[1:] \
-        == [_fit(busy, now, length) for now, length in asked]
+    assert list(map(int, reserve(f"{now} {length}" for now, length in [(-1, 0), *asked])))[1:] == [
+        _fit(busy, now, length) for now, length in asked
+    ]
 
 
-@pytest.mark.parametrize("asked", [
-    [(0, 10), (0, 10), (5, 10)],                        # one after the other
-    [(100, 10), (0, 10), (95, 10)],                     # who comes out of turn takes nothing
-    [(0, 10), (20, 10), (5, 10), (0, 10)],              # a gap that just fits is closed
-    [(0, 10), (20, 10), (5, 11)],                       # one that does not is filled all the same
-    [(0, 10), (15, 10), (30, 10), (0, 12)],             # no time is lost between two
-    [(10, 0), (10, 10), (12, 0), (10, 10)]])            # nothing waits for nothing
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [(0, 10), (0, 10), (5, 10)],  # one after the other
+        [(100, 10), (0, 10), (95, 10)],  # who comes out of turn takes nothing
+        [(0, 10), (20, 10), (5, 10), (0, 10)],  # a gap that just fits is closed
+        [(0, 10), (20, 10), (5, 11)],  # one that does not is filled all the same
+        [(0, 10), (15, 10), (30, 10), (0, 12)],  # no time is lost between two
+        [(10, 0), (10, 10), (12, 0), (10, 10)],
+    ],
+)  # nothing waits for nothing
 def test_a_reservation_takes_what_is_free_first(harness, asked):
     _calendar(harness(CALENDAR, "calendar.c"), asked)
 
@@ -422,16 +605,14 @@ class _Line:
         late = self.asker != cpu and self.last > now
         if now >= self.last:
             self.last, self.asker = now, cpu
-        moves = self.writer is not None and (cpu not in self.holders if kind == SHARED
-                                             else self.holders != {cpu})
+        moves = self.writer is not None and (cpu not in self.holders if kind == SHARED else self.holders != {cpu})
         end = _fit(self.moves, now, LINE) + LINE if moves else now
         if self.writer is None or kind != SHARED:
             self.writer = cpu
         self.holders = self.holders | {cpu} if kind == SHARED else {cpu}
         self.version += kind != SHARED
         wait = end - now
-        cost = {SHARED: wait, EXCLUSIVE: wait if moves else ATOMIC, POSTED: 0,
-                STORED: wait}[kind]
+        cost = {SHARED: wait, EXCLUSIVE: wait if moves else ATOMIC, POSTED: 0, STORED: wait}[kind]
         return cost, moves, -1 if kind == SHARED else end, late
 
 
@@ -450,43 +631,70 @@ def _lines(access, asked):
     return [line[0] for line in wanted]
 
 
-@pytest.mark.parametrize("asked, costs", [
-    # Owned: the first to come, and who has it alone.
-    ([(0, 0, EXCLUSIVE, 0), (0, 8, EXCLUSIVE, 10), (0, 0, SHARED, 20), (0, 0, POSTED, 20)],
-     [ATOMIC, ATOMIC, 0, 0]),
-    # It moves to who wants it, and back; the next line is another.
-    ([(0, 0, EXCLUSIVE, 0), (1, 63, EXCLUSIVE, 100), (0, 0, EXCLUSIVE, 200),
-      (1, 64, EXCLUSIVE, 300)],
-     [ATOMIC, LINE, LINE, ATOMIC]),
-    # Sharers have it until somebody writes, who waits for them to lose it; 64 is another word.
-    ([(0, 0, EXCLUSIVE, 0), (64, 0, SHARED, 100), (64, 0, SHARED, 200), (0, 0, SHARED, 300),
-      (0, 0, EXCLUSIVE, 400), (64, 0, SHARED, 500)], [ATOMIC, LINE, 0, 0, LINE, LINE]),
-    # Who comes while it moves waits for its turn.
-    ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 100), (2, 0, EXCLUSIVE, 100), (3, 0, EXCLUSIVE, 110)],
-     [ATOMIC, LINE, 2 * LINE, 3 * LINE - 10]),
-    # A release waits for nothing, but who comes next does.
-    ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100), (0, 0, EXCLUSIVE, 110)],
-     [ATOMIC, 0, 2 * LINE - 10]),
-    # A store to a page table waits for a line that moves, and for nothing else.
-    ([(0, 0, STORED, 0), (0, 8, STORED, 100), (1, 0, STORED, 200), (1, 0, EXCLUSIVE, 300),
-      (0, 0, STORED, 400), (1, 64, STORED, 500)], [0, 0, LINE, ATOMIC, LINE, 0]),
-    # Out of turn: it takes nothing from who came later.
-    ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 900), (2, 0, EXCLUSIVE, 100)], [ATOMIC, LINE, LINE])])
+@pytest.mark.parametrize(
+    "asked, costs",
+    [
+        # Owned: the first to come, and who has it alone.
+        ([(0, 0, EXCLUSIVE, 0), (0, 8, EXCLUSIVE, 10), (0, 0, SHARED, 20), (0, 0, POSTED, 20)], [ATOMIC, ATOMIC, 0, 0]),
+        # It moves to who wants it, and back; the next line is another.
+        (
+            [(0, 0, EXCLUSIVE, 0), (1, 63, EXCLUSIVE, 100), (0, 0, EXCLUSIVE, 200), (1, 64, EXCLUSIVE, 300)],
+            [ATOMIC, LINE, LINE, ATOMIC],
+        ),
+        # Sharers have it until somebody writes, who waits for them to lose it; 64 is another word.
+        (
+            [
+                (0, 0, EXCLUSIVE, 0),
+                (64, 0, SHARED, 100),
+                (64, 0, SHARED, 200),
+                (0, 0, SHARED, 300),
+                (0, 0, EXCLUSIVE, 400),
+                (64, 0, SHARED, 500),
+            ],
+            [ATOMIC, LINE, 0, 0, LINE, LINE],
+        ),
+        # Who comes while it moves waits for its turn.
+        (
+            [(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 100), (2, 0, EXCLUSIVE, 100), (3, 0, EXCLUSIVE, 110)],
+            [ATOMIC, LINE, 2 * LINE, 3 * LINE - 10],
+        ),
+        # A release waits for nothing, but who comes next does.
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100), (0, 0, EXCLUSIVE, 110)], [ATOMIC, 0, 2 * LINE - 10]),
+        # A store to a page table waits for a line that moves, and for nothing else.
+        (
+            [
+                (0, 0, STORED, 0),
+                (0, 8, STORED, 100),
+                (1, 0, STORED, 200),
+                (1, 0, EXCLUSIVE, 300),
+                (0, 0, STORED, 400),
+                (1, 64, STORED, 500),
+            ],
+            [0, 0, LINE, ATOMIC, LINE, 0],
+        ),
+        # Out of turn: it takes nothing from who came later.
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 900), (2, 0, EXCLUSIVE, 100)], [ATOMIC, LINE, LINE]),
+    ],
+)
 def test_an_access_costs_what_moving_its_line_takes(harness, asked, costs):
     assert _lines(harness(LINES, "lines.c", "calendar.c"), asked) == costs
 
 
-@pytest.mark.parametrize("asked, foreign", [
-    ([(0, 0, EXCLUSIVE, 0), (0, 0, EXCLUSIVE, 100)], 0),
-    ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 100)], 1),
-    # Load-exclusives, releases and stores move the line, but are no atomics.
-    ([(0, 0, EXCLUSIVE, 0), (1, 0, SHARED, 100)], 0),
-    ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100)], 0),
-    ([(0, 0, EXCLUSIVE, 0), (1, 0, STORED, 100)], 0),
-    # LDXR, STXR: two moves, one atomic.
-    ([(0, 0, EXCLUSIVE, 0), (1, 0, SHARED, 100), (1, 0, EXCLUSIVE, 200)], 1),
-    # The last writer's own, which others hold, too.
-    ([(1, 0, EXCLUSIVE, 0), (0, 0, SHARED, 100), (1, 0, EXCLUSIVE, 200)], 1)])
+@pytest.mark.parametrize(
+    "asked, foreign",
+    [
+        ([(0, 0, EXCLUSIVE, 0), (0, 0, EXCLUSIVE, 100)], 0),
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 100)], 1),
+        # Load-exclusives, releases and stores move the line, but are no atomics.
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, SHARED, 100)], 0),
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100)], 0),
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, STORED, 100)], 0),
+        # LDXR, STXR: two moves, one atomic.
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, SHARED, 100), (1, 0, EXCLUSIVE, 200)], 1),
+        # The last writer's own, which others hold, too.
+        ([(1, 0, EXCLUSIVE, 0), (0, 0, SHARED, 100), (1, 0, EXCLUSIVE, 200)], 1),
+    ],
+)
 def test_foreign_atomics_are_atomics_on_a_line_that_another_holds(harness, asked, foreign):
     found = harness(LINES, "lines.c", "calendar.c")(" ".join(map(str, one)) for one in asked)
     last = found[-1].split()
@@ -497,15 +705,23 @@ def test_random_accesses_are_those_of_the_model(harness):
     access = harness(LINES, "lines.c", "calendar.c")
     rng = random.Random(5)
     for width in (1, 40, 400):
-        _lines(access, [(rng.choice([0, 1, 2, 63, 64, 127]), rng.randrange(3 * 64),
-                         rng.choice([SHARED, EXCLUSIVE, EXCLUSIVE, POSTED, STORED]),
-                         at * 20 + rng.randrange(width)) for at in range(600)])
+        _lines(
+            access,
+            [
+                (
+                    rng.choice([0, 1, 2, 63, 64, 127]),
+                    rng.randrange(3 * 64),
+                    rng.choice([SHARED, EXCLUSIVE, EXCLUSIVE, POSTED, STORED]),
+                    at * 20 + rng.randrange(width),
+                )
+                for at in range(600)
+            ],
+        )
 
 
 def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
     count = (1 << 15) + 100
-    asked = [(cpu, number << 6, EXCLUSIVE, number + cpu * 10 ** 7)
-             for cpu in (0, 1) for number in range(count)]
+    asked = [(cpu, number << 6, EXCLUSIVE, number + cpu * 10**7) for cpu in (0, 1) for number in range(count)]
     access = harness(LINES, "lines.c", "calendar.c")
     assert _lines(access, asked) == [ATOMIC] * count + [LINE] * count
 
@@ -513,10 +729,14 @@ def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
 # Whose turn it is
 
 
-@pytest.mark.parametrize("words, passes, strays", [
-    ("resume 0", 0, 0),         # nobody has to stop
-    ("stop 512", 2, 0),         # once to the end of a block
-    ("stop 513", 2, 1)])
+@pytest.mark.parametrize(
+    "words, passes, strays",
+    [
+        ("resume 0", 0, 0),  # nobody has to stop
+        ("stop 512", 2, 0),  # once to the end of a block
+        ("stop 513", 2, 1),
+    ],
+)
 def test_who_waits_for_a_turn_passes_only_for_who_waits_for_all_to_stop(harness, words, passes, strays):
     assert harness(CLOCK, "clock.c")([words]) == [f"{passes} {strays}"]
 
@@ -532,15 +752,29 @@ def tsc(tmp_path_factory):
         pytest.skip("no x86-64, or no gcc")
     folder = tmp_path_factory.mktemp("tsc")
     (folder / "main.c").write_text(TSC, encoding="utf-8")
-    subprocess.run(["gcc", "-D_GNU_SOURCE", "-O1", "-w", f"-I{vtime.SOURCE}", "-o", folder / "main",
-                    folder / "main.c", vtime.SOURCE / "libc.c", "-ldl", "-lpthread"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-D_GNU_SOURCE",
+            "-O1",
+            "-w",
+            f"-I{vtime.SOURCE}",
+            "-o",
+            folder / "main",
+            folder / "main.c",
+            vtime.SOURCE / "libc.c",
+            "-ldl",
+            "-lpthread",
+        ],
+        check=True,
+    )
 
     def run(word):
-        done = subprocess.run([folder / "main", word], capture_output=True, text=True, check=False,
-                              timeout=20)
+        done = subprocess.run([folder / "main", word], capture_output=True, text=True, check=False, timeout=20)
         if done.returncode == 77:
             pytest.skip("PR_SET_TSC is not to be had here")
         return done
+
     return run
 
 

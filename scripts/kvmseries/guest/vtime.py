@@ -28,8 +28,10 @@ CPUS = {"arm64": "neoverse-n1", "x86_64": "max"}
 # The plugin interface that it is made for came with 9.2 (version 4 of the interface).
 _OLDEST = (9, 2)
 _NEWEST = (10, 99)
-_NAMES = {"arm64": ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"),
-          "x86_64": ("n_tty_write", "kvm_mmu_page_fault")}
+_NAMES = {
+    "arm64": ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"),
+    "x86_64": ("n_tty_write", "kvm_mmu_page_fault"),
+}
 # The code that writes stage-2 page tables: functions, by the start of their names.
 TABLES = {"arm64": r"_{0,2}kvm_pgtable_|stage2_|kvm_(set|clear|publish)_\w*pte"}
 
@@ -43,8 +45,10 @@ def parameters(arch: str, variant: str = NOMINAL) -> dict[str, dict[str, Any]]:
     if variant != NOMINAL:
         match = re.fullmatch(r"(\w+)\*(\d+(\.\d+)?)", variant)
         if not match or match[1] not in model:
-            raise Usage(f"unknown model '{variant}': {NOMINAL}, or one of {', '.join(sorted(model))} "
-                        "times a factor, such as line*2")
+            raise Usage(
+                f"unknown model '{variant}': {NOMINAL}, or one of {', '.join(sorted(model))} "
+                "times a factor, such as line*2"
+            )
         model[match[1]]["ns"] *= float(match[2])
         # What is busy longer than it takes has no meaning.
         if "dvm_busy" in model:
@@ -54,14 +58,17 @@ def parameters(arch: str, variant: str = NOMINAL) -> dict[str, dict[str, Any]]:
 
 def variants(arch: str) -> list[str]:
     """Names of the sensitivity runs: each parameter of the machine halved and doubled."""
-    return [f"{name}*{factor}" for name, entry in parameters(arch).items()
-            if entry.get("sensitivity", True) for factor in ("0.5", "2")]
+    return [
+        f"{name}*{factor}"
+        for name, entry in parameters(arch).items()
+        if entry.get("sensitivity", True)
+        for factor in ("0.5", "2")
+    ]
 
 
 def options(arch: str, variant: str = NOMINAL) -> str:
     """The plugin's options for the parameters: "insn=215,line=47000,..." in ps."""
-    return ",".join(f"{name}={round(entry['ns'] * 1000)}"
-                    for name, entry in parameters(arch, variant).items())
+    return ",".join(f"{name}={round(entry['ns'] * 1000)}" for name, entry in parameters(arch, variant).items())
 
 
 def library() -> Path:
@@ -74,13 +81,12 @@ class Qemu:
 
     def __init__(self, program: str | Path, folder: Path | None = None) -> None:
         self.program = str(program)
-        self.folder = folder          # where it was unpacked; None if it is installed
+        self.folder = folder  # where it was unpacked; None if it is installed
 
     def version(self) -> tuple[tuple[int, int], str]:
         """(major, minor) and the whole first line; (0, 0) if it does not run."""
         try:
-            text = subprocess.run([self.program, "--version"], capture_output=True, text=True,
-                                  check=False).stdout
+            text = subprocess.run([self.program, "--version"], capture_output=True, text=True, check=False).stdout
         except OSError:
             text = ""
         match = re.search(r"version (\d+)\.(\d+)", text)
@@ -115,20 +121,26 @@ def qemu(arch: str) -> Qemu:
         return own
     folder = paths.cache(f"backports-{package}")
     if not folder.exists() and not debian.has_mirror():
-        raise Fail(f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and there is "
-                   f"{own.version()[1] or 'none'}: install a newer one, use --clock wall, or {distro.CONTAINER}")
+        raise Fail(
+            f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and there is "
+            f"{own.version()[1] or 'none'}: install a newer one, use --clock wall, or {distro.CONTAINER}"
+        )
     with paths.locked(folder.name, say, shared=True):
         if not folder.exists():
-            say(f"fetching a QEMU from {_OLDEST[0]}.{_OLDEST[1]} on, for virtual time: "
-                f"{own.version()[1] or 'there is none here'}")
+            say(
+                f"fetching a QEMU from {_OLDEST[0]}.{_OLDEST[1]} on, for virtual time: "
+                f"{own.version()[1] or 'there is none here'}"
+            )
             _unpack(package, folder)
     found = Qemu(folder / "usr/bin" / name, folder)
     number, _ = found.version()
     if number < _OLDEST:
         paths.remove(folder)
-        raise Fail(f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and {found.program} "
-                   f"{'is older' if number > (0, 0) else 'does not run here'}: install a newer QEMU, "
-                   "or use --clock wall")
+        raise Fail(
+            f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and {found.program} "
+            f"{'is older' if number > (0, 0) else 'does not run here'}: install a newer QEMU, "
+            "or use --clock wall"
+        )
     return found
 
 
@@ -139,30 +151,34 @@ def _unpack(package: str, folder: Path) -> None:
                 deb = debian.fetch_backport(wanted)
                 proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
     except Fail as error:
-        raise Fail(f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and none can be had: "
-                   f"{error}; install one, or use --clock wall") from None
+        raise Fail(
+            f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and none can be had: "
+            f"{error}; install one, or use --clock wall"
+        ) from None
 
 
 def marks(kernel: Kernel, target: Path) -> None:
     """Write the addresses that the counters need of `kernel` (a build.Kernel) to `target`."""
-    table = next((folder / "System.map" for folder in kernel.image.parents
-                  if (folder / "System.map").exists()), None)
+    table = next((folder / "System.map" for folder in kernel.image.parents if (folder / "System.map").exists()), None)
     if not table:
         raise Fail(f"{kernel.image} has no System.map beside it: build it with `scripts/series build`")
     symbols = [line.split()[:3] for line in table.read_text(encoding="utf-8").splitlines()]
     found = {name: address for address, _, name in symbols if name in _NAMES[kernel.arch]}
     lacking = [name for name in _NAMES[kernel.arch] if name not in found]
     if lacking:
-        raise Fail(f"linux {kernel.release} has no {lacking[0]}(), by which scripts/vtime counts: add "
-                   "its new name to vtime._NAMES and phases.c, or use --clock wall")
+        raise Fail(
+            f"linux {kernel.release} has no {lacking[0]}(), by which scripts/vtime counts: add "
+            "its new name to vtime._NAMES and phases.c, or use --clock wall"
+        )
     lines = list(found.items())
     if kernel.arch in TABLES:
         ranges = _functions(symbols, TABLES[kernel.arch])
         if not ranges:
-            raise Fail(f"linux {kernel.release} has no function that writes page tables: add its new "
-                       "name to vtime.TABLES, or use --clock wall")
-        lines += [mark for low, high in ranges
-                  for mark in (("tables_from", f"{low:x}"), ("tables_to", f"{high:x}"))]
+            raise Fail(
+                f"linux {kernel.release} has no function that writes page tables: add its new "
+                "name to vtime.TABLES, or use --clock wall"
+            )
+        lines += [mark for low, high in ranges for mark in (("tables_from", f"{low:x}"), ("tables_to", f"{high:x}"))]
     target.write_text("".join(f"{name} {address}\n" for name, address in lines), encoding="utf-8")
 
 
@@ -184,8 +200,7 @@ def _functions(symbols: Iterable[Sequence[str]], names: str) -> list[tuple[int, 
 def prefix(arch: str) -> list[str]:
     """Words to put before QEMU's command line instead of its name."""
     found = qemu(arch)
-    return ["env", f"LD_PRELOAD={library()}", *found.environment(), found.program,
-            *found.arguments()]
+    return ["env", f"LD_PRELOAD={library()}", *found.environment(), found.program, *found.arguments()]
 
 
 def plugin(arch: str, variant: str, slice_ns: int, folder: Path | None) -> list[str]:
@@ -198,6 +213,9 @@ def plugin(arch: str, variant: str, slice_ns: int, folder: Path | None) -> list[
 
 def description(arch: str) -> dict[str, Any]:
     """The instrument, for a results file's host."""
-    return {"qemu": qemu(arch).version()[1], "parameters": {
-        name: {key: entry[key] for key in ("ns", "what", "source")}
-        for name, entry in parameters(arch).items()}}
+    return {
+        "qemu": qemu(arch).version()[1],
+        "parameters": {
+            name: {key: entry[key] for key in ("ns", "what", "source")} for name, entry in parameters(arch).items()
+        },
+    }

@@ -36,7 +36,7 @@ class Kernel:
     arch: str
     config: kconfig.Config
     image: Path
-    release: str     # what uname -r says in the guest
+    release: str  # what uname -r says in the guest
 
 
 def seconds(arch: str, config: str, count: int) -> float:
@@ -45,8 +45,14 @@ def seconds(arch: str, config: str, count: int) -> float:
     return (warm if count else cold) * (1.3 if arch == "x86_64" else 1)
 
 
-def kernel(series: catalog.Series, count: int, arch: str, configs: Iterable[str] = (),
-           kernel_tree: str | Path | None = None, note: Note | None = None) -> Kernel:
+def kernel(
+    series: catalog.Series,
+    count: int,
+    arch: str,
+    configs: Iterable[str] = (),
+    kernel_tree: str | Path | None = None,
+    note: Note | None = None,
+) -> Kernel:
     """Build (or find built) the Kernel of the first `count` patches of `series`.
 
     configs: names of overlays.  note: called with a line of progress.  Raises Fail with the
@@ -71,16 +77,18 @@ def in_tree(tree: trees.Tree, arch: str, configs: Iterable[str] = (), note: Note
 
 def _build(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, note: Note | None) -> str:
     made = folder / "series.json"
-    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch),
-              "config": hashlib.sha256(config.text.encode()).hexdigest()}
+    wanted = {
+        "commit": trees.head(tree.path),
+        "compiler": toolchain.version(arch),
+        "config": hashlib.sha256(config.text.encode()).hexdigest(),
+    }
     built = stamp.current(made, wanted)
     if built and (folder / _IMAGE[arch]).exists():
         return built["release"]
     paths.remove(made)
     folder.mkdir(exist_ok=True)
     _remove_torn(folder)
-    log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-"
-                    f"{config.name}.log")
+    log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-{config.name}.log")
     make = _configure(tree, arch, config, folder, log)
     env = toolchain.environment()
     title = f"build {tree.point} for {arch} ({config.name})"
@@ -123,16 +131,19 @@ def configure(tree: trees.Tree, arch: str, configs: Iterable[str]) -> None:
 
 def _configure(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, log: Path) -> list[str]:
     """Have .config of `config` in `folder`; returns make's command line without a target."""
-    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch),
-            f"LOCALVERSION=-{tree.point}"]
+    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch), f"LOCALVERSION=-{tree.point}"]
     allconfig = folder / "fragments.config"
     if not (folder / ".config").exists() or _read(allconfig) != config.text:
         # fragments.config is what .config was made from and found right with, so it comes last.
         paths.remove(allconfig)
         wish = allconfig.with_suffix(".new")
         wish.write_text(config.text, encoding="utf-8")
-        proc.run([*make, "allnoconfig"], "make allnoconfig", log=log,
-                 env={**toolchain.environment(), "KCONFIG_ALLCONFIG": str(wish)})
+        proc.run(
+            [*make, "allnoconfig"],
+            "make allnoconfig",
+            log=log,
+            env={**toolchain.environment(), "KCONFIG_ALLCONFIG": str(wish)},
+        )
         kconfig.check(config, _read(folder / ".config"))
         wish.replace(allconfig)
     return make
@@ -171,14 +182,27 @@ def examine(kernel: Kernel, names: Collection[str]) -> Counter[str]:
         for path in objects:
             # Or make would find nothing to do, and gcc say nothing.
             paths.remove(folder / path)
-        text = proc.run(["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(kernel.arch),
-                         f"LOCALVERSION=-{tree.point}", "W=1", "C=2", *map(str, objects)],
-                        f"W=1 and sparse on {tree.point} ({kernel.arch})", env=toolchain.environment())
+        text = proc.run(
+            [
+                "make",
+                "-C",
+                str(tree.path),
+                f"O={folder}",
+                *toolchain.make_arguments(kernel.arch),
+                f"LOCALVERSION=-{tree.point}",
+                "W=1",
+                "C=2",
+                *map(str, objects),
+            ],
+            f"W=1 and sparse on {tree.point} ({kernel.arch})",
+            env=toolchain.environment(),
+        )
     return about(text, names)
 
 
-def each_patch(series: catalog.Series, arch: str, counts: Iterable[int], note: Note | None,
-               kernel_tree: str | Path | None = None) -> None:
+def each_patch(
+    series: catalog.Series, arch: str, counts: Iterable[int], note: Note | None, kernel_tree: str | Path | None = None
+) -> None:
     """Build the kernel after each number of patches in `counts`, ascending, in one tree.
 
     Raises Fail that names the patch with which it stops building.
@@ -186,8 +210,9 @@ def each_patch(series: catalog.Series, arch: str, counts: Iterable[int], note: N
     _each(series, arch, trees.walk(series, counts, kernel_tree), "with", note)
 
 
-def each_alone(series: catalog.Series, arch: str, numbers: Iterable[int], note: Note | None,
-               kernel_tree: str | Path | None = None) -> None:
+def each_alone(
+    series: catalog.Series, arch: str, numbers: Iterable[int], note: Note | None, kernel_tree: str | Path | None = None
+) -> None:
     """Build the kernel with each of the fixes `numbers` alone, in one tree.  Raises Fail that names the patch."""
     _each(series, arch, trees.walk_alone(series, numbers, kernel_tree), "on the base with only", note)
 

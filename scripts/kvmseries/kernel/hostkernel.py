@@ -23,20 +23,29 @@ from . import kconfig, toolchain
 # Symbols that differ from the machine's own configuration, and why.
 CHANGES = {
     # The name of the release is the label's alone.
-    "CONFIG_LOCALVERSION": '""', "CONFIG_LOCALVERSION_AUTO": "n",
+    "CONFIG_LOCALVERSION": '""',
+    "CONFIG_LOCALVERSION_AUTO": "n",
     # Files that only the distribution has.
-    "CONFIG_SYSTEM_TRUSTED_KEYS": '""', "CONFIG_SYSTEM_REVOCATION_KEYS": '""',
+    "CONFIG_SYSTEM_TRUSTED_KEYS": '""',
+    "CONFIG_SYSTEM_REVOCATION_KEYS": '""',
     "CONFIG_MODULE_SIG_KEY": '"certs/signing_key.pem"',
     # Gigabytes of packages, and a program more to build them.
-    "CONFIG_DEBUG_INFO": "n", "CONFIG_DEBUG_INFO_NONE": "y", "CONFIG_DEBUG_INFO_BTF": "n",
-    "CONFIG_DEBUG_INFO_DWARF4": "n", "CONFIG_DEBUG_INFO_DWARF5": "n",
+    "CONFIG_DEBUG_INFO": "n",
+    "CONFIG_DEBUG_INFO_NONE": "y",
+    "CONFIG_DEBUG_INFO_BTF": "n",
+    "CONFIG_DEBUG_INFO_DWARF4": "n",
+    "CONFIG_DEBUG_INFO_DWARF5": "n",
     "CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT": "n",
     # Warnings of newer compilers do not stop the build of an old kernel.
     "CONFIG_WERROR": "n",
 }
 # What the tests of bench.yaml need of a kernel.
-NEEDED = {"CONFIG_IDLE_PAGE_TRACKING": "y", "CONFIG_USERFAULTFD": "y", "CONFIG_KSM": "y",
-          "CONFIG_TRANSPARENT_HUGEPAGE": "y"}
+NEEDED = {
+    "CONFIG_IDLE_PAGE_TRACKING": "y",
+    "CONFIG_USERFAULTFD": "y",
+    "CONFIG_KSM": "y",
+    "CONFIG_TRANSPARENT_HUGEPAGE": "y",
+}
 FORMATS = {"deb": "bindeb-pkg", "tar": "tar-pkg"}
 _ARCH = {"arm64": "CONFIG_ARM64", "x86_64": "CONFIG_X86_64"}
 # What bindeb-pkg leaves in the directory above the one that it builds in.
@@ -47,10 +56,10 @@ _LEFT = ("linux-*.deb", "linux-*.buildinfo", "linux-*.changes", "linux-upstream*
 class HostKernel:
     """Packages of one kernel."""
 
-    label: str           # "base", "series", "upto:3"
-    release: str         # uname -r, once it is booted
+    label: str  # "base", "series", "upto:3"
+    release: str  # uname -r, once it is booted
     packages: tuple[Path, ...]  # of Path: one .deb, or one .tar
-    source: Path         # the tree that it was built from
+    source: Path  # the tree that it was built from
 
 
 def read_config(path: str | Path, arch: str) -> str:
@@ -74,8 +83,10 @@ def check_config(text: str, where: str | Path, arch: str) -> None:
         raise Fail(f"{where} is not a kernel configuration: it has no line CONFIG_...=")
     others = [name for name, symbol in _ARCH.items() if name != arch and found.get(symbol) == "y"]
     if found.get(_ARCH[arch]) != "y":
-        raise Fail(f"{where} is not a configuration for {arch}" + (f", but for {others[0]}: add --arch {others[0]}"
-                                                                    if others else ""))
+        raise Fail(
+            f"{where} is not a configuration for {arch}"
+            + (f", but for {others[0]}: add --arch {others[0]}" if others else "")
+        )
     if found.get("CONFIG_KVM") not in ("y", "m"):
         raise Fail(f"{where} builds no KVM (CONFIG_KVM is not set): there is nothing to measure; set CONFIG_KVM in it")
     if arch == "x86_64" and not {found.get("CONFIG_KVM_INTEL"), found.get("CONFIG_KVM_AMD")} & {"y", "m"}:
@@ -88,14 +99,23 @@ def _symbols(text: str) -> dict[str, str]:
 
 def changed(text: str, changes: Mapping[str, str]) -> str:
     """The configuration `text` with the symbols of `changes` (symbol to value, "n": off) in it once each."""
-    kept = [line for line in text.splitlines()
-            if not (match := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line)) or match[1] not in changes]
-    return "\n".join(kept + [f"# {symbol} is not set" if value == "n" else f"{symbol}={value}"
-                             for symbol, value in changes.items()]) + "\n"
+    kept = [
+        line
+        for line in text.splitlines()
+        if not (match := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line)) or match[1] not in changes
+    ]
+    return (
+        "\n".join(
+            kept
+            + [f"# {symbol} is not set" if value == "n" else f"{symbol}={value}" for symbol, value in changes.items()]
+        )
+        + "\n"
+    )
 
 
-def build(tree: trees.Tree, arch: str, text: str, form: str = "deb", overlays: Sequence[str] = (),
-          note: Note | None = None) -> HostKernel:
+def build(
+    tree: trees.Tree, arch: str, text: str, form: str = "deb", overlays: Sequence[str] = (), note: Note | None = None
+) -> HostKernel:
     """Build (or find built) the packages of the trees.Tree `tree` with the configuration `text`.
 
     form: a key of FORMATS.  overlays: names of overlays of kconfig, such as "lockstat", which the release
@@ -126,18 +146,38 @@ def build(tree: trees.Tree, arch: str, text: str, form: str = "deb", overlays: S
 def overlay_symbols(arch: str, overlay: str, version: str) -> dict[str, str]:
     """{symbol: value} of the overlay's own fragment."""
     base = kconfig.load(arch, (), version).wanted
-    return {symbol: value for symbol, value in kconfig.load(arch, (overlay,), version).wanted.items()
-            if base.get(symbol) != value}
+    return {
+        symbol: value
+        for symbol, value in kconfig.load(arch, (overlay,), version).wanted.items()
+        if base.get(symbol) != value
+    }
 
 
-def _package(tree: trees.Tree, arch: str, wish: str, form: str, suffix: str, target: Path, wanted: dict[str, str],
-             note: Note | None) -> dict[str, Any]:
+def _package(
+    tree: trees.Tree,
+    arch: str,
+    wish: str,
+    form: str,
+    suffix: str,
+    target: Path,
+    wanted: dict[str, str],
+    note: Note | None,
+) -> dict[str, Any]:
     """Build the packages into the directory `target`; returns what made.json there says."""
     folder = tree.path / f"build-{arch}-host-{wanted['config']}"
     title = f"build {tree.point} for {arch}, {form} package"
     log = paths.out("logs", f"hostkernel-{tree.path.parent.name}-{tree.point}-{wanted['config']}.log")
-    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch), f"LOCALVERSION={suffix}",
-            "KDEB_PKGVERSION=1", "DPKG_FLAGS=-d", "KDEB_COMPRESS=gzip"]
+    make = [
+        "make",
+        "-C",
+        str(tree.path),
+        f"O={folder}",
+        *toolchain.make_arguments(arch),
+        f"LOCALVERSION={suffix}",
+        "KDEB_PKGVERSION=1",
+        "DPKG_FLAGS=-d",
+        "KDEB_COMPRESS=gzip",
+    ]
     env = {**toolchain.environment(), "LOCALVERSION": suffix}
     if note:
         note(title)
@@ -168,8 +208,10 @@ def _configure(make: Sequence[str], folder: Path, wish: str, log: Path, env: Map
     proc.run([*make, "olddefconfig"], "make olddefconfig", log=log, env=env)
     found = _symbols((folder / ".config").read_text(encoding="utf-8"))
     if found.get("CONFIG_KVM") not in ("y", "m"):
-        raise Fail("this kernel turns KVM off with that configuration: one of the symbols that CONFIG_KVM depends on "
-                   f"is not set in it (see {folder}/.config)")
+        raise Fail(
+            "this kernel turns KVM off with that configuration: one of the symbols that CONFIG_KVM depends on "
+            f"is not set in it (see {folder}/.config)"
+        )
     lacking = [symbol for symbol, value in NEEDED.items() if found.get(symbol) != value]
     if lacking:
         say(f"the kernel does not take {', '.join(lacking)}: tests that need it will fail")

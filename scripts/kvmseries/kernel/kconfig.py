@@ -30,13 +30,13 @@ class Config:
     """The fragments of one configuration, read."""
 
     names: tuple[str, ...]  # overlays, () for the normal kernel
-    text: str         # for KCONFIG_ALLCONFIG
+    text: str  # for KCONFIG_ALLCONFIG
     wanted: dict[str, str]  # symbol -> value, "n" for one that must be off, for the kernel version
     cmdline: tuple[str, ...]  # words for the kernel command line
 
     @property
     def name(self) -> str:
-        """"normal", "lockstat", "debug+64k": names directories, and is a run's "config"."""
+        """ "normal", "lockstat", "debug+64k": names directories, and is a run's "config"."""
         return name(self.names)
 
 
@@ -80,8 +80,12 @@ def _parse(line: str, version: tuple[int, int], stem: str) -> tuple[str, str, bo
     if not match:
         raise Fail(f"{stem}.config: '{line}' is not a line of a fragment")
     limit = (int(match[4]), int(match[5])) if match[3] else None
-    applies = {None: True, "since": limit and version >= limit, "before": limit and version < limit,
-               "only": limit and version == limit}[match[3]]
+    applies = {
+        None: True,
+        "since": limit and version >= limit,
+        "before": limit and version < limit,
+        "only": limit and version == limit,
+    }[match[3]]
     return match[1], match[2], bool(applies)
 
 
@@ -89,8 +93,13 @@ def check(config: Config, dotconfig: str) -> None:
     """Raise Fail unless every wanted symbol is in `dotconfig` (the text of .config) as wanted: a
     missing dependency turns a symbol off without a word."""
     found = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", dotconfig, re.M))
-    wrong = [f"{symbol}={value}" if value != "n" else f"{symbol} off"
-             for symbol, value in config.wanted.items() if found.get(symbol, "n") != value]
+    wrong = [
+        f"{symbol}={value}" if value != "n" else f"{symbol} off"
+        for symbol, value in config.wanted.items()
+        if found.get(symbol, "n") != value
+    ]
     if wrong:
-        raise Fail(f"config {config.name}: this kernel does not take {', '.join(wrong)}: a "
-                   "dependency is missing in the fragment, or the symbol has another name")
+        raise Fail(
+            f"config {config.name}: this kernel does not take {', '.join(wrong)}: a "
+            "dependency is missing in the fragment, or the symbol has another name"
+        )

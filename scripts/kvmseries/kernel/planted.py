@@ -21,13 +21,22 @@ def patch(series: catalog.Series, name: str) -> Path:
     return paths.PATCHES / "debug" / f"{series.name}-{name}.patch"
 
 
-def kernel(series: catalog.Series, names: Sequence[str], arch: str, configs: Iterable[str] = (), count: int | None = None,
-           own: str | Path | None = None, note: progress.Note | None = None) -> build.Kernel:
+def kernel(
+    series: catalog.Series,
+    names: Sequence[str],
+    arch: str,
+    configs: Iterable[str] = (),
+    count: int | None = None,
+    own: str | Path | None = None,
+    note: progress.Note | None = None,
+) -> build.Kernel:
     """The Kernel of `series`, or of its first `count` patches, with patch() for each of `names`, built or found.
 
     own: the user's tree for the base, or None; then it is built each time."""
     config = kconfig.load(arch, configs, series.kernel)
-    folder = paths.out("planted", "-".join([series.name, *names, "series" if count is None else str(count), arch, config.name]))
+    folder = paths.out(
+        "planted", "-".join([series.name, *names, "series" if count is None else str(count), arch, config.name])
+    )
     wanted = None if own else _made_from(series, names, arch, config, count)
     with paths.locked("planted-kernels", progress.say):
         if stamp.current(folder / "planted.json", {"from": wanted}) is None or own:
@@ -42,9 +51,14 @@ def kernel(series: catalog.Series, names: Sequence[str], arch: str, configs: Ite
     return build.Kernel(tree, arch, config, folder / found["image"], found["release"])
 
 
-def _made_from(series: catalog.Series, names: Iterable[str], arch: str, config: kconfig.Config, count: int | None) -> str:
+def _made_from(
+    series: catalog.Series, names: Iterable[str], arch: str, config: kconfig.Config, count: int | None
+) -> str:
     """An id of all that such a kernel is made from."""
     patches = [patch(series, name).read_text(encoding="utf-8") for name in names]
     whole = len(series.patches) if count is None else count
-    return hashlib.sha256(json.dumps([series.versions[0].sha256, series.patches_id(whole), patches, config.text,
-                                      toolchain.version(arch)]).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(
+            [series.versions[0].sha256, series.patches_id(whole), patches, config.text, toolchain.version(arch)]
+        ).encode()
+    ).hexdigest()

@@ -23,9 +23,11 @@ HELPERS = ("lockphase", "spread")
 # guest execute INVLPG while the host takes its pages away; dirty_harvest_test looks for writes after a
 # harvest of the dirty log that are not in the next one; dirty_hold_test measures how long mmu_lock is held by one; the VM of
 # gigantic_page_test dies with a block of 1 GiB.
-TESTS = {("v5.10", "x86_64"): ("invlpg_test",),
-         ("v7.3", "arm64"): ("dirty_hold_test", "dirty_harvest_test", "gigantic_page_test"),
-         ("v7.3", "x86_64"): ("dirty_harvest_test",)}
+TESTS = {
+    ("v5.10", "x86_64"): ("invlpg_test",),
+    ("v7.3", "arm64"): ("dirty_hold_test", "dirty_harvest_test", "gigantic_page_test"),
+    ("v7.3", "x86_64"): ("dirty_harvest_test",),
+}
 GUEST = paths.TESTS / "guest"
 PROGRAMS = paths.TESTS / "programs"
 
@@ -41,9 +43,15 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
     toolchain.install(arch)
     part_of = "" if tree.count == len(series.patches) else f"-{tree.point}"
     folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}{part_of}")
-    wanted = hashlib.sha256(json.dumps(
-        [trees.head(tree.path), toolchain.version(arch),
-         *(source(name).read_text(encoding="utf-8") for name in own(series, arch))]).encode()).hexdigest()
+    wanted = hashlib.sha256(
+        json.dumps(
+            [
+                trees.head(tree.path),
+                toolchain.version(arch),
+                *(source(name).read_text(encoding="utf-8") for name in own(series, arch)),
+            ]
+        ).encode()
+    ).hexdigest()
     with paths.locked(f"selftests-{folder.name}", say):
         if _stamp(folder) == wanted:
             return folder
@@ -52,18 +60,33 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
         make = ["make", *toolchain.make_arguments(arch)]
         env = toolchain.environment()
         with paths.whole(headers) as part:
-            proc.run([*make, "-C", str(tree.path), f"O={part}/obj", f"INSTALL_HDR_PATH={part}",
-                      "headers_install"], "make headers_install", log=log, env=env)
+            proc.run(
+                [*make, "-C", str(tree.path), f"O={part}/obj", f"INSTALL_HDR_PATH={part}", "headers_install"],
+                "make headers_install",
+                log=log,
+                env=env,
+            )
             paths.remove(part / "obj")
         with paths.whole(folder) as part:
             # The Makefile makes directories in the source otherwise; 7.3's also headers of system
             # registers, unless it has abs_objdir, where it wants a directory for them.
             (part / "tools").mkdir()
-            proc.run([*make, "-C", str(tree.path / SUBDIR), f"OUTPUT={part}", f"abs_objdir={part}",
-                      f"INSTALL_HDR_PATH={headers}", "KSFT_KHDR_INSTALL_DONE=1",
-                      f"KHDR_INCLUDES=-isystem {headers}/include",
-                      "LDFLAGS=-static -pthread"],
-                     f"building the selftests for {arch}", log=log, env=env)
+            proc.run(
+                [
+                    *make,
+                    "-C",
+                    str(tree.path / SUBDIR),
+                    f"OUTPUT={part}",
+                    f"abs_objdir={part}",
+                    f"INSTALL_HDR_PATH={headers}",
+                    "KSFT_KHDR_INSTALL_DONE=1",
+                    f"KHDR_INCLUDES=-isystem {headers}/include",
+                    "LDFLAGS=-static -pthread",
+                ],
+                f"building the selftests for {arch}",
+                log=log,
+                env=env,
+            )
             _helpers(arch, part)
             _tests(series, arch, part, tree.path, headers)
             (part / ".stamp").write_text(wanted, encoding="utf-8")
@@ -78,8 +101,19 @@ def source(name: str) -> Path:
 
 def _helpers(arch: str, folder: Path) -> None:
     for name in HELPERS:
-        proc.run([f"{toolchain.prefix(arch)}gcc", "-O2", "-static", "-Wall", "-Wextra", "-o",
-                  str(folder / name), str(source(name))], f"building {name}")
+        proc.run(
+            [
+                f"{toolchain.prefix(arch)}gcc",
+                "-O2",
+                "-static",
+                "-Wall",
+                "-Wextra",
+                "-o",
+                str(folder / name),
+                str(source(name)),
+            ],
+            f"building {name}",
+        )
 
 
 def own(series: catalog.Series, arch: str) -> tuple[str, ...]:
@@ -91,14 +125,39 @@ def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers:
     """Compile TESTS, as the Makefile of the tree does its own."""
     short = arch.removesuffix("_64")
     # x86_64 in 5.10, x86 in 7.3; the last of them is made by the Makefile of 7.3.
-    include = [tree / "tools/include", tree / "tools/arch" / short / "include", headers / "include", tree / SUBDIR / "include",
-               *(tree / SUBDIR / "include" / name for name in (arch, short)), tree / "tools/testing/selftests",
-               folder / "tools/arch" / short / "include/generated"]
+    include = [
+        tree / "tools/include",
+        tree / "tools/arch" / short / "include",
+        headers / "include",
+        tree / SUBDIR / "include",
+        *(tree / SUBDIR / "include" / name for name in (arch, short)),
+        tree / "tools/testing/selftests",
+        folder / "tools/arch" / short / "include/generated",
+    ]
     library = sorted(folder.glob("libkvm.a")) or sorted((folder / "lib").rglob("*.o"))
     for name in TESTS.get((series.name, arch), ()):
-        proc.run([f"{toolchain.prefix(arch)}gcc", "-D_GNU_SOURCE", "-DCONFIG_64BIT", "-O2", "-std=gnu99", "-static", "-pthread", "-Wall",
-                  "-fno-strict-aliasing", "-fno-stack-protector", "-fno-PIE", "-no-pie", *(f"-I{path}" for path in include),
-                  "-o", str(folder / name), str(source(name)), *map(str, library)], f"building {name}")
+        proc.run(
+            [
+                f"{toolchain.prefix(arch)}gcc",
+                "-D_GNU_SOURCE",
+                "-DCONFIG_64BIT",
+                "-O2",
+                "-std=gnu99",
+                "-static",
+                "-pthread",
+                "-Wall",
+                "-fno-strict-aliasing",
+                "-fno-stack-protector",
+                "-fno-PIE",
+                "-no-pie",
+                *(f"-I{path}" for path in include),
+                "-o",
+                str(folder / name),
+                str(source(name)),
+                *map(str, library),
+            ],
+            f"building {name}",
+        )
 
 
 def _stamp(folder: Path) -> str | None:
@@ -111,6 +170,11 @@ def _stamp(folder: Path) -> str | None:
 def programs(folder: str | Path) -> list[str]:
     """Names of the test programs in a directory made by build(), sorted."""
     folder = Path(folder)
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")
-                  if path.is_file() and path.suffix not in (".o", ".a", ".d")
-                  and path.name != ".stamp" and os.access(path, os.X_OK))
+    return sorted(
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.suffix not in (".o", ".a", ".d")
+        and path.name != ".stamp"
+        and os.access(path, os.X_OK)
+    )

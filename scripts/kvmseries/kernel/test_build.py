@@ -81,9 +81,12 @@ arch/arm64/kvm/mmu.c:50: warning: Function parameter or member 'z' not described
 def test_warnings_of_some_files_are_counted_wherever_they_are():
     unused = "arch/arm64/kvm/mmu.c: warning: variable 'x' set but not used [-Wunused-but-set-variable]"
     found = build.about(WARNED, {"arch/arm64/kvm/mmu.c", "arch/arm64/kvm/arm.c"})
-    assert found == {unused: 2, "arch/arm64/kvm/mmu.c: warning: incorrect type in assignment (different base types)": 1,
-                     "arch/arm64/kvm/mmu.c: error: undefined identifier 'y'": 1,
-                     "arch/arm64/kvm/mmu.c: warning: Function parameter or member 'z' not described in 'f'": 1}
+    assert found == {
+        unused: 2,
+        "arch/arm64/kvm/mmu.c: warning: incorrect type in assignment (different base types)": 1,
+        "arch/arm64/kvm/mmu.c: error: undefined identifier 'y'": 1,
+        "arch/arm64/kvm/mmu.c: warning: Function parameter or member 'z' not described in 'f'": 1,
+    }
     # Moved it is the same, once more it is another.
     assert not found - build.about(WARNED.replace(":12:6", ":13:6"), {"arch/arm64/kvm/mmu.c"})
     once = build.about(WARNED.replace("mmu.c:99:6", "other.c:99:6"), {"arch/arm64/kvm/mmu.c"})
@@ -99,14 +102,23 @@ def _each(tmp_path, monkeypatch):
         if tree.path == "bad":
             raise Fail("error: here")
         built.append(tree.path)
+
     monkeypatch.setenv("SERIES_OUT", str(tmp_path))
     monkeypatch.setattr(build, "in_tree", in_tree)
     monkeypatch.setattr(build, "git", lambda path, *_: f"{path}\n")
     monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 12")
     monkeypatch.setattr(build.kconfig, "load", lambda *_: SimpleNamespace(text="CONFIG_KVM=y"))
-    monkeypatch.setattr(build.trees, "walk", lambda _, counts, kernel: (
-        SimpleNamespace(path=contents, point=f"patch-{count}", count=count, version="7.3") for count, contents in enumerate(counts)))
-    series = SimpleNamespace(name="mini", patches=[SimpleNamespace(name=f"000{number}-x.patch") for number in (1, 2, 3)])
+    monkeypatch.setattr(
+        build.trees,
+        "walk",
+        lambda _, counts, kernel: (
+            SimpleNamespace(path=contents, point=f"patch-{count}", count=count, version="7.3")
+            for count, contents in enumerate(counts)
+        ),
+    )
+    series = SimpleNamespace(
+        name="mini", patches=[SimpleNamespace(name=f"000{number}-x.patch") for number in (1, 2, 3)]
+    )
     return (lambda *contents: build.each_patch(series, "arm64", contents, None)), built
 
 

@@ -25,18 +25,30 @@ CONFIG_EXT4_FS=m
 
 def test_a_servers_configuration_is_taken_as_it_is_but_for_what_must_change():
     lines = hostkernel.changed(SERVER, {**hostkernel.CHANGES, **hostkernel.NEEDED}).splitlines()
-    for line in ("CONFIG_ARM64=y", "CONFIG_KVM=y", "CONFIG_EXT4_FS=m", 'CONFIG_LOCALVERSION=""',
-                 'CONFIG_SYSTEM_TRUSTED_KEYS=""', "CONFIG_IDLE_PAGE_TRACKING=y", "# CONFIG_DEBUG_INFO is not set"):
+    for line in (
+        "CONFIG_ARM64=y",
+        "CONFIG_KVM=y",
+        "CONFIG_EXT4_FS=m",
+        'CONFIG_LOCALVERSION=""',
+        'CONFIG_SYSTEM_TRUSTED_KEYS=""',
+        "CONFIG_IDLE_PAGE_TRACKING=y",
+        "# CONFIG_DEBUG_INFO is not set",
+    ):
         assert lines.count(line) == 1, line
     assert not [line for line in lines if "cloud" in line or "debian/certs" in line or line == "CONFIG_DEBUG_INFO=y"]
 
 
-@pytest.mark.parametrize("text, line", [
-    (SERVER.replace("CONFIG_KVM=y", "# CONFIG_KVM is not set"), "builds no KVM (CONFIG_KVM is not set)"),
-    (SERVER.replace("CONFIG_KVM=y\n", ""), "builds no KVM"),
-    ("nothing\n", "is not a kernel configuration"), ("", "is not a kernel configuration"),
-    ("CONFIG_X86_64=y\nCONFIG_KVM=y\n", "is not a configuration for arm64, but for x86_64: add --arch x86_64"),
-    ("CONFIG_RISCV=y\nCONFIG_KVM=y\n", "is not a configuration for arm64")])
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        (SERVER.replace("CONFIG_KVM=y", "# CONFIG_KVM is not set"), "builds no KVM (CONFIG_KVM is not set)"),
+        (SERVER.replace("CONFIG_KVM=y\n", ""), "builds no KVM"),
+        ("nothing\n", "is not a kernel configuration"),
+        ("", "is not a kernel configuration"),
+        ("CONFIG_X86_64=y\nCONFIG_KVM=y\n", "is not a configuration for arm64, but for x86_64: add --arch x86_64"),
+        ("CONFIG_RISCV=y\nCONFIG_KVM=y\n", "is not a configuration for arm64"),
+    ],
+)
 def test_a_configuration_that_cannot_be_measured_is_refused(tmp_path, text, line):
     write(tmp_path / "config", text)
     with pytest.raises(Fail) as caught:
@@ -95,8 +107,9 @@ def tree(tmp_path, program, monkeypatch):
     return SimpleNamespace(path=tmp_path / "linux", point="upto-3", version="5.10.262")
 
 
-@pytest.mark.parametrize("form, name", [("deb", "linux-image-5.10.262-upto-3_1_arm64.deb"),
-                                        ("tar", "linux-5.10.262-upto-3-arm64.tar")])
+@pytest.mark.parametrize(
+    "form, name", [("deb", "linux-image-5.10.262-upto-3_1_arm64.deb"), ("tar", "linux-5.10.262-upto-3-arm64.tar")]
+)
 def test_a_package_is_built_once_and_the_tree_is_left_clean(tree, tmp_path, form, name):
     made = hostkernel.build(tree, "arm64", SERVER, form)
     assert (made.label, made.release) == ("upto:3", "5.10.262-upto-3")

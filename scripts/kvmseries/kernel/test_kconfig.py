@@ -15,6 +15,7 @@ def fragments(tmp_path, monkeypatch):
     def make(**texts):
         for stem, text in {"normal": "", "arm64": "", "x86_64": "", **texts}.items():
             write(tmp_path / f"configs/{stem}.config", text)
+
     return make
 
 
@@ -53,21 +54,31 @@ def test_debug_asks_for_page_poisoning_on_the_command_line():
     assert kconfig.load("arm64", [], "5.10.262").cmdline == ()
 
 
-@pytest.mark.parametrize("version, symbols", [
-    ("5.9.1", {"BEFORE", "BEFORE10"}), ("5.10.262", {"BEFORE10", "SINCE", "ONLY"}),
-    ("5.11.0", {"BEFORE10", "SINCE"}), ("6.1.2", {"SINCE"}), ("10.0.1", {"SINCE", "TEN"})])
+@pytest.mark.parametrize(
+    "version, symbols",
+    [
+        ("5.9.1", {"BEFORE", "BEFORE10"}),
+        ("5.10.262", {"BEFORE10", "SINCE", "ONLY"}),
+        ("5.11.0", {"BEFORE10", "SINCE"}),
+        ("6.1.2", {"SINCE"}),
+        ("10.0.1", {"SINCE", "TEN"}),
+    ],
+)
 def test_limits_compare_versions_as_numbers(fragments, version, symbols):
-    fragments(normal="CONFIG_SINCE=y # since 5.10\nCONFIG_BEFORE=y # before 5.10\n"
-                     "CONFIG_ONLY=y # only 5.10\nCONFIG_TEN=y # since 10.0\n"
-                     "CONFIG_BEFORE10=y # before 6.1\n")
+    fragments(
+        normal="CONFIG_SINCE=y # since 5.10\nCONFIG_BEFORE=y # before 5.10\n"
+        "CONFIG_ONLY=y # only 5.10\nCONFIG_TEN=y # since 10.0\n"
+        "CONFIG_BEFORE10=y # before 6.1\n"
+    )
     config = kconfig.load("arm64", [], version)
     assert set(config.wanted) == {f"CONFIG_{name}" for name in symbols}
     assert set(re.findall(r"CONFIG_\w+", config.text)) == set(config.wanted)
 
 
 def test_the_later_fragment_wins(fragments):
-    fragments(normal="CONFIG_A=y\nCONFIG_B=4\n", arm64="CONFIG_B=8\n", one="# CONFIG_A is not set\n",
-              two="CONFIG_A=m\n")
+    fragments(
+        normal="CONFIG_A=y\nCONFIG_B=4\n", arm64="CONFIG_B=8\n", one="# CONFIG_A is not set\n", two="CONFIG_A=m\n"
+    )
     assert kconfig.load("arm64", [], "5.10.1").wanted == {"CONFIG_A": "y", "CONFIG_B": "8"}
     assert kconfig.load("arm64", ["one"], "5.10.1").wanted["CONFIG_A"] == "n"
     assert kconfig.load("arm64", ["one", "two"], "5.10.1").wanted["CONFIG_A"] == "m"
@@ -107,8 +118,9 @@ def test_a_config_of_another_arch_is_refused(fragments):
         kconfig.load("arm64", ["races"], "5.10.1")
 
 
-@pytest.mark.parametrize("line", ["CONFIG_A", "CONFIG_A=y # from 5.10", "CONFIG_A=y z",
-                                  "CONFIG_A = y", "CONFIG_A=y # since 5"])
+@pytest.mark.parametrize(
+    "line", ["CONFIG_A", "CONFIG_A=y # from 5.10", "CONFIG_A=y z", "CONFIG_A = y", "CONFIG_A=y # since 5"]
+)
 def test_a_line_that_is_none_is_quoted(fragments, line):
     fragments(bad=f"{line}\n")
     with pytest.raises(Fail, match=re.escape(f"bad.config: '{line}' is not a line of a fragment")):
@@ -122,15 +134,22 @@ def test_strings_with_spaces_are_values(fragments):
 
 def test_check_is_content_when_every_symbol_took(fragments):
     fragments(normal="CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=12\n# CONFIG_GONE is not set\n")
-    kconfig.check(kconfig.load("arm64", [], "5.10.1"),
-                  "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=12\nCONFIG_MORE=y\n")
+    kconfig.check(
+        kconfig.load("arm64", [], "5.10.1"), "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=12\nCONFIG_MORE=y\n"
+    )
 
 
-@pytest.mark.parametrize("dotconfig, wrong", [
-    ("# CONFIG_A is not set\nCONFIG_C=12\n", "CONFIG_A=y"), ("CONFIG_C=12\n", "CONFIG_A=y"),
-    ("CONFIG_A=m\nCONFIG_C=12\n", "CONFIG_A=y"), ("CONFIG_A=y\nCONFIG_C=128\n", "CONFIG_C=12"),
-    ("CONFIG_A=y\nCONFIG_B=y\nCONFIG_C=12\n", "CONFIG_B off"),
-    ("", "CONFIG_A=y, CONFIG_C=12")])
+@pytest.mark.parametrize(
+    "dotconfig, wrong",
+    [
+        ("# CONFIG_A is not set\nCONFIG_C=12\n", "CONFIG_A=y"),
+        ("CONFIG_C=12\n", "CONFIG_A=y"),
+        ("CONFIG_A=m\nCONFIG_C=12\n", "CONFIG_A=y"),
+        ("CONFIG_A=y\nCONFIG_C=128\n", "CONFIG_C=12"),
+        ("CONFIG_A=y\nCONFIG_B=y\nCONFIG_C=12\n", "CONFIG_B off"),
+        ("", "CONFIG_A=y, CONFIG_C=12"),
+    ],
+)
 def test_check_names_what_did_not_take(fragments, dotconfig, wrong):
     fragments(normal="CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=12\n")
     with pytest.raises(Fail, match=f"config normal: this kernel does not take {wrong}:"):

@@ -38,6 +38,7 @@ def make(program, mini, kernel, tmp_path, monkeypatch):
 
     def run(count=None):
         return selftests.build(mini, "arm64", kernel, count)
+
     run.count = tmp_path / "count"
     return run
 
@@ -46,8 +47,7 @@ def test_the_programs_are_those_that_can_be_run(make):
     assert selftests.programs(make()) == ["lockphase", "some_test", "spread"]
 
 
-def test_what_is_built_is_not_built_again_until_a_program_of_ours_changes(make, tmp_path,
-                                                                         monkeypatch):
+def test_what_is_built_is_not_built_again_until_a_program_of_ours_changes(make, tmp_path, monkeypatch):
     assert make() == make()
     assert make.count.read_text(encoding="utf-8") == "x\n"
     monkeypatch.setattr(selftests, "GUEST", tmp_path)

@@ -10,10 +10,7 @@ from ..base import debian, distro, paths, proc
 from ..base.errors import Fail
 
 # arch -> (kernel's ARCH, GNU machine, QEMU's target, Debian's architecture)
-_ARCH = {
-    "arm64": ("arm64", "aarch64", "aarch64", "arm64"),
-    "x86_64": ("x86_64", "x86_64", "x86_64", "amd64"),
-}
+_ARCH = {"arm64": ("arm64", "aarch64", "aarch64", "arm64"), "x86_64": ("x86_64", "x86_64", "x86_64", "amd64")}
 
 
 # (kernel, oldest gcc) from Documentation/process/changes.rst, newest first.
@@ -49,10 +46,14 @@ def check(arch: str, kernel: str) -> None:
     program = f"{prefix(arch)}gcc"
     wanted = tuple(int(part) for part in kernel.split(".")[:2])
     oldest = next(gcc for since, gcc in _OLDEST_GCC if wanted >= since)
-    found = re.fullmatch(r"(\d+)(?:\.(\d+))?(?:\.\d+)?", proc.run([program, "-dumpfullversion", "-dumpversion"], "gcc").strip())
+    found = re.fullmatch(
+        r"(\d+)(?:\.(\d+))?(?:\.\d+)?", proc.run([program, "-dumpfullversion", "-dumpversion"], "gcc").strip()
+    )
     if found and (int(found[1]), int(found[2] or 0)) < oldest:
-        raise Fail(f"linux {kernel} needs gcc {oldest[0]}.{oldest[1]} or newer, and {program} is {found[0]}: install a newer "
-                   f"one, or {distro.CONTAINER}")
+        raise Fail(
+            f"linux {kernel} needs gcc {oldest[0]}.{oldest[1]} or newer, and {program} is {found[0]}: install a newer "
+            f"one, or {distro.CONTAINER}"
+        )
 
 
 def version(arch: str) -> str:
@@ -62,9 +63,13 @@ def version(arch: str) -> str:
 
 def make_arguments(arch: str) -> list[str]:
     """Arguments that every make of a kernel or of its selftests gets."""
-    return [f"ARCH={_ARCH[arch][0]}", f"CROSS_COMPILE={prefix(arch)}",
-            f"CC=ccache {prefix(arch)}gcc", "HOSTCC=ccache gcc",
-            f"-j{len(os.sched_getaffinity(0))}"]
+    return [
+        f"ARCH={_ARCH[arch][0]}",
+        f"CROSS_COMPILE={prefix(arch)}",
+        f"CC=ccache {prefix(arch)}gcc",
+        "HOSTCC=ccache gcc",
+        f"-j{len(os.sched_getaffinity(0))}",
+    ]
 
 
 def environment() -> dict[str, str]:
@@ -73,8 +78,15 @@ def environment() -> dict[str, str]:
     folder = paths.cache("ccache")
     # ccache would fail each compilation, in words of its own.
     paths.check_writable(folder)
-    return {"CCACHE_DIR": str(folder), "CCACHE_MAXSIZE": "5G",
-            "CCACHE_COMPILERCHECK": "content", "CCACHE_SLOPPINESS": "time_macros",
-            "KBUILD_BUILD_TIMESTAMP": "2000-01-01", "KBUILD_BUILD_USER": "series",
-            "KBUILD_BUILD_HOST": "localhost", "KBUILD_BUILD_VERSION": "1",
-            "MAKEFLAGS": "", "LOCALVERSION": ""}
+    return {
+        "CCACHE_DIR": str(folder),
+        "CCACHE_MAXSIZE": "5G",
+        "CCACHE_COMPILERCHECK": "content",
+        "CCACHE_SLOPPINESS": "time_macros",
+        "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
+        "KBUILD_BUILD_USER": "series",
+        "KBUILD_BUILD_HOST": "localhost",
+        "KBUILD_BUILD_VERSION": "1",
+        "MAKEFLAGS": "",
+        "LOCALVERSION": "",
+    }

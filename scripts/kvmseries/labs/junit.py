@@ -17,8 +17,12 @@ def document(outcomes: Sequence[Outcome], suite: str, properties: Mapping[str, o
 
     suite: name of the test suite, "v5.10.arm64".  properties: dict of strings about the run.
     """
-    counts = {"tests": len(outcomes), "failures": sum(map(failed, outcomes)), "errors": 0,
-              "skipped": sum(outcome.status in ("skip", "xfail") for outcome in outcomes)}
+    counts = {
+        "tests": len(outcomes),
+        "failures": sum(map(failed, outcomes)),
+        "errors": 0,
+        "skipped": sum(outcome.status in ("skip", "xfail") for outcome in outcomes),
+    }
     numbers = {key: str(value) for key, value in counts.items()}
     root = xml.Element("testsuites", numbers)
     top = xml.SubElement(root, "testsuite", {"name": suite, **numbers})

@@ -25,8 +25,9 @@ _MISC = ("args", "accel", "clock", "model", "cpu", "params", "samples")
 _COMMENT = {"tcg": "emulated", "kvm": "in QEMU on real KVM", "here": "on the machine itself"}
 
 
-def document(data: Results, series: catalog.Series, counts: Mapping[str, int | None], origin: str,
-             begun: str) -> dict[str, Any]:
+def document(
+    data: Results, series: catalog.Series, counts: Mapping[str, int | None], origin: str, begun: str
+) -> dict[str, Any]:
     """The JSON object for the results file `data` (as from results.load()).
 
     series: the catalog.Series.  counts: label of each kernel to its number of patches, None if the label is
@@ -62,10 +63,17 @@ def _id(origin: str, key: str, *words: str) -> str:
     return f"{origin}:{key}-" + "-".join(re.sub(r"[^\w.]+", "_", word) for word in words)
 
 
-def _checkout(series: catalog.Series, label: str, count: int | None, origin: str, key: str,
-              begun: str) -> dict[str, Any]:
-    found = {"id": _id(origin, key, label), "origin": origin, "tree_name": series.name, "valid": True,
-             "comment": f"{series.name}: {label}", "start_time": begun}
+def _checkout(
+    series: catalog.Series, label: str, count: int | None, origin: str, key: str, begun: str
+) -> dict[str, Any]:
+    found = {
+        "id": _id(origin, key, label),
+        "origin": origin,
+        "tree_name": series.name,
+        "valid": True,
+        "comment": f"{series.name}: {label}",
+        "start_time": begun,
+    }
     if count is not None:
         found["git_commit_name"] = series.tag
         found["patchset_hash"] = patchset_hash(series.patches[:count])
@@ -74,20 +82,34 @@ def _checkout(series: catalog.Series, label: str, count: int | None, origin: str
 
 def _build(data: Results, build: tuple[str, str, str], origin: str, key: str, begun: str) -> dict[str, Any]:
     label, config, arch = build
-    compiler = next((version for name, version in data["host"]["tools"].items() if name.endswith("gcc") and version), "")
-    return {"id": _id(origin, key, label, config), "checkout_id": _id(origin, key, label), "origin": origin,
-            "architecture": {"arm64": "aarch64"}.get(arch, arch), "config_name": config, "compiler": compiler,
-            "start_time": begun, "status": "PASS",
-            "misc": {"source": (data["made"]["ids"].get("kernels") or {}).get(label)}}
+    compiler = next(
+        (version for name, version in data["host"]["tools"].items() if name.endswith("gcc") and version), ""
+    )
+    return {
+        "id": _id(origin, key, label, config),
+        "checkout_id": _id(origin, key, label),
+        "origin": origin,
+        "architecture": {"arm64": "aarch64"}.get(arch, arch),
+        "config_name": config,
+        "compiler": compiler,
+        "start_time": begun,
+        "status": "PASS",
+        "misc": {"source": (data["made"]["ids"].get("kernels") or {}).get(label)},
+    }
 
 
 def _test(data: Results, run: Run, number: int, origin: str, key: str, begun: str) -> dict[str, Any]:
     words = [run["test"], run["metric"]] + [f"iteration-{run['iteration']}"] * (run["iteration"] is not None)
     where = _COMMENT[run["accel"]]
-    return {"id": _id(origin, key, "test", str(number)), "build_id": _id(origin, key, run["kernel"], run["config"]),
-            "origin": origin, "start_time": begun, "status": "DONE",
-            "path": ".".join(["kvm", *words, f"vcpus-{run['vcpus']}"]),
-            "comment": f"{run['metric']}, {run['vcpus']} vCPUs, {run['clock']} time, {where}",
-            "environment": {"comment": f"{data['host']['cpu']}, {data['host']['os']}"},
-            "number": {"value": statistics.median(run["samples"]), **({"unit": "s"} if run["unit"] == "s" else {})},
-            "misc": {name: value for name, value in run.items() if name in _MISC}}
+    return {
+        "id": _id(origin, key, "test", str(number)),
+        "build_id": _id(origin, key, run["kernel"], run["config"]),
+        "origin": origin,
+        "start_time": begun,
+        "status": "DONE",
+        "path": ".".join(["kvm", *words, f"vcpus-{run['vcpus']}"]),
+        "comment": f"{run['metric']}, {run['vcpus']} vCPUs, {run['clock']} time, {where}",
+        "environment": {"comment": f"{data['host']['cpu']}, {data['host']['os']}"},
+        "number": {"value": statistics.median(run["samples"]), **({"unit": "s"} if run["unit"] == "s" else {})},
+        "misc": {name: value for name, value in run.items() if name in _MISC},
+    }

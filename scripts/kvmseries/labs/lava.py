@@ -20,8 +20,10 @@ from ..guest.machine import Machine
 _PROMPT = "/tests # "
 # Seconds that booting and LAVA's own work may take.
 _BOOT, _OWN = 600, 1800
-_REPORT = ('report() { run "$@"; case $? in 0) result=pass ;; 4) result=skip ;; *) result=fail ;; esac; '
-           'lava-test-case "$1" --result $result; }')
+_REPORT = (
+    'report() { run "$@"; case $? in 0) result=pass ;; 4) result=skip ;; *) result=fail ;; esac; '
+    'lava-test-case "$1" --result $result; }'
+)
 
 
 def case(name: str) -> str:
@@ -37,12 +39,17 @@ def document(name: str, machine: Machine, append: str, urls: tuple[str, str], co
     """
     seconds = _OWN + _BOOT + sum(limit for _, limit, _ in commands)
     job = {
-        "job_name": name, "device_type": "qemu", "priority": "medium", "visibility": "public",
+        "job_name": name,
+        "device_type": "qemu",
+        "priority": "medium",
+        "visibility": "public",
         "timeouts": {"job": _minutes(seconds), "action": _minutes(900), "connection": _minutes(600)},
         "context": _context(machine),
-        "actions": [{"deploy": _deploy(append, urls)},
-                    {"boot": {"timeout": _minutes(_BOOT), "method": "qemu", "media": "tmpfs", "prompts": [_PROMPT]}},
-                    {"test": _test(commands, seconds)}],
+        "actions": [
+            {"deploy": _deploy(append, urls)},
+            {"boot": {"timeout": _minutes(_BOOT), "method": "qemu", "media": "tmpfs", "prompts": [_PROMPT]}},
+            {"test": _test(commands, seconds)},
+        ],
     }
     return yaml.safe_dump(job, sort_keys=False, width=1000)
 
@@ -52,10 +59,14 @@ def _minutes(seconds: float) -> dict[str, int]:
 
 
 def _context(machine: Machine) -> dict[str, Any]:
-    return {"arch": {"x86_64": "amd64"}.get(machine.arch, machine.arch),
-            "cpu": machine.cpu, "memory": machine.memory, "no_kvm": machine.accel == "tcg",
-            "machine": "virt,virtualization=on,gic-version=3" if machine.arch == "arm64" else "q35",
-            "extra_options": ["-smp", str(machine.cpus), "-no-reboot"]}
+    return {
+        "arch": {"x86_64": "amd64"}.get(machine.arch, machine.arch),
+        "cpu": machine.cpu,
+        "memory": machine.memory,
+        "no_kvm": machine.accel == "tcg",
+        "machine": "virt,virtualization=on,gic-version=3" if machine.arch == "arm64" else "q35",
+        "extra_options": ["-smp", str(machine.cpus), "-no-reboot"],
+    }
 
 
 def _deploy(append: str, urls: tuple[str, str]) -> dict[str, Any]:
@@ -67,8 +78,17 @@ def _deploy(append: str, urls: tuple[str, str]) -> dict[str, Any]:
 def _test(commands: Sequence[Command], seconds: float) -> dict[str, Any]:
     steps = [". /job.sh", _REPORT]
     steps += [f"report {case(name)} {int(limit)} {shlex.join(command)}" for name, limit, command in commands]
-    definition = {"metadata": {"format": "Lava-Test Test Definition 1.0", "name": "kvm-selftests",
-                               "description": "KVM selftests of the series"}, "run": {"steps": steps}}
-    return {"timeout": _minutes(seconds),
-            "definitions": [{"repository": definition, "from": "inline", "name": "kvm-selftests",
-                             "path": "inline/kvm-selftests.yaml"}]}
+    definition = {
+        "metadata": {
+            "format": "Lava-Test Test Definition 1.0",
+            "name": "kvm-selftests",
+            "description": "KVM selftests of the series",
+        },
+        "run": {"steps": steps},
+    }
+    return {
+        "timeout": _minutes(seconds),
+        "definitions": [
+            {"repository": definition, "from": "inline", "name": "kvm-selftests", "path": "inline/kvm-selftests.yaml"}
+        ],
+    }

@@ -16,8 +16,8 @@ class Outcome:
     """One line of a report: what became of one test on all kernels."""
 
     name: str
-    status: str      # "pass", "fail", "skip", "timeout"; "xfail": fails as tests.yaml says that it does
-    why: str         # the complaint, or the reason of an expected failure; ""
+    status: str  # "pass", "fail", "skip", "timeout"; "xfail": fails as tests.yaml says that it does
+    why: str  # the complaint, or the reason of an expected failure; ""
     notes: tuple[str, ...]  # further lines: the result on each kernel
 
 
@@ -28,8 +28,10 @@ def outcomes(verdicts: Iterable[Verdict], complaints: Iterable[str]) -> list[Out
     """
     own = {verdict.line for verdict in verdicts}
     others = tuple(line for line in complaints if line not in own)
-    return [*map(_outcome, verdicts),
-            Outcome(REPORTS, "fail" if others else "pass", others[0] if others else "", others)]
+    return [
+        *map(_outcome, verdicts),
+        Outcome(REPORTS, "fail" if others else "pass", others[0] if others else "", others),
+    ]
 
 
 def failed(found: Outcome) -> bool:

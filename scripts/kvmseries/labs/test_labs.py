@@ -16,13 +16,18 @@ from kvmseries.verify.functional import Verdict
 
 VERDICTS = [
     Verdict("alpha", {"base": "pass", "series": "pass"}, "", ""),
-    Verdict("beta_-p_3", {"base": "pass", "series": "fail"}, "", "fail on series, but pass on base",
-            ("on series: x.c:3: no",)),
+    Verdict(
+        "beta_-p_3",
+        {"base": "pass", "series": "fail"},
+        "",
+        "fail on series, but pass on base",
+        ("on series: x.c:3: no",),
+    ),
     Verdict("gamma", {"base": "fail", "series": "fail"}, "the emulator has # no PMU", ""),
     Verdict("delta", {"base": "skip", "series": "skip"}, "", ""),
-    Verdict("epsilon", {"base": "pass", "series": "timeout"}, "", "timeout on series, but pass on base")]
-COMPLAINTS = [*(verdict.line for verdict in VERDICTS if verdict.complaint),
-              "series: the kernel reported: BUG: bad\x00"]
+    Verdict("epsilon", {"base": "pass", "series": "timeout"}, "", "timeout on series, but pass on base"),
+]
+COMPLAINTS = [*(verdict.line for verdict in VERDICTS if verdict.complaint), "series: the kernel reported: BUG: bad\x00"]
 
 
 @pytest.fixture
@@ -32,8 +37,13 @@ def found():
 
 def test_every_verdict_and_the_kernels_reports_are_outcomes(found):
     assert [(one.name, one.status) for one in found] == [
-        ("alpha", "pass"), ("beta_-p_3", "fail"), ("gamma", "xfail"), ("delta", "skip"), ("epsilon", "timeout"),
-        ("kernel-reports", "fail")]
+        ("alpha", "pass"),
+        ("beta_-p_3", "fail"),
+        ("gamma", "xfail"),
+        ("delta", "skip"),
+        ("epsilon", "timeout"),
+        ("kernel-reports", "fail"),
+    ]
     assert outcomes.outcomes(VERDICTS[:1], [])[-1].status == "pass"
 
 
@@ -41,29 +51,61 @@ def test_ktap_has_a_line_for_each_outcome_and_says_why(found):
     lines = ktap.document(found, "v5.10 arm64").splitlines()
     assert lines[:3] == ["KTAP version 1", "# v5.10 arm64", "1..6"]
     assert [line for line in lines if re.match("(not )?ok", line)] == [
-        "ok 1 alpha", "not ok 2 beta_-p_3", "ok 3 gamma # XFAIL the emulator has no PMU", "ok 4 delta # SKIP",
-        "not ok 5 epsilon # TIMEOUT timeout on series, but pass on base", "not ok 6 kernel-reports"]
+        "ok 1 alpha",
+        "not ok 2 beta_-p_3",
+        "ok 3 gamma # XFAIL the emulator has no PMU",
+        "ok 4 delta # SKIP",
+        "not ok 5 epsilon # TIMEOUT timeout on series, but pass on base",
+        "not ok 6 kernel-reports",
+    ]
     assert lines[-2:] == ["# series: the kernel reported: BUG: bad", "not ok 6 kernel-reports"]
     at = lines.index("not ok 2 beta_-p_3")
-    assert lines[at - 3:at] == ["# base: pass", "# series: fail", "# fail on series, but pass on base; on series: x.c:3: no"]
+    assert lines[at - 3 : at] == [
+        "# base: pass",
+        "# series: fail",
+        "# fail on series, but pass on base; on series: x.c:3: no",
+    ]
 
 
 def test_junit_counts_what_it_holds_and_is_xml_whatever_a_kernel_prints(found):
     root = ElementTree.fromstring(junit.document(found, "v5.10.arm64", {"cpu": "max\x1b"}))
     suite = root.find("testsuite")
     assert {key: suite.get(key) for key in ("tests", "failures", "skipped")} == {
-        "tests": "6", "failures": "3", "skipped": "2"}
+        "tests": "6",
+        "failures": "3",
+        "skipped": "2",
+    }
     assert len(suite.findall("testcase")) == 6 and len(suite.findall("testcase/failure")) == 3
     assert suite.find("properties/property").get("value") == "max?"
-    assert suite.findall("testcase")[1].find("failure").get("message") == "fail on series, but pass on base; on series: x.c:3: no"
+    assert (
+        suite.findall("testcase")[1].find("failure").get("message")
+        == "fail on series, but pass on base; on series: x.c:3: no"
+    )
 
 
-RUN = {"series": "mini", "kernel": "base", "arch": "arm64", "accel": "here", "clock": "wall", "model": "", "cpu": "host",
-       "config": "normal", "params": [], "test": "dirty_log_perf_test", "args": "-i 2", "vcpus": 4, "iteration": 2,
-       "metric": "dirty_memory_time", "unit": "s", "samples": [3.0, 1.0, 2.0]}
-DATA = {"host": {"tools": {"aarch64-linux-gnu-gcc": "gcc 12.2"}, "cpu": "N1", "os": "Debian"},
-        "made": {"ids": {"kernels": {"base": "0" * 16}}},
-        "runs": [RUN, {**RUN, "kernel": "series", "iteration": None, "unit": "1", "samples": [7]}]}
+RUN = {
+    "series": "mini",
+    "kernel": "base",
+    "arch": "arm64",
+    "accel": "here",
+    "clock": "wall",
+    "model": "",
+    "cpu": "host",
+    "config": "normal",
+    "params": [],
+    "test": "dirty_log_perf_test",
+    "args": "-i 2",
+    "vcpus": 4,
+    "iteration": 2,
+    "metric": "dirty_memory_time",
+    "unit": "s",
+    "samples": [3.0, 1.0, 2.0],
+}
+DATA = {
+    "host": {"tools": {"aarch64-linux-gnu-gcc": "gcc 12.2"}, "cpu": "N1", "os": "Debian"},
+    "made": {"ids": {"kernels": {"base": "0" * 16}}},
+    "runs": [RUN, {**RUN, "kernel": "series", "iteration": None, "unit": "1", "samples": [7]}],
+}
 
 
 @pytest.fixture
@@ -100,9 +142,15 @@ def test_an_origin_that_kcidb_does_not_take(tiny):
 
 
 def test_a_lava_job_runs_every_test_with_its_limit():
-    job = yaml.safe_load(lava.document("kvm", Machine("arm64", cpus=6), "console=ttyAMA0 a=b",
-                                       ("file:///Image", "file:///i.cpio"),
-                                       [("one/a_-v_2", 60, ["/tests/one/a", "-v", "2"]), ("two", 30.5, ["/tests/two"])]))
+    job = yaml.safe_load(
+        lava.document(
+            "kvm",
+            Machine("arm64", cpus=6),
+            "console=ttyAMA0 a=b",
+            ("file:///Image", "file:///i.cpio"),
+            [("one/a_-v_2", 60, ["/tests/one/a", "-v", "2"]), ("two", 30.5, ["/tests/two"])],
+        )
+    )
     assert [list(action) for action in job["actions"]] == [["deploy"], ["boot"], ["test"]]
     steps = job["actions"][2]["test"]["definitions"][0]["repository"]["run"]["steps"]
     assert steps[-2:] == ["report one_a_-v_2 60 /tests/one/a -v 2", "report two 30 /tests/two"]

@@ -32,34 +32,35 @@ Built = tuple[dict[tuple[str, tuple[str, ...]], build.Kernel], dict[str, Path]]
 class Job:
     """What to run: everything about a benchmark but the kernel."""
 
-    series: catalog.Series   # catalog.Series
+    series: catalog.Series  # catalog.Series
     arch: str
-    test: str                # a key of bench.yaml
-    line: tuple[str, ...]    # the test's arguments but the number of vCPUs
+    test: str  # a key of bench.yaml
+    line: tuple[str, ...]  # the test's arguments but the number of vCPUs
     vcpus: tuple[int, ...]
     points: tuple[catalog.Point, ...]  # of Point
     samples: int
     configs: tuple[str, ...]  # overlays of the kernels: ("64k",)
-    counts: bool             # also boot lockstat kernels
+    counts: bool  # also boot lockstat kernels
     times: bool
     cpu: str
     accel: str
     params: tuple[str, ...]
-    kernel: str | None       # the user's tree, or None
+    kernel: str | None  # the user's tree, or None
     clock: str = "wall"
     models: tuple[str, ...] = (vtime.NOMINAL,)  # of the virtual clock; see vtime.py
-    slice_ns: int = 500      # of the virtual clock
-    extra: tuple[str, bool] = ("", False)    # (test_args, whether they are all): for the other series' own defaults
+    slice_ns: int = 500  # of the virtual clock
+    extra: tuple[str, bool] = ("", False)  # (test_args, whether they are all): for the other series' own defaults
     must: tuple[str, ...] | None = None  # metrics that must repeat, as repeat.metrics() returns them
-    retries: int = 0         # how often rounds that do not repeat are measured again
+    retries: int = 0  # how often rounds that do not repeat are measured again
 
 
 def settings(test: str) -> dict[str, Any]:
     """The entry of bench.yaml for `test`."""
     known = yaml.safe_load((paths.TESTS / "bench.yaml").read_text(encoding="utf-8"))
     if test not in known or test not in parse.PARSERS:
-        raise Usage(f"unknown test '{test}': scripts/series bench knows "
-                    f"{', '.join(sorted(set(known) & set(parse.PARSERS)))}")
+        raise Usage(
+            f"unknown test '{test}': scripts/series bench knows {', '.join(sorted(set(known) & set(parse.PARSERS)))}"
+        )
     return known[test]
 
 
@@ -71,8 +72,10 @@ def case(test: str, name: str) -> dict[str, str]:
     """The case `name` of bench.yaml, for "" an empty one: dict of args (--test-args) and, maybe, cpu."""
     known = settings(test).get("cases", {})
     if name not in known and RENAMED.get(name) in known:
-        print(f"series: --case {name} is called {RENAMED[name]} now; the old name goes with the next release",
-              file=sys.stderr)
+        print(
+            f"series: --case {name} is called {RENAMED[name]} now; the old name goes with the next release",
+            file=sys.stderr,
+        )
         name = RENAMED[name]
     if name and name not in known:
         raise Usage(f"unknown case '{name}': {test} has {', '.join(known) or 'none'}")
@@ -90,8 +93,7 @@ def arguments(test: str, arch: str, extra: str, kernel: str, alone: bool = False
         raise Usage(f"--test-args '{extra}': {error}") from None
     # getopt takes "-v4", too.
     if any(word.startswith(entry["vcpus"]) for word in words):
-        raise Usage(f"--test-args: the number of vCPUs comes from --vcpus, not from "
-                    f"{entry['vcpus']}")
+        raise Usage(f"--test-args: the number of vCPUs comes from --vcpus, not from {entry['vcpus']}")
     less = [word[:-1] for word in words if re.fullmatch(r"-\w-", word)]
     words = [word for word in words if not re.fullmatch(r"-\w-", word)]
     line = []
@@ -132,13 +134,13 @@ def rounds(job: Job) -> list[Round]:
     """The Rounds of `job`, in order."""
     found = [Round((*job.configs, "lockstat"), vtime.NOMINAL, 0)] if job.counts else []
     for model in job.models if job.times else ():
-        found += [Round(job.configs, model, number)
-                  for number in range(job.samples if model == vtime.NOMINAL else 1)]
+        found += [Round(job.configs, model, number) for number in range(job.samples if model == vtime.NOMINAL else 1)]
     return found
 
 
-def run(job: Job, taken: unfinished.Taken | None = None,
-        keep: Callable[[int], object] = lambda left: None) -> tuple[list[Run], dict[str, str]]:
+def run(
+    job: Job, taken: unfinished.Taken | None = None, keep: Callable[[int], object] = lambda left: None
+) -> tuple[list[Run], dict[str, str]]:
     """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions).
 
     taken: unfinished.Taken, with what an earlier run of it has measured, gets what is measured; keep: called after each
@@ -159,13 +161,15 @@ def run(job: Job, taken: unfinished.Taken | None = None,
             if point.series.name not in programs:
                 tests = selftests.build(point.series, job.arch, _tree(job, point), _suite(job, point))
                 if (point.series.name != job.series.name or _debug(job)) and job.test not in selftests.programs(tests):
-                    raise Fail(f"{point.label}: the selftests of linux {point.series.kernel} have no {job.test} for "
-                               f"{job.arch}")
+                    raise Fail(
+                        f"{point.label}: the selftests of linux {point.series.kernel} have no {job.test} for {job.arch}"
+                    )
                 programs[point.series.name] = image.base(job.arch, tests)
     for entry, point in taken.each(_left(job, taken), _part, keep):
         with steps.step(_boot_key(job, entry.config)) as note:
             taken.versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
-                job, (kernels, programs), point, entry, job.vcpus, taken.table, note)
+                job, (kernels, programs), point, entry, job.vcpus, taken.table, note
+            )
     runs = taken.runs
     if job.clock == "virtual":
         _retry(job, (kernels, programs), runs)
@@ -200,10 +204,28 @@ def _left(job: Job, taken: unfinished.Taken) -> list[tuple[Round, catalog.Point]
 def what(job: Job) -> list[object]:
     """All that the figures of `job` follow from on this machine, for unfinished.Keeper; needs no tree but the user's."""
     host = results.host_info()
-    return [job.series.name, [(point.label, point.count) for point in job.points], job.arch, job.test, job.line, job.vcpus,
-            job.samples, job.configs, job.counts, job.times, job.cpu, job.accel, job.params, job.clock, job.models,
-            job.slice_ns, job.extra, trees.key(job.series, job.kernel), state(job),
-            [host[name] for name in ("machine", "cpu", "cpus", "kernel")]]
+    return [
+        job.series.name,
+        [(point.label, point.count) for point in job.points],
+        job.arch,
+        job.test,
+        job.line,
+        job.vcpus,
+        job.samples,
+        job.configs,
+        job.counts,
+        job.times,
+        job.cpu,
+        job.accel,
+        job.params,
+        job.clock,
+        job.models,
+        job.slice_ns,
+        job.extra,
+        trees.key(job.series, job.kernel),
+        state(job),
+        [host[name] for name in ("machine", "cpu", "cpus", "kernel")],
+    ]
 
 
 def turns(job: Job, entries: Iterable[Round]) -> list[tuple[Round, catalog.Point]]:
@@ -211,23 +233,33 @@ def turns(job: Job, entries: Iterable[Round]) -> list[tuple[Round, catalog.Point
     return [(entry, point) for entry in entries for point in catalog.in_turn(job.points, entry.number)]
 
 
-def _measure(job: Job, built: Built, point: catalog.Point, entry: Round, vcpus: Sequence[int], table: Table,
-             note: progress.Note) -> str:
+def _measure(
+    job: Job, built: Built, point: catalog.Point, entry: Round, vcpus: Sequence[int], table: Table, note: progress.Note
+) -> str:
     """Boot once for the counts `vcpus` and add what was measured to `table`; returns the kernel's version.
 
     built: ({(label, configs): build.Kernel}, {series: initrd}).
     """
     kernels, programs = built
-    result, counted = _boot(job, kernels[point.label, entry.config], programs[point.series.name], point, entry,
-                            vcpus, note)
+    result, counted = _boot(
+        job, kernels[point.label, entry.config], programs[point.series.name], point, entry, vcpus, note
+    )
     for outcome, count in zip(result.outcomes, vcpus):
         measures = parse.parse(job.test, outcome.output)
         if counted is not None and not entry.number and entry.model == job.models[0]:
             if not counted.get(outcome.name):
                 raise Fail(f"the virtual clock saw no phase of {outcome.name} (see {result.folder})")
             measures += counters.measures(counted[outcome.name])
-        collect(table, job, point, entry.config, list(job.line), count, measures,
-                (job.accel, job.clock, entry.model if job.clock == "virtual" else ""))
+        collect(
+            table,
+            job,
+            point,
+            entry.config,
+            list(job.line),
+            count,
+            measures,
+            (job.accel, job.clock, entry.model if job.clock == "virtual" else ""),
+        )
     return result.version
 
 
@@ -240,11 +272,22 @@ def _retry(job: Job, built: Built, runs: list[Run]) -> None:
             again.setdefault(run["kernel"], set()).add(run["vcpus"])
         if not again:
             return
-        boots = [(entry, point) for entry, point in turns(job, rounds(job))
-                 if point.label in again and entry.model == vtime.NOMINAL and not entry.counts]
-        steps = progress.Steps([(_boot_key(job, entry.config), f"{job.test} on {point.label} again (retry "
-                                 f"{attempt + 1} of {job.retries}, round {entry.number + 1})", _seconds(job))
-                                for entry, point in boots])
+        boots = [
+            (entry, point)
+            for entry, point in turns(job, rounds(job))
+            if point.label in again and entry.model == vtime.NOMINAL and not entry.counts
+        ]
+        steps = progress.Steps(
+            [
+                (
+                    _boot_key(job, entry.config),
+                    f"{job.test} on {point.label} again (retry "
+                    f"{attempt + 1} of {job.retries}, round {entry.number + 1})",
+                    _seconds(job),
+                )
+                for entry, point in boots
+            ]
+        )
         table: Table = {}
         for entry, point in boots:
             with steps.step(_boot_key(job, entry.config)) as note:
@@ -264,7 +307,7 @@ def _tree(job: Job, point: catalog.Point) -> str | None:
 
 
 def _boot_key(job: Job, config: tuple[str, ...]) -> str:
-    return (f"bench-{job.arch}-{kconfig.name(config)}-{job.clock}-{job.test}-{sum(job.vcpus)}")
+    return f"bench-{job.arch}-{kconfig.name(config)}-{job.clock}-{job.test}-{sum(job.vcpus)}"
 
 
 def _build_key(job: Job, point: catalog.Point, config: tuple[str, ...]) -> str:
@@ -275,9 +318,13 @@ def _plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
     plan: list[progress.Step] = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
     for config in dict.fromkeys(entry.config for entry in rounds(job)):
         for point in job.points:
-            plan.append((_build_key(job, point, config),
-                         f"build {point.label} for {job.arch} ({kconfig.name(config)})",
-                         build.seconds(job.arch, kconfig.name(config), point.count)))
+            plan.append(
+                (
+                    _build_key(job, point, config),
+                    f"build {point.label} for {job.arch} ({kconfig.name(config)})",
+                    build.seconds(job.arch, kconfig.name(config), point.count),
+                )
+            )
     plan.append((f"selftests-{job.arch}", f"build the selftests for {job.arch}", 15))
     for entry, point in _left(job, taken):
         title = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
@@ -290,7 +337,7 @@ def _plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
 def _seconds(job: Job) -> float:
     """Estimate for a boot.  In virtual time contended CPUs cost more than their share."""
     if job.clock == "virtual":
-        return 3 + sum(0.4 * count + 0.012 * count ** 2 for count in job.vcpus)
+        return 3 + sum(0.4 * count + 0.012 * count**2 for count in job.vcpus)
     return 10 + 4 * sum(job.vcpus)
 
 
@@ -300,8 +347,15 @@ def scheduling(arch: str, test: str) -> list[str]:
     return [] if arch in settings(test).get("fair", ()) else ["/tests/spread"]
 
 
-def _boot(job: Job, kernel: build.Kernel, initrd: Path, point: catalog.Point, entry: Round, vcpus: Sequence[int],
-          note: progress.Note) -> tuple[guest.Result, dict[str, list[counters.Counted]] | None]:
+def _boot(
+    job: Job,
+    kernel: build.Kernel,
+    initrd: Path,
+    point: catalog.Point,
+    entry: Round,
+    vcpus: Sequence[int],
+    note: progress.Note,
+) -> tuple[guest.Result, dict[str, list[counters.Counted]] | None]:
     """(guest.Result, counters by command or None) of runs with each of the counts `vcpus`, on a machine for all of the
     job's"""
     setting = settings(job.test)
@@ -311,34 +365,58 @@ def _boot(job: Job, kernel: build.Kernel, initrd: Path, point: catalog.Point, en
     prefix = scheduling(job.arch, job.test) if job.clock == "virtual" else []
     prefix += ["/tests/lockphase", "--"] if entry.counts else []
     limit = setting["timeout"] * (4 if entry.counts else 1)
-    commands = [(f"{job.test}-{count}", limit * (1 + count),
-                 [*prefix, f"/tests/{job.test}", setting["vcpus"], str(count), *line])
-                for count in vcpus]
-    machine = machines.Machine(job.arch, job.cpu, job.accel, max(job.vcpus) + 2,
-                               setting.get("memory", 3072),
-                               (*kernel_params(job.test, line), *job.params))
+    commands = [
+        (
+            f"{job.test}-{count}",
+            limit * (1 + count),
+            [*prefix, f"/tests/{job.test}", setting["vcpus"], str(count), *line],
+        )
+        for count in vcpus
+    ]
+    machine = machines.Machine(
+        job.arch,
+        job.cpu,
+        job.accel,
+        max(job.vcpus) + 2,
+        setting.get("memory", 3072),
+        (*kernel_params(job.test, line), *job.params),
+    )
     if job.clock == "virtual":
-        machine = replace(machine, clock="virtual", model=entry.model,
-                          slice_ns=round(job.slice_ns * _SLICES[entry.number % len(_SLICES)]))
-    name = (f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-"
-            f"{kconfig.name(entry.config)}")
+        machine = replace(
+            machine,
+            clock="virtual",
+            model=entry.model,
+            slice_ns=round(job.slice_ns * _SLICES[entry.number % len(_SLICES)]),
+        )
+    name = f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-{kconfig.name(entry.config)}"
     result = guest.run(kernel, initrd, machine, commands, name, note)
     if result.splats:
-        raise Fail(f"{point.label}: the kernel reported a mistake: {result.splats[0]} "
-                   f"(see {result.folder}/console.log)")
+        raise Fail(
+            f"{point.label}: the kernel reported a mistake: {result.splats[0]} (see {result.folder}/console.log)"
+        )
     for outcome in result.outcomes:
         if outcome.status:
             last = outcome.output.strip().splitlines()[-1:] or ["nothing"]
-            raise Fail(f"{outcome.name} on {point.label} "
-                       f"{'ran out of time' if outcome.status == 124 else 'failed'} (status "
-                       f"{outcome.status}): {last[0].strip()} (see {result.folder}/job.log)")
+            raise Fail(
+                f"{outcome.name} on {point.label} "
+                f"{'ran out of time' if outcome.status == 124 else 'failed'} (status "
+                f"{outcome.status}): {last[0].strip()} (see {result.folder}/job.log)"
+            )
     if job.clock != "virtual":
         return result, None
     return result, counters.by_test(counters.load(result.folder))
 
 
-def collect(table: Table, job: Job, point: catalog.Point, config: Iterable[str], line: Sequence[str], count: int,
-            measures: Iterable[parse.Measure], origin: tuple[str, str, str]) -> None:
+def collect(
+    table: Table,
+    job: Job,
+    point: catalog.Point,
+    config: Iterable[str],
+    line: Sequence[str],
+    count: int,
+    measures: Iterable[parse.Measure],
+    origin: tuple[str, str, str],
+) -> None:
     """Add one run's measures to `table`, a dict of runs by unfinished.key().
 
     origin: (accel, clock, model).  Only its lock counts are taken of a lockstat kernel, all else
@@ -348,20 +426,30 @@ def collect(table: Table, job: Job, point: catalog.Point, config: Iterable[str],
         if measure.metric.startswith("mmu_lock_") != ("lockstat" in config):
             continue
         found: Run = {
-            "series": job.series.name, "kernel": point.label, "arch": job.arch,
-            "accel": origin[0], "clock": origin[1], "model": origin[2],
-            "cpu": job.cpu if origin[0] == "tcg" else "host", "config": kconfig.name(config),
-            "params": list(job.params), "test": job.test, "args": shlex.join(line),
-            "vcpus": count, "iteration": measure.iteration, "metric": measure.metric,
-            "unit": measure.unit, "samples": []}
+            "series": job.series.name,
+            "kernel": point.label,
+            "arch": job.arch,
+            "accel": origin[0],
+            "clock": origin[1],
+            "model": origin[2],
+            "cpu": job.cpu if origin[0] == "tcg" else "host",
+            "config": kconfig.name(config),
+            "params": list(job.params),
+            "test": job.test,
+            "args": shlex.join(line),
+            "vcpus": count,
+            "iteration": measure.iteration,
+            "metric": measure.metric,
+            "unit": measure.unit,
+            "samples": [],
+        }
         table.setdefault(unfinished.key(found), found)["samples"].append(measure.value)
 
 
 def host(job: Job, versions: Mapping[str, str]) -> Host:
     """Description of this machine for the results of `job`."""
     virtual = job.clock == "virtual"
-    tools = [vtime.qemu(job.arch).program if virtual else machines.binary(job.arch),
-             f"{toolchain.prefix(job.arch)}gcc"]
+    tools = [vtime.qemu(job.arch).program if virtual else machines.binary(job.arch), f"{toolchain.prefix(job.arch)}gcc"]
     found = results.host_info(tools, versions)
     if virtual:
         found["vtime"] = {**vtime.description(job.arch), "slice_ns": job.slice_ns}
@@ -370,14 +458,21 @@ def host(job: Job, versions: Mapping[str, str]) -> Host:
 
 def state(job: Job) -> list[str]:
     """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
-    return [ids.guest(), ids.instrument(), *(ids.model(job.arch, name) for name in job.models),
-            *(point.series.patches_id(point.count) for point in job.points)]
+    return [
+        ids.guest(),
+        ids.instrument(),
+        *(ids.model(job.arch, name) for name in job.models),
+        *(point.series.patches_id(point.count) for point in job.points),
+    ]
 
 
 def _own(job: Job) -> list[Path]:
     """Files of this repository that what is measured is made of, besides the patches and what has an id of its own."""
-    found = [planted.patch(series, name) for series in {point.series.name: point.series for point in job.points}.values()
-             for name in _debug(job)]
+    found = [
+        planted.patch(series, name)
+        for series in {point.series.name: point.series for point in job.points}.values()
+        for name in _debug(job)
+    ]
     program = selftests.source(job.test)
     return found + ([program] if program.exists() else [])
 
@@ -385,15 +480,18 @@ def _own(job: Job) -> list[Path]:
 def made_of(job: Job) -> Ids:
     """The ids of all that `job` measures, for results.save().  Its trees are made."""
     trees_of = {point.label: trees.worktree(point.series, point.count, _tree(job, point)) for point in job.points}
-    suites = {point.series.name: trees.worktree(point.series, _suite(job, point), _tree(job, point))
-              for point in job.points}
+    suites = {
+        point.series.name: trees.worktree(point.series, _suite(job, point), _tree(job, point)) for point in job.points
+    }
     virtual = job.clock == "virtual"
     emulator = vtime.qemu(job.arch).program if virtual else machines.binary(job.arch)
     return {
         "kernels": {label: ids.source(tree.path, job.arch) for label, tree in trees_of.items()},
         "tests": {name: ids.tests(tree.path) for name, tree in suites.items()},
-        "configs": {kconfig.name(config): ids.config(job.arch, config, job.series.kernel)
-                    for config in dict.fromkeys(entry.config for entry in rounds(job))},
+        "configs": {
+            kconfig.name(config): ids.config(job.arch, config, job.series.kernel)
+            for config in dict.fromkeys(entry.config for entry in rounds(job))
+        },
         "models": {name: ids.model(job.arch, name) for name in job.models} if virtual else {},
         "guest": ids.guest(),
         "own": {path.name: ids.file(path) for path in _own(job)},

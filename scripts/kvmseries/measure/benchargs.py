@@ -33,6 +33,5 @@ def _version(text: object, test: str) -> tuple[int, int]:
     6.10 as 6.1."""
     words = text.split(".") if isinstance(text, str) else []
     if len(words) < 2 or not all(word.isdecimal() for word in words[:2]):
-        raise Fail(f"bench.yaml: {test}: {text!r} is not a kernel version in quotes, such as "
-                   "\"7.0\"")
+        raise Fail(f'bench.yaml: {test}: {text!r} is not a kernel version in quotes, such as "7.0"')
     return int(words[0]), int(words[1])

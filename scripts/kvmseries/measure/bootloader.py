@@ -17,9 +17,9 @@ WAYS = ("grub-reboot", "grub2-reboot", "kexec")
 class Once:
     """How to boot a kernel once."""
 
-    way: str         # of WAYS
-    prepare: str     # shell script: choose the kernel
-    reboot: str      # shell script: boot it
+    way: str  # of WAYS
+    prepare: str  # shell script: choose the kernel
+    reboot: str  # shell script: boot it
 
 
 def grub_entry(config: str, release: str) -> str | None:
@@ -35,8 +35,7 @@ def grub_entry(config: str, release: str) -> str | None:
             name = option[1] if option else match[2]
             if match[1] == "submenu":
                 submenu, opened = name, depth
-            elif re.search(rf"(?<![\w.]){re.escape(release)}(?![\w.+]|-(?!advanced))", name) \
-                    and "recovery" not in name:
+            elif re.search(rf"(?<![\w.]){re.escape(release)}(?![\w.+]|-(?!advanced))", name) and "recovery" not in name:
                 return f"{submenu}>{name}" if submenu else name
         depth += line.count("{") - line.count("}")
         if submenu and opened is not None and depth <= opened:
@@ -46,7 +45,7 @@ def grub_entry(config: str, release: str) -> str | None:
 
 def bls_entry(names: Iterable[str], release: str) -> str | None:
     """The entry for `release` among `names`, files of /boot/loader/entries (Fedora, RHEL); None if there is none."""
-    found = [name[:-len(".conf")] for name in names if name.endswith(f"-{release}.conf")]
+    found = [name[: -len(".conf")] for name in names if name.endswith(f"-{release}.conf")]
     return found[0] if found else None
 
 
@@ -57,8 +56,10 @@ def once(way: str, release: str, entry: str | None) -> Once:
             raise Fail(f"the boot menu has no entry for {release}")
         return Once(way, f"{way} {shlex.quote(entry)}", "systemctl reboot || reboot")
     quoted = shlex.quote(release)
-    prepare = (f"r={quoted}; i=; for f in /boot/initrd.img-$r /boot/initramfs-$r.img; do "
-               "[ -f $f ] && i=--initrd=$f; done; kexec -l /boot/vmlinuz-$r $i --reuse-cmdline")
+    prepare = (
+        f"r={quoted}; i=; for f in /boot/initrd.img-$r /boot/initramfs-$r.img; do "
+        "[ -f $f ] && i=--initrd=$f; done; kexec -l /boot/vmlinuz-$r $i --reuse-cmdline"
+    )
     return Once(way, prepare, "systemctl kexec || kexec -e")
 
 
@@ -66,6 +67,8 @@ def choose(programs: Collection[str], wanted: str = "") -> str:
     """The way to take on a machine that has `programs`; wanted: "grub" or "kexec" instead of the first there is."""
     ways = [way for way in WAYS if way in programs and (not wanted or way.startswith(wanted))]
     if not ways:
-        raise Fail(f"there is no {wanted or 'grub-reboot or kexec'} on it: install the package "
-                   f"{'kexec-tools' if wanted != 'grub' else 'grub2-common'} there")
+        raise Fail(
+            f"there is no {wanted or 'grub-reboot or kexec'} on it: install the package "
+            f"{'kexec-tools' if wanted != 'grub' else 'grub2-common'} there"
+        )
     return ways[0]

@@ -34,30 +34,42 @@ class Fit:
     column: published.Column  # published.Column
     errors: dict[int, float]  # vCPUs -> time by published time, minus 1, with model.yaml as it is
     values: dict[str, tuple[float, float]]  # fitted parameter -> (ns in model.yaml, ns that fits better)
-    residual: float      # root of the mean square of the errors that remain, by the linear model
+    residual: float  # root of the mean square of the errors that remain, by the linear model
 
 
 def column(series: catalog.Series, arch: str) -> published.Column:
     """The published.Column that the model is fitted on.  Raises Fail if there is not exactly one."""
-    found = [entry for entry in published.load()
-             if entry.fitted and (entry.series, entry.arch) == (series.name, arch)]
+    found = [entry for entry in published.load() if entry.fitted and (entry.series, entry.arch) == (series.name, arch)]
     if len(found) != 1:
-        raise Fail(f"{published.FILE} has {len(found)} columns of {series.name} on {arch} to fit the "
-                   "model on, not one")
+        raise Fail(f"{published.FILE} has {len(found)} columns of {series.name} on {arch} to fit the model on, not one")
     return found[0]
 
 
 def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str | None, **more: Any) -> bench.Job:
     """The bench.Job that measures the column `wanted` with the fitted parameters moved in turn."""
     names = [name for name, entry in vtime.parameters(arch).items() if entry.get("fitted")]
-    words = " ".join(option if value is None else f"{option} {value}"
-                     for option, value in {"-b": "2M", **wanted.args}.items())
+    words = " ".join(
+        option if value is None else f"{option} {value}" for option, value in {"-b": "2M", **wanted.args}.items()
+    )
     return bench.Job(
-        series=series, arch=arch, test=wanted.test, line=tuple(bench.arguments(
-            wanted.test, arch, words, series.kernel)), vcpus=_VCPUS,
-        points=catalog.points(series, wanted.kernels[0]), samples=1, configs=(), counts=False,
-        times=True, cpu=vtime.CPUS[arch], accel="tcg", params=(), kernel=kernel, clock="virtual",
-        models=(vtime.NOMINAL, *(f"{name}*{_STEP}" for name in names)), **more)
+        series=series,
+        arch=arch,
+        test=wanted.test,
+        line=tuple(bench.arguments(wanted.test, arch, words, series.kernel)),
+        vcpus=_VCPUS,
+        points=catalog.points(series, wanted.kernels[0]),
+        samples=1,
+        configs=(),
+        counts=False,
+        times=True,
+        cpu=vtime.CPUS[arch],
+        accel="tcg",
+        params=(),
+        kernel=kernel,
+        clock="virtual",
+        models=(vtime.NOMINAL, *(f"{name}*{_STEP}" for name in names)),
+        **more,
+    )
 
 
 def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
@@ -72,14 +84,21 @@ def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
     counts = sorted(logs[vtime.NOMINAL])
     names = [model.split("*")[0] for model in logs if model != vtime.NOMINAL]
     now = numpy.array([logs[vtime.NOMINAL][count] for count in counts])
-    slopes = numpy.array([[(logs[f"{name}*{_STEP}"][count] - logs[vtime.NOMINAL][count])
-                           / math.log(_STEP) for name in names] for count in counts])
+    slopes = numpy.array(
+        [
+            [(logs[f"{name}*{_STEP}"][count] - logs[vtime.NOMINAL][count]) / math.log(_STEP) for name in names]
+            for count in counts
+        ]
+    )
     step, _, _, _ = numpy.linalg.lstsq(slopes, -now, rcond=None)
     left = now + slopes @ step
     model = vtime.parameters(arch)
-    return Fit(wanted, {count: math.expm1(error) for count, error in zip(counts, now)},
-               {name: (model[name]["ns"], model[name]["ns"] * math.exp(change))
-                for name, change in zip(names, step)}, float(numpy.sqrt(numpy.mean(left ** 2))))
+    return Fit(
+        wanted,
+        {count: math.expm1(error) for count, error in zip(counts, now)},
+        {name: (model[name]["ns"], model[name]["ns"] * math.exp(change)) for name, change in zip(names, step)},
+        float(numpy.sqrt(numpy.mean(left**2))),
+    )
 
 
 def _pages(entry: Run) -> int:

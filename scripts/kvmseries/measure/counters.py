@@ -49,21 +49,29 @@ def check(phases: Iterable[Counted], health: Counted, where: str | Path) -> None
     """
     for entry in phases:
         if entry["inversions"] > MAX_INVERSIONS * entry["accesses"]:
-            raise Fail(f"virtual time out of order: in the phase that ends with '{entry['line']}' "
-                       f"{entry['inversions']} of {entry['accesses']} accesses to cache lines came "
-                       f"too late; use a smaller --slice, or fewer vCPUs (see {where})")
+            raise Fail(
+                f"virtual time out of order: in the phase that ends with '{entry['line']}' "
+                f"{entry['inversions']} of {entry['accesses']} accesses to cache lines came "
+                f"too late; use a smaller --slice, or fewer vCPUs (see {where})"
+            )
         if entry["strays"] > MAX_STRAYS * entry["turns"]:
-            raise Fail(f"virtual time out of order: in the phase that ends with '{entry['line']}' CPUs "
-                       f"went on without their turn, {entry['strays']} of {entry['turns']} times "
-                       f"(see {where})")
+            raise Fail(
+                f"virtual time out of order: in the phase that ends with '{entry['line']}' CPUs "
+                f"went on without their turn, {entry['strays']} of {entry['turns']} times "
+                f"(see {where})"
+            )
         if entry["forced"]:
-            raise Fail(f"virtual time stood still in the phase that ends with '{entry['line']}', and "
-                       f"QEMU's main loop went on: is the host overloaded? (see {where})")
+            raise Fail(
+                f"virtual time stood still in the phase that ends with '{entry['line']}', and "
+                f"QEMU's main loop went on: is the host overloaded? (see {where})"
+            )
     if health["late"]:
         raise Fail(f"a CPU ran without a clock {health['late']} times (see {where})")
     if not health["polls"] or not health["reads"]:
-        raise Fail("this QEMU looks at the time, or sleeps, by other calls than scripts/vtime knows: "
-                   f"use another QEMU, or --clock wall (see {where})")
+        raise Fail(
+            "this QEMU looks at the time, or sleeps, by other calls than scripts/vtime knows: "
+            f"use another QEMU, or --clock wall (see {where})"
+        )
 
 
 def by_test(found: Iterable[Counted]) -> dict[str, list[Counted]]:
@@ -90,10 +98,19 @@ def measures(entries: Iterable[Counted]) -> list[parse.Measure]:
         phase, iteration = parse.phase(entry["line"].split(":")[0])
         if phase not in COUNTED:
             continue
-        for name in ("faults_permission", "faults_translation", "faults_access", "faults_other",
-                     "tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics"):
+        for name in (
+            "faults_permission",
+            "faults_translation",
+            "faults_access",
+            "faults_other",
+            "tlbi_local",
+            "tlbi_broadcast",
+            "atomics",
+            "foreign_atomics",
+        ):
             found.append(parse.Measure(f"{name}.{phase}", iteration, entry[name], "1"))
         if entry["faults_handled"]:
-            found.append(parse.Measure(
-                f"instructions_per_fault.{phase}", iteration, entry["instructions_per_fault"], "1"))
+            found.append(
+                parse.Measure(f"instructions_per_fault.{phase}", iteration, entry["instructions_per_fault"], "1")
+            )
     return found

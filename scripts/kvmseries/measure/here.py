@@ -27,13 +27,15 @@ def label(release: str | None = None) -> str:
     release = platform.release() if release is None else release
     match = re.search(OWN, release)
     if not match:
-        raise Usage(f"--here: linux {release} does not say which kernel of the series it is: add "
-                    "base, series or upto:STEP")
+        raise Usage(
+            f"--here: linux {release} does not say which kernel of the series it is: add base, series or upto:STEP"
+        )
     return f"upto:{match[2]}" if match[2] else match[1]
 
 
-def run(job: bench.Job, name: str, taken: unfinished.Taken | None = None,
-        keep: Callable[[int], object] = lambda left: None) -> tuple[list[Run], dict[str, str]]:
+def run(
+    job: bench.Job, name: str, taken: unfinished.Taken | None = None, keep: Callable[[int], object] = lambda left: None
+) -> tuple[list[Run], dict[str, str]]:
     """Run `job`'s test on this machine; `name` says which kernel it was booted with ("base",
     "series", "upto:NAME").  Returns (runs, versions) as bench.run() does: times, or lock counts
     alone if the kernel has /proc/lock_stat.  taken, keep: as for bench.run(), for each time that the test is run.
@@ -50,14 +52,23 @@ def run(job: bench.Job, name: str, taken: unfinished.Taken | None = None,
     point = catalog.Point(name, 0, job.series)
     taken = unfinished.Taken() if taken is None else taken
     left = taken.left([(sample, count) for sample in range(job.samples) for count in job.vcpus], _part)
-    steps = progress.Steps([(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}", 5 * count)
-                            for sample, count in left])
+    steps = progress.Steps(
+        [(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}", 5 * count) for sample, count in left]
+    )
     taken.versions[f"{name} {job.arch} here"] = platform.release()
     for _, count in taken.each(left, _part, keep):
         with steps.step(f"here-{job.test}"):
             output = _once(job, folder, counting, count, line)
-        bench.collect(taken.table, job, point, ("lockstat",) if counting else (), line, count,
-                      parse.parse(job.test, output), ("here", "wall", ""))
+        bench.collect(
+            taken.table,
+            job,
+            point,
+            ("lockstat",) if counting else (),
+            line,
+            count,
+            parse.parse(job.test, output),
+            ("here", "wall", ""),
+        )
     return taken.runs, taken.versions
 
 
@@ -72,8 +83,7 @@ def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequen
     # The tests print line by line only on a terminal; lockphase needs lines.
     command = shlex.join([*prefix, str(folder / job.test), option, str(count), *line])
     proc.need("script")
-    status, output = proc.run(["script", "-q", "-e", "-c", command, "/dev/null"], job.test,
-                              check=False)
+    status, output = proc.run(["script", "-q", "-e", "-c", command, "/dev/null"], job.test, check=False)
     if status:
         raise Fail(f"{job.test} failed here (status {status}): {proc.reason(output)}")
     return output.replace("\r", "")

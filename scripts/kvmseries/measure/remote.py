@@ -27,15 +27,25 @@ from .ssh import Host, Lost
 
 # Where files are put on the machine; programs are not to be in /tmp, which may be noexec.
 _PLACE = "/var/tmp/kvm-series"
-_PROGRAMS = ("script", "timeout", "dpkg", "tar", "depmod", "update-initramfs", "dracut", "update-grub",
-             "grub2-mkconfig", *bootloader.WAYS)
+_PROGRAMS = (
+    "script",
+    "timeout",
+    "dpkg",
+    "tar",
+    "depmod",
+    "update-initramfs",
+    "dracut",
+    "update-grub",
+    "grub2-mkconfig",
+    *bootloader.WAYS,
+)
 _FACTS = f"""\
 echo "@@ machine=$(uname -m)"
 echo "@@ release=$(uname -r)"
 echo "@@ uid=$(id -u)"
 sudo -n true 2> /dev/null && echo "@@ sudo=yes"
 [ -c /dev/kvm ] && echo "@@ kvm=yes"
-for p in {' '.join(_PROGRAMS)}; do
+for p in {" ".join(_PROGRAMS)}; do
 	PATH=$PATH:/usr/sbin:/sbin command -v $p > /dev/null && found="$found $p"
 done
 echo "@@ programs=$found"
@@ -54,18 +64,18 @@ Kernels = Mapping[tuple[str, tuple[str, ...]], hostkernel.HostKernel]
 class Options:
     """How to treat the machine."""
 
-    host: str                 # ssh's destination
+    host: str  # ssh's destination
     ssh: str = "ssh"
-    config: str = ""          # file with the kernel configuration; "": the machine's own
-    way: str = ""             # "grub", "kexec"; "": what it has
-    seconds: int = 600        # for a reboot
+    config: str = ""  # file with the kernel configuration; "": the machine's own
+    way: str = ""  # "grub", "kexec"; "": what it has
+    seconds: int = 600  # for a reboot
 
 
 @dataclass
 class Made:
     """What a job was made of, and where its boots' outputs are."""
 
-    ids: Ids                  # for results.save()
+    ids: Ids  # for results.save()
     kept: Path
 
 
@@ -75,7 +85,7 @@ class Machine:
 
     host: Host
     way: str
-    form: str                 # of hostkernel.FORMATS
+    form: str  # of hostkernel.FORMATS
     facts: dict[str, str] = field(default_factory=dict)
 
 
@@ -111,15 +121,22 @@ def read_config(machine: Machine, options: Options, arch: str) -> str:
     if re.search(here.OWN, release):
         # An interrupted run has left it with one of our kernels.
         if not kept.exists():
-            raise Fail(f"{machine.host.name} runs {release}, a kernel of this tool: boot its own one, or name a "
-                       "configuration with --host-config")
+            raise Fail(
+                f"{machine.host.name} runs {release}, a kernel of this tool: boot its own one, or name a "
+                "configuration with --host-config"
+            )
         return hostkernel.read_config(kept, arch)
     where = f"{machine.host.name}:/boot/config-{release}"
-    status, text = machine.host.run(f"cat /boot/config-{shlex.quote(release)} 2> /dev/null || "
-                                    "zcat /proc/config.gz 2> /dev/null", f"reading {where}", check=False)
+    status, text = machine.host.run(
+        f"cat /boot/config-{shlex.quote(release)} 2> /dev/null || zcat /proc/config.gz 2> /dev/null",
+        f"reading {where}",
+        check=False,
+    )
     if status:
-        raise Fail(f"{machine.host.name} has neither /boot/config-{release} nor /proc/config.gz: copy a configuration "
-                   "from it and name it with --host-config")
+        raise Fail(
+            f"{machine.host.name} has neither /boot/config-{release} nor /proc/config.gz: copy a configuration "
+            "from it and name it with --host-config"
+        )
     hostkernel.check_config(text, where, arch)
     files.write(kept, text)
     return text
@@ -131,12 +148,26 @@ def run(job: bench.Job, options: Options) -> tuple[list[Run], dict[str, str], Ma
     text = read_config(machine, options, job.arch)
     configs = list(dict.fromkeys(entry.config for entry in bench.rounds(job)))
     boots = bench.turns(job, bench.rounds(job))
-    steps = progress.Steps([(f"hostkernel-{job.arch}-{kconfig.name(config)}", f"build {point.label} for "
-                             f"{options.host} ({kconfig.name(config)})", 1800)
-                            for config in configs for point in job.points]
-                           + [("remote-copy", f"copy kernels and tests to {options.host}, install", 180)]
-                           + [("remote-boot", f"{job.test} on {point.label}, round {entry.number + 1} "
-                               f"({kconfig.name(entry.config)})", 300) for entry, point in boots])
+    steps = progress.Steps(
+        [
+            (
+                f"hostkernel-{job.arch}-{kconfig.name(config)}",
+                f"build {point.label} for {options.host} ({kconfig.name(config)})",
+                1800,
+            )
+            for config in configs
+            for point in job.points
+        ]
+        + [("remote-copy", f"copy kernels and tests to {options.host}, install", 180)]
+        + [
+            (
+                "remote-boot",
+                f"{job.test} on {point.label}, round {entry.number + 1} ({kconfig.name(entry.config)})",
+                300,
+            )
+            for entry, point in boots
+        ]
+    )
     kernels = {}
     for config in configs:
         for point in job.points:
@@ -156,8 +187,16 @@ def run(job: bench.Job, options: Options) -> tuple[list[Run], dict[str, str], Ma
             outputs = _measured(machine, job, entry, point, kernel, folder, kept, options.seconds)
         versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = kernel.release
         for count in job.vcpus:
-            bench.collect(table, job, point, entry.config, list(job.line), count,
-                          parse.parse(job.test, outputs[str(count)]), ("here", "wall", ""))
+            bench.collect(
+                table,
+                job,
+                point,
+                entry.config,
+                list(job.line),
+                count,
+                parse.parse(job.test, outputs[str(count)]),
+                ("here", "wall", ""),
+            )
     return list(table.values()), versions, machine, Made(_made_of(job, kernels), kept)
 
 
@@ -179,15 +218,29 @@ def forget(kept: Path) -> None:
 def host_info(machine: Machine, versions: Mapping[str, str], info: Facts) -> Facts:
     """The `host` of a results file: `info`, from results.host_info(), with the machine's own facts in it."""
     facts = machine.facts
-    return {**info, "machine": facts["machine"], "cpu": facts.get("cpu") or facts["machine"],
-            "cpus": int(facts.get("cpus") or 0), "memory": int(float(facts.get("memory") or 0)),
-            "os": facts.get("os") or "unknown", "kernel": facts["release"], "kernels": dict(versions)}
+    return {
+        **info,
+        "machine": facts["machine"],
+        "cpu": facts.get("cpu") or facts["machine"],
+        "cpus": int(facts.get("cpus") or 0),
+        "memory": int(float(facts.get("memory") or 0)),
+        "os": facts.get("os") or "unknown",
+        "kernel": facts["release"],
+        "kernels": dict(versions),
+    }
 
 
 def _kept(job: bench.Job, options: Options, kernels: Kernels) -> Path:
     """The directory for what boots have measured of this job, on this machine, with these kernels."""
-    what = [options.host, job.test, job.line, job.vcpus,
-            sorted((label, list(config), list(map(_digest, kernel.packages))) for (label, config), kernel in kernels.items())]
+    what = [
+        options.host,
+        job.test,
+        job.line,
+        job.vcpus,
+        sorted(
+            (label, list(config), list(map(_digest, kernel.packages))) for (label, config), kernel in kernels.items()
+        ),
+    ]
     return paths.out("remote", hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12], "x").parent
 
 
@@ -213,8 +266,11 @@ def _install(machine: Machine, kernel: hostkernel.HostKernel) -> None:
         if status == 0 and text.strip() == digest:
             continue
         machine.host.put(package, f"{_PLACE}/{package.name}")
-        machine.host.run(f"PATH=$PATH:/usr/sbin:/sbin; set -e; {_installs(machine, kernel, package)}; "
-                         f"rm {_PLACE}/{package.name}; echo {digest} > {mark}", f"installing {kernel.release}")
+        machine.host.run(
+            f"PATH=$PATH:/usr/sbin:/sbin; set -e; {_installs(machine, kernel, package)}; "
+            f"rm {_PLACE}/{package.name}; echo {digest} > {mark}",
+            f"installing {kernel.release}",
+        )
 
 
 def _installs(machine: Machine, kernel: hostkernel.HostKernel, package: Path) -> str:
@@ -235,8 +291,16 @@ def _installs(machine: Machine, kernel: hostkernel.HostKernel, package: Path) ->
     return "; ".join(steps)
 
 
-def _measured(machine: Machine, job: bench.Job, entry: bench.Round, point: catalog.Point, kernel: hostkernel.HostKernel,
-              folder: str, kept: Path, seconds: float) -> dict[str, str]:
+def _measured(
+    machine: Machine,
+    job: bench.Job,
+    entry: bench.Round,
+    point: catalog.Point,
+    kernel: hostkernel.HostKernel,
+    folder: str,
+    kept: Path,
+    seconds: float,
+) -> dict[str, str]:
     """{number of vCPUs: what the test printed} of one boot, measured now or before."""
     path = kept / f"{entry.number}-{kconfig.name(entry.config)}-{point.label.replace(':', '-')}.json"
     if path.exists():
@@ -244,19 +308,24 @@ def _measured(machine: Machine, job: bench.Job, entry: bench.Round, point: catal
     try:
         outputs = _boot_and_test(machine, job, entry, kernel, folder, seconds)
     except Lost as error:
-        raise Fail(f"{error}; with {kernel.release} booted for one time: power cycle it (it then boots its own kernel), "
-                   "and repeat the command: it goes on with what is left") from None
+        raise Fail(
+            f"{error}; with {kernel.release} booted for one time: power cycle it (it then boots its own kernel), "
+            "and repeat the command: it goes on with what is left"
+        ) from None
     files.write_json(path, outputs, indent=None)
     return outputs
 
 
-def _boot_and_test(machine: Machine, job: bench.Job, entry: bench.Round, kernel: hostkernel.HostKernel, folder: str,
-                   seconds: float) -> dict[str, str]:
+def _boot_and_test(
+    machine: Machine, job: bench.Job, entry: bench.Round, kernel: hostkernel.HostKernel, folder: str, seconds: float
+) -> dict[str, str]:
     """{number of vCPUs: what the test printed} with `kernel`."""
     _boot(machine, kernel, seconds)
     if not machine.host.facts("[ -c /dev/kvm ] && echo '@@ kvm=yes'", "looking for /dev/kvm"):
-        raise Fail(f"{machine.host.name} has no /dev/kvm with {kernel.release}: its configuration builds KVM as a "
-                   "module that is not loaded, or not for this CPU")
+        raise Fail(
+            f"{machine.host.name} has no /dev/kvm with {kernel.release}: its configuration builds KVM as a "
+            "module that is not loaded, or not for this CPU"
+        )
     before = set(machine.host.run("dmesg", "reading the kernel's log").splitlines())
     outputs = {str(count): _test(machine, job, entry, kernel, folder, count) for count in job.vcpus}
     for text in outputs.values():
@@ -280,37 +349,51 @@ def _boot(machine: Machine, kernel: hostkernel.HostKernel, seconds: float) -> No
     once = bootloader.once(machine.way, release, entry)
     host.run(f"PATH=$PATH:/usr/sbin:/sbin; {once.prepare}", once.way)
     if not host.reboot(f"PATH=$PATH:/usr/sbin:/sbin; {once.reboot}", seconds):
-        raise Fail(f"{host.name} did not come back within {seconds} s from booting {release}: power cycle it (it then "
-                   "boots its own kernel) and look at its console; the same command goes on with what is left")
+        raise Fail(
+            f"{host.name} did not come back within {seconds} s from booting {release}: power cycle it (it then "
+            "boots its own kernel) and look at its console; the same command goes on with what is left"
+        )
     running = host.run("uname -r", "uname", root=False).strip()
     if running != release:
-        raise Fail(f"{host.name} came back with {running} instead of {release}: it does not follow {machine.way}; "
-                   "boot it by hand, and use `bench --here` there")
+        raise Fail(
+            f"{host.name} came back with {running} instead of {release}: it does not follow {machine.way}; "
+            "boot it by hand, and use `bench --here` there"
+        )
 
 
-def _test(machine: Machine, job: bench.Job, entry: bench.Round, kernel: hostkernel.HostKernel, folder: str,
-          count: int) -> str:
+def _test(
+    machine: Machine, job: bench.Job, entry: bench.Round, kernel: hostkernel.HostKernel, folder: str, count: int
+) -> str:
     """What `job`'s test prints with `count` vCPUs."""
     setting = bench.settings(job.test)
     limit = setting["timeout"] * (4 if entry.counts else 1) * (1 + count)
     prefix = [f"{folder}/lockphase", "--"] if entry.counts else []
     command = shlex.join([*prefix, f"{folder}/{job.test}", setting["vcpus"], str(count), *job.line])
-    pages = [word.partition("=")[2] for word in bench.kernel_params(job.test, list(job.line))
-             if word.startswith("series.hugepages=")]
+    pages = [
+        word.partition("=")[2]
+        for word in bench.kernel_params(job.test, list(job.line))
+        if word.startswith("series.hugepages=")
+    ]
     reserve = f"echo {pages[0]} > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages; " if pages else ""
     # The tests print line by line only on a terminal; lockphase needs lines.
-    status, text = machine.host.run(f"{reserve}timeout -k 10 {limit} script -q -e -c {shlex.quote(command)} /dev/null",
-                                    job.test, check=False)
+    status, text = machine.host.run(
+        f"{reserve}timeout -k 10 {limit} script -q -e -c {shlex.quote(command)} /dev/null", job.test, check=False
+    )
     text = text.replace("\r", "")
     if status:
         last = text.strip().splitlines()[-1:] or ["nothing"]
-        raise Fail(f"{job.test} with {count} vCPUs {'ran out of time' if status == 124 else 'failed'} on {kernel.release} "
-                   f"on {machine.host.name} (status {status}): {last[0].strip()[:200]}")
+        raise Fail(
+            f"{job.test} with {count} vCPUs {'ran out of time' if status == 124 else 'failed'} on {kernel.release} "
+            f"on {machine.host.name} (status {status}): {last[0].strip()[:200]}"
+        )
     return text
 
 
 def _made_of(job: bench.Job, kernels: Kernels) -> Ids:
     """The ids for results.save()."""
     tests = trees.worktree(job.series, len(job.series.patches), job.kernel).path
-    return {"kernels": {label: ids.source(Path(kernel.source), job.arch) for (label, _), kernel in kernels.items()},
-            "tests": {job.series.name: ids.tests(tests)}, "guest": ids.guest()}
+    return {
+        "kernels": {label: ids.source(Path(kernel.source), job.arch) for (label, _), kernel in kernels.items()},
+        "tests": {job.series.name: ids.tests(tests)},
+        "guest": ids.guest(),
+    }

@@ -13,8 +13,18 @@ from ..base import proc
 from ..base.errors import Fail, Usage
 
 # Ends by itself if the other side is gone; asks for no password.
-_OPTIONS = ("-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=15",
-            "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4")
+_OPTIONS = (
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "LogLevel=ERROR",
+    "-o",
+    "ConnectTimeout=15",
+    "-o",
+    "ServerAliveInterval=15",
+    "-o",
+    "ServerAliveCountMax=4",
+)
 # ssh's own exit status when it has no connection, or loses it.
 _LOST = 255
 # Before the output of a script.
@@ -49,15 +59,18 @@ class Host:
         self.sudo = ""
 
     @overload
-    def run(self, script: str, what: str, stdin: bytes | None = None, check: Literal[True] = True,
-            root: bool = True) -> str: ...
+    def run(
+        self, script: str, what: str, stdin: bytes | None = None, check: Literal[True] = True, root: bool = True
+    ) -> str: ...
 
     @overload
-    def run(self, script: str, what: str, stdin: bytes | None = None, *, check: Literal[False],
-            root: bool = True) -> tuple[int, str]: ...
+    def run(
+        self, script: str, what: str, stdin: bytes | None = None, *, check: Literal[False], root: bool = True
+    ) -> tuple[int, str]: ...
 
-    def run(self, script: str, what: str, stdin: bytes | None = None, check: bool = True,
-            root: bool = True) -> str | tuple[int, str]:
+    def run(
+        self, script: str, what: str, stdin: bytes | None = None, check: bool = True, root: bool = True
+    ) -> str | tuple[int, str]:
         """Run the shell script `script` there; returns its output, or (status, output) without `check`.
 
         stdin: bytes.  root: through sudo where the user is not root.  Raises Lost without a connection.
@@ -75,8 +88,12 @@ class Host:
     def put(self, path: Path, target: str) -> None:
         """Copy the file `path` there as `target`, whole or not at all; it may be executed."""
         quoted = shlex.quote(target)
-        self.run(f"umask 022; mkdir -p \"$(dirname {quoted})\" && cat > {quoted}.part && chmod 755 {quoted}.part && "
-                 f"mv {quoted}.part {quoted}", f"copying {path.name}", stdin=path.read_bytes())
+        self.run(
+            f'umask 022; mkdir -p "$(dirname {quoted})" && cat > {quoted}.part && chmod 755 {quoted}.part && '
+            f"mv {quoted}.part {quoted}",
+            f"copying {path.name}",
+            stdin=path.read_bytes(),
+        )
 
     def facts(self, script: str, what: str, root: bool = True) -> dict[str, str]:
         """{name: value} of the lines "@@ NAME=VALUE" that `script` prints."""

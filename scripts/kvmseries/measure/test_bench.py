@@ -22,8 +22,11 @@ KERNEL = "5.10.262"
 
 def test_points_are_base_series_and_steps(mini):
     assert catalog.points(mini, "base,series,upto:rwlock,upto:1") == (
-        catalog.Point("base", 0, mini), catalog.Point("series", 3, mini),
-        catalog.Point("upto:rwlock", 2, mini), catalog.Point("upto:1", 1, mini))
+        catalog.Point("base", 0, mini),
+        catalog.Point("series", 3, mini),
+        catalog.Point("upto:rwlock", 2, mini),
+        catalog.Point("upto:1", 1, mini),
+    )
 
 
 @pytest.fixture
@@ -34,17 +37,27 @@ def other(patches):
 
 
 def test_a_point_may_be_the_base_of_another_series(mini, other):
-    assert catalog.points(mini, "base,other:base") == (catalog.Point("base", 0, mini),
-                                                     catalog.Point("other:base", 0, other))
+    assert catalog.points(mini, "base,other:base") == (
+        catalog.Point("base", 0, mini),
+        catalog.Point("other:base", 0, other),
+    )
 
 
-@pytest.mark.parametrize("text, reason", [
-    ("x", "unknown kernel 'x': --kernels takes base, series, upto:STEP and OTHER"),
-    ("", "unknown kernel"),
-    ("base,", "unknown kernel ''"), ("base,base", "names a kernel twice"),
-    ("nope:base", "unknown series 'nope': there is mini"), (":base", "unknown series ''"),
-    ("mini:series", "unknown kernel 'mini:series'"), ("upto:9", "beyond the end"),
-    ("upto:nope", "no milestone 'nope'"), ("upto:", "no milestone")])
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("x", "unknown kernel 'x': --kernels takes base, series, upto:STEP and OTHER"),
+        ("", "unknown kernel"),
+        ("base,", "unknown kernel ''"),
+        ("base,base", "names a kernel twice"),
+        ("nope:base", "unknown series 'nope': there is mini"),
+        (":base", "unknown series ''"),
+        ("mini:series", "unknown kernel 'mini:series'"),
+        ("upto:9", "beyond the end"),
+        ("upto:nope", "no milestone 'nope'"),
+        ("upto:", "no milestone"),
+    ],
+)
 def test_points_that_are_none(mini, text, reason):
     with pytest.raises(Usage, match=reason):
         catalog.points(mini, text)
@@ -66,7 +79,7 @@ def test_given_arguments_replace_defaults_of_their_name_and_extend_the_others():
     plain = bench.arguments(TEST, "arm64", "", KERNEL)
     line = bench.arguments(TEST, "arm64", "-i 7 -x 'a b'", KERNEL)
     position = plain.index("-i")
-    assert line == plain[:position] + plain[position + 2:] + ["-i", "7", "-x", "a b"]
+    assert line == plain[:position] + plain[position + 2 :] + ["-i", "7", "-x", "a b"]
 
 
 def test_given_arguments_may_be_all_there_is():
@@ -77,8 +90,7 @@ def test_a_minus_sign_behind_an_option_takes_its_default_away():
     plain = bench.arguments(TEST, "arm64", "", KERNEL)
     line = bench.arguments(TEST, "arm64", "-g- -m- -x 1", KERNEL)
     position = plain.index("-m")
-    assert line == [word for word in plain[:position] + plain[position + 2:] if word != "-g"] \
-        + ["-x", "1"]
+    assert line == [word for word in plain[:position] + plain[position + 2 :] if word != "-g"] + ["-x", "1"]
 
 
 def test_cases_are_arguments_that_the_test_takes():
@@ -95,8 +107,9 @@ def test_an_unknown_case_is_answered_with_those_that_there_are():
         bench.case(TEST, "nope")
 
 
-@pytest.mark.parametrize("extra, reason", [("-v 4", "comes from --vcpus"), ("-v4", "from --vcpus"),
-                                           ("-i '2", "No closing quotation")])
+@pytest.mark.parametrize(
+    "extra, reason", [("-v 4", "comes from --vcpus"), ("-v4", "from --vcpus"), ("-i '2", "No closing quotation")]
+)
 def test_arguments_that_cannot_be(extra, reason):
     with pytest.raises(Usage, match=f"--test-args.*{reason}"):
         bench.arguments(TEST, "arm64", extra, KERNEL)
@@ -107,20 +120,25 @@ def test_huge_pages_are_reserved_when_the_backing_needs_them():
     assert bench.kernel_params(TEST, ["-s", "anonymous"]) == []
 
 
-@pytest.mark.parametrize("change, expected", [
-    ({}, [("lockstat", "nominal", 0), ("normal", "nominal", 0), ("normal", "nominal", 1)]),
-    ({"counts": False}, [("normal", "nominal", 0), ("normal", "nominal", 1)]),
-    ({"times": False}, [("lockstat", "nominal", 0)]),
-    ({"configs": ("64k",), "samples": 1}, [("64k+lockstat", "nominal", 0), ("64k", "nominal", 0)]),
-    ({"models": ("nominal", "line*2", "tlbi*0.5"), "counts": False},
-     [("normal", "nominal", 0), ("normal", "nominal", 1), ("normal", "line*2", 0),
-      ("normal", "tlbi*0.5", 0)])])
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        ({}, [("lockstat", "nominal", 0), ("normal", "nominal", 0), ("normal", "nominal", 1)]),
+        ({"counts": False}, [("normal", "nominal", 0), ("normal", "nominal", 1)]),
+        ({"times": False}, [("lockstat", "nominal", 0)]),
+        ({"configs": ("64k",), "samples": 1}, [("64k+lockstat", "nominal", 0), ("64k", "nominal", 0)]),
+        (
+            {"models": ("nominal", "line*2", "tlbi*0.5"), "counts": False},
+            [("normal", "nominal", 0), ("normal", "nominal", 1), ("normal", "line*2", 0), ("normal", "tlbi*0.5", 0)],
+        ),
+    ],
+)
 def test_rounds_are_counts_then_times_then_variants_once(change, expected):
-    job = SimpleNamespace(**{"configs": (), "counts": True, "times": True, "samples": 2,
-                             "models": (vtime.NOMINAL,), **change})
+    job = SimpleNamespace(
+        **{"configs": (), "counts": True, "times": True, "samples": 2, "models": (vtime.NOMINAL,), **change}
+    )
     found = bench.rounds(job)
-    assert [(bench.kconfig.name(entry.config), entry.model, entry.number) for entry in found] \
-        == expected
+    assert [(bench.kconfig.name(entry.config), entry.model, entry.number) for entry in found] == expected
     assert [entry.counts for entry in found] == ["lockstat" in name for name, _, _ in expected]
 
 
@@ -136,8 +154,7 @@ prints() {{
 	cat "$job.text"
 	case $* in *lockphase*)
 		sed "s/=W /=$writes /; s/=R /=$reads /" <<'END'
-{lock("Iteration 1 dirty memory time", "write", "W", 3)}{lock("Iteration 1 dirty memory time",
-                                                              "read", "R", 0)}END
+{lock("Iteration 1 dirty memory time", "write", "W", 3)}{lock("Iteration 1 dirty memory time", "read", "R", 0)}END
 	esac
 }}
 """
@@ -154,16 +171,17 @@ def measured(series, built, qemu, program, patches, kernel, tmp_path):
     qemu(GUEST + RUN_JOB)
 
     def run(*options):
-        done = series(*WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2",
-                      "--json", tmp_path / "kept/x.json", *options)
+        done = series(
+            *WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json", *options
+        )
         assert done.status == 0, done.err
         return results.load(tmp_path / "kept/x.json"), done
+
     return run
 
 
 def _samples(data, **wanted):
-    found = [run["samples"] for run in data["runs"]
-             if all(run[key] == value for key, value in wanted.items())]
+    found = [run["samples"] for run in data["runs"] if all(run[key] == value for key, value in wanted.items())]
     assert len(found) == 1
     return found[0]
 
@@ -173,18 +191,15 @@ def test_bench_measures_times_and_counts_on_their_own_kernels(measured):
     for vcpus in (1, 2):
         for kernel, seconds, writes, reads in (("base", 1.0, 512, 0), ("series", 0.5, 1, 512)):
             about = {"kernel": kernel, "vcpus": vcpus}
-            assert _samples(data, metric="dirty_memory_time", iteration=1, config="normal",
-                            **about) == [seconds] * 2
-            assert _samples(data, metric="mmu_lock_write_acquisitions.dirty", config="lockstat",
-                            **about) == [writes]
-            assert _samples(data, metric="mmu_lock_read_acquisitions", config="lockstat",
-                            **about) == [reads]
+            assert _samples(data, metric="dirty_memory_time", iteration=1, config="normal", **about) == [seconds] * 2
+            assert _samples(data, metric="mmu_lock_write_acquisitions.dirty", config="lockstat", **about) == [writes]
+            assert _samples(data, metric="mmu_lock_read_acquisitions", config="lockstat", **about) == [reads]
     assert not [run for run in data["runs"] if (run["unit"] == "s") == (run["config"] == "lockstat")]
     assert {run["args"] for run in data["runs"]} == {"-b 1M -i 2 -m 2 -s anonymous -g"}
-    assert {(run["clock"], run["model"], run["cpu"]) for run in data["runs"]} \
-        == {("wall", "", "max")}
-    assert set(data["host"]["kernels"]) == {f"{kernel} arm64 {config}" for kernel in
-                                            ("base", "series") for config in ("normal", "lockstat")}
+    assert {(run["clock"], run["model"], run["cpu"]) for run in data["runs"]} == {("wall", "", "max")}
+    assert set(data["host"]["kernels"]) == {
+        f"{kernel} arm64 {config}" for kernel in ("base", "series") for config in ("normal", "lockstat")
+    }
     assert "emulated" in done.out
 
 
@@ -220,32 +235,32 @@ def test_counts_alone_boot_no_kernel_for_times(measured):
     assert {run["config"] for run in data["runs"]} == {"lockstat"}
 
 
-def test_a_test_that_fails_leaves_no_results_and_keeps_old_ones(measured, refused, qemu, kernel,
-                                                                tmp_path):
+def test_a_test_that_fails_leaves_no_results_and_keeps_old_ones(measured, refused, qemu, kernel, tmp_path):
     measured()
     old = (tmp_path / "kept/x.json").read_bytes()
     qemu("prints() { echo 'perf_test_util.h:1: assertion'; return 254; }\n" + RUN_JOB)
-    assert refused(*WALL, "--tree", kernel, "--vcpus", "1", "--json",
-                   tmp_path / "kept/x.json") \
-        .startswith(f"{TEST}-1 on base failed (status 254): perf_test_util.h:1: assertion (see ")
+    assert refused(*WALL, "--tree", kernel, "--vcpus", "1", "--json", tmp_path / "kept/x.json").startswith(
+        f"{TEST}-1 on base failed (status 254): perf_test_util.h:1: assertion (see "
+    )
     assert (tmp_path / "kept/x.json").read_bytes() == old
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["x.json"]
 
 
-def test_a_kernel_that_reports_a_mistake_gives_no_figures(refused, built, qemu, patches, kernel,
-                                                          program, tmp_path):
+def test_a_kernel_that_reports_a_mistake_gives_no_figures(refused, built, qemu, patches, kernel, program, tmp_path):
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     qemu("echo '[ 1.0] WARNING: suspicious RCU usage'\n" + GUEST + RUN_JOB)
     assert refused(*WALL, "--tree", kernel, "--json", tmp_path / "x.json").startswith(
-        "base: the kernel reported a mistake: WARNING: suspicious RCU usage")
+        "base: the kernel reported a mistake: WARNING: suspicious RCU usage"
+    )
     assert not (tmp_path / "x.json").exists()
 
 
-def test_output_that_the_parser_does_not_know_gives_no_figures(refused, built, qemu, patches,
-                                                               kernel, tmp_path):
+def test_output_that_the_parser_does_not_know_gives_no_figures(refused, built, qemu, patches, kernel, tmp_path):
     qemu("prints() { echo 'something new'; }\n" + RUN_JOB)
-    assert refused(*WALL, "--tree", kernel, "--json", tmp_path / "x.json") \
+    assert (
+        refused(*WALL, "--tree", kernel, "--json", tmp_path / "x.json")
         == f"{TEST} printed a line that is not known: 'something new'"
+    )
     assert not (tmp_path / "x.json").exists()
 
 
@@ -262,14 +277,17 @@ echo x >> '%s'
 @pytest.fixture
 def breaks(measured, refused, qemu, kernel, tmp_path):
     """breaks(number, option...): what bench says whose boot of that number, from 1, fails; measured() goes on then."""
+
     def run(number, *options):
         log = tmp_path / "numbers"
         log.write_text("", encoding="utf-8")
         qemu(GUEST + BREAKS % (log, log, number) + RUN_JOB)
-        line = refused(*WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json",
-                       *options)
+        line = refused(
+            *WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json", *options
+        )
         qemu(GUEST + f"echo x >> '{log}'\n" + RUN_JOB)
         return line
+
     return run
 
 
@@ -289,7 +307,7 @@ def test_boots_of_a_bench_that_breaks_off_are_kept_and_not_run_again(breaks, mea
     assert "unfinished: 3 boots of 6" in console.export_text()
     data, done = measured()
     assert f"going on with the 3 boots of {part}" in done.err
-    assert (tmp_path / "numbers").read_text(encoding="utf-8").count("x") == 7      # 4 and 3
+    assert (tmp_path / "numbers").read_text(encoding="utf-8").count("x") == 7  # 4 and 3
     assert not part.exists() and "unfinished" not in data["made"]
     whole, _ = measured()
     assert data["runs"] == whole["runs"] and data["host"]["kernels"] == whole["host"]["kernels"]
@@ -304,8 +322,12 @@ def test_an_interrupt_keeps_what_was_measured(measured, series, kernel, tmp_path
         if len(boots) == 3:
             raise KeyboardInterrupt
         return run(*words)
+
     monkeypatch.setattr(bench.guest, "run", interrupt)
-    assert series(*WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json").status == 130
+    assert (
+        series(*WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json").status
+        == 130
+    )
     assert len(results.load(tmp_path / "kept/x.unfinished.json")["made"]["unfinished"]["parts"]) == 2
     measured()
     assert len(boots) == 3 + 4
@@ -327,28 +349,47 @@ def test_what_is_left_of_other_sources_is_not_gone_on_with(breaks, measured, mon
 
 
 def test_lock_counts_are_of_the_lockstat_kernel_and_all_else_of_the_other():
-    job = SimpleNamespace(series=SimpleNamespace(name="mini"), arch="arm64", cpu="max", params=(),
-                          test=TEST)
-    found = [parse.Measure(name, None, 1, unit) for name, unit in (
-        ("populate_memory_time", "s"), ("mmu_lock_contentions", "1"), ("atomics.dirty", "1"))]
-    for config, names in (((), ["populate_memory_time", "atomics.dirty"]),
-                          (("lockstat",), ["mmu_lock_contentions"])):
+    job = SimpleNamespace(series=SimpleNamespace(name="mini"), arch="arm64", cpu="max", params=(), test=TEST)
+    found = [
+        parse.Measure(name, None, 1, unit)
+        for name, unit in (("populate_memory_time", "s"), ("mmu_lock_contentions", "1"), ("atomics.dirty", "1"))
+    ]
+    for config, names in (((), ["populate_memory_time", "atomics.dirty"]), (("lockstat",), ["mmu_lock_contentions"])):
         table = {}
-        bench.collect(table, job, SimpleNamespace(label="base"), config, [], 1, found,
-                      ("tcg", "virtual", "nominal"))
+        bench.collect(table, job, SimpleNamespace(label="base"), config, [], 1, found, ("tcg", "virtual", "nominal"))
         assert [entry["metric"] for entry in table.values()] == names
 
 
 # In virtual time
 
-PHASE = {"ps": 1, "instructions": 9, "exceptions": 0, "tlbi_local": 1, "tlbi_broadcast": 2,
-         "dsb": 0, "dc": 0, "atomics": 40, "foreign_atomics": 4, "faults_permission": 10,
-         "faults_translation": 20, "faults_access": 0, "faults_other": 0, "faults_handled": 5,
-         "instructions_per_fault": 1000, "accesses": 1000,
-         "inversions": 0, "forced": 0, "turns": 10, "passes": 4, "strays": 0}
+PHASE = {
+    "ps": 1,
+    "instructions": 9,
+    "exceptions": 0,
+    "tlbi_local": 1,
+    "tlbi_broadcast": 2,
+    "dsb": 0,
+    "dc": 0,
+    "atomics": 40,
+    "foreign_atomics": 4,
+    "faults_permission": 10,
+    "faults_translation": 20,
+    "faults_access": 0,
+    "faults_other": 0,
+    "faults_handled": 5,
+    "instructions_per_fault": 1000,
+    "accesses": 1000,
+    "inversions": 0,
+    "forced": 0,
+    "turns": 10,
+    "passes": 4,
+    "strays": 0,
+}
 HEALTH = {"end": True, "late": 0, "polls": 1, "reads": 1}
-SYMBOLS = "".join(f"ff8{number} T {name}\n" for number, name in enumerate(
-    ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"), 1))
+SYMBOLS = "".join(
+    f"ff8{number} T {name}\n"
+    for number, name in enumerate(("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"), 1)
+)
 DIRTY = "Iteration 1 dirty memory time: 1.21s"
 # A guest whose QEMU is new enough, keeps counters, and logs model, slice and arguments.
 VIRTUAL = """\
@@ -377,29 +418,38 @@ def virtual(series, built, program, qemu, patches, kernel, tmp_path, monkeypatch
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     monkeypatch.setattr(vtime, "library", lambda: "libc.so.6")
     built.kernel.image.with_name("System.map").write_text(
-        f"ff80 T other\n{SYMBOLS}ff90 t stage2_map_walker\nffa0 T other\n", encoding="utf-8")
+        f"ff80 T other\n{SYMBOLS}ff90 t stage2_map_walker\nffa0 T other\n", encoding="utf-8"
+    )
     (tmp_path / "output").write_text(OUTPUT, encoding="utf-8")
 
     def run(*options, health=None, prints=":"):
-        lines = [{"line": line, **PHASE, **(health or {})}
-                 for line in (f"@@ begin {TEST}-1", DIRTY, f"@@ end {TEST}-1 rc=0")]
+        lines = [
+            {"line": line, **PHASE, **(health or {})} for line in (f"@@ begin {TEST}-1", DIRTY, f"@@ end {TEST}-1 rc=0")
+        ]
         lines.append({**HEALTH, **(health or {})})
-        program("qemu-system-aarch64", QEMU.replace("version 0.0", "version 10.0") + VIRTUAL.format(
-            log=tmp_path / "boots", job=RUN_JOB.replace("prints() ", ""), prints=prints,
-            output=tmp_path / "output", counters="\n".join(map(json.dumps, lines))))
-        done = series("bench", "mini", "--tree", kernel, "--vcpus", "1", "--json",
-                      tmp_path / "kept/x.json", *options)
+        program(
+            "qemu-system-aarch64",
+            QEMU.replace("version 0.0", "version 10.0")
+            + VIRTUAL.format(
+                log=tmp_path / "boots",
+                job=RUN_JOB.replace("prints() ", ""),
+                prints=prints,
+                output=tmp_path / "output",
+                counters="\n".join(map(json.dumps, lines)),
+            ),
+        )
+        done = series("bench", "mini", "--tree", kernel, "--vcpus", "1", "--json", tmp_path / "kept/x.json", *options)
         data = results.load(tmp_path / "kept/x.json") if done.status == 0 else None
         boots = (tmp_path / "boots").read_text(encoding="utf-8").splitlines()
         return done, data, boots
+
     return run
 
 
 def test_emulated_kernels_are_timed_in_virtual_time_by_default(virtual, tmp_path):
     done, data, _ = virtual("--no-counts")
     assert done.status == 0, done.err
-    assert {(run["clock"], run["model"], run["cpu"]) for run in data["runs"]} \
-        == {("virtual", "nominal", "neoverse-n1")}
+    assert {(run["clock"], run["model"], run["cpu"]) for run in data["runs"]} == {("virtual", "nominal", "neoverse-n1")}
     assert _samples(data, metric="dirty_memory_time", iteration=1, kernel="base") == [1.21] * 3
     assert data["host"]["vtime"]["slice_ns"] == 500
     assert data["host"]["vtime"]["parameters"]["line"]["source"]
@@ -407,40 +457,47 @@ def test_emulated_kernels_are_timed_in_virtual_time_by_default(virtual, tmp_path
     assert data["made"]["ids"]["instrument"] == ids.instrument()
     line = (tmp_path / "out/runs/bench-mini-arm64-base-normal/qemu.sh").read_text(encoding="utf-8")
     assert line.startswith("env LD_PRELOAD=libc.so.6 ")
-    assert (tmp_path / "out/runs/bench-mini-arm64-base-normal/marks").read_text(encoding="utf-8") \
-        == "".join(f"{name} {address}\n" for address, _, name in map(str.split,
-                                                                     SYMBOLS.splitlines())) \
-        + "tables_from ff90\ntables_to ffa0\n"
+    assert (tmp_path / "out/runs/bench-mini-arm64-base-normal/marks").read_text(encoding="utf-8") == "".join(
+        f"{name} {address}\n" for address, _, name in map(str.split, SYMBOLS.splitlines())
+    ) + "tables_from ff90\ntables_to ffa0\n"
 
 
 def test_counters_of_the_instrument_come_from_the_kernels_that_are_timed(virtual):
     """Of one round: the others would only repeat them."""
     _, data, _ = virtual("--samples", "3")
-    for name, value in (("instructions_per_fault", 1000), ("faults_permission", 10),
-                        ("tlbi_broadcast", 2), ("foreign_atomics", 4)):
-        assert _samples(data, metric=f"{name}.dirty", kernel="base", iteration=1,
-                        config="normal") == [value]
-        assert not [run for run in data["runs"] if run["metric"].startswith(name)
-                    and run["config"] != "normal"]
+    for name, value in (
+        ("instructions_per_fault", 1000),
+        ("faults_permission", 10),
+        ("tlbi_broadcast", 2),
+        ("foreign_atomics", 4),
+    ):
+        assert _samples(data, metric=f"{name}.dirty", kernel="base", iteration=1, config="normal") == [value]
+        assert not [run for run in data["runs"] if run["metric"].startswith(name) and run["config"] != "normal"]
 
 
 def test_threads_are_real_time_ones_where_that_holds_up_nobody():
-    for arch, test, words in (("arm64", "dirty_log_perf_test", ["/tests/spread"]),
-                              ("x86_64", "dirty_log_perf_test", []),
-                              ("x86_64", "access_tracking_stress_test", ["/tests/spread"])):
+    for arch, test, words in (
+        ("arm64", "dirty_log_perf_test", ["/tests/spread"]),
+        ("x86_64", "dirty_log_perf_test", []),
+        ("x86_64", "access_tracking_stress_test", ["/tests/spread"]),
+    ):
         assert bench.scheduling(arch, test) == words
 
 
 def test_slices_differ_by_round_and_kernels_take_turns(virtual):
     _, _, boots = virtual("--no-counts", "--samples", "3")
     assert [boot.split(" line=47000 slice=") for boot in boots] == [
-        ["base", "500000"], ["series", "500000"], ["series", "400000"], ["base", "400000"],
-        ["base", "625000"], ["series", "625000"]]
+        ["base", "500000"],
+        ["series", "500000"],
+        ["series", "400000"],
+        ["base", "400000"],
+        ["base", "625000"],
+        ["series", "625000"],
+    ]
 
 
 def test_variants_of_the_model_follow_once(virtual):
-    _, data, boots = virtual("--no-counts", "--kernels", "base", "--sensitivity", "--slice", "800",
-                             "--samples", "2")
+    _, data, boots = virtual("--no-counts", "--kernels", "base", "--sensitivity", "--slice", "800", "--samples", "2")
     assert boots[:2] == ["base line=47000 slice=800000", "base line=47000 slice=640000"]
     assert len(boots) == 2 + len(vtime.variants("arm64"))
     assert {"base line=94000 slice=800000", "base line=23500 slice=800000"} <= set(boots[2:])
@@ -464,8 +521,9 @@ def with_test(built):
 def test_the_base_of_another_series_runs_the_tests_of_that_base(virtual, other, with_test, mirror, monkeypatch):
     asked = []
     build_ = selftests.build
-    monkeypatch.setattr(selftests, "build", lambda series, *rest: asked.append((series.name, rest[-1]))
-                        or build_(series, *rest))
+    monkeypatch.setattr(
+        selftests, "build", lambda series, *rest: asked.append((series.name, rest[-1])) or build_(series, *rest)
+    )
     named = []
     monkeypatch.setattr(ids, "tests", lambda tree: named.append(tree.name) or "0" * 16)
     virtual("--no-counts", "--samples", "1", "--kernels", "series,other:base")
@@ -476,27 +534,30 @@ def test_the_base_of_another_series_must_have_the_test(virtual, other, mirror, t
     (tmp_path / "boots").touch()
     done = virtual("--no-counts", "--samples", "1", "--kernels", "base,other:base")[0]
     assert done.status == 1
-    assert done.err.splitlines()[-1].endswith(f"other:base: the selftests of linux {other.kernel} have no {TEST} for arm64")
+    assert done.err.splitlines()[-1].endswith(
+        f"other:base: the selftests of linux {other.kernel} have no {TEST} for arm64"
+    )
 
 
 def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, with_test, mirror, tmp_path):
     base = (other.path / "base").read_text(encoding="utf-8")
-    (other.path / "base").write_text(base.replace("kernel: 5.10.262", "kernel: 7.3.4", 1),
-                                     encoding="utf-8")
-    boots = virtual("--no-counts", "--samples", "1", "--kernels", "base,other:base", "--case",
-                    "upton2022")[2]
+    (other.path / "base").write_text(base.replace("kernel: 5.10.262", "kernel: 7.3.4", 1), encoding="utf-8")
+    boots = virtual("--no-counts", "--samples", "1", "--kernels", "base,other:base", "--case", "upton2022")[2]
     assert [boot.split()[0] for boot in boots] == ["base", "other"]
     lines = (tmp_path / "boots.args").read_text(encoding="utf-8").splitlines()
     assert [line.split(" -m ")[1].split()[0] for line in lines] == ["2", "3"]
     assert all("-s anonymous_thp" in line and " -g" not in line for line in lines)
 
 
-@pytest.mark.parametrize("health, prints, reason", [
-    ({"strays": 3}, ":", "without their turn, 3 of 10 times"),
-    ({"late": 1}, ":", "a CPU ran without a clock 1 times"),
-    ({"end": False}, ":", "the virtual clock broke off")])
-def test_a_virtual_clock_that_is_not_to_be_trusted_gives_no_results(virtual, tmp_path, health,
-                                                                   prints, reason):
+@pytest.mark.parametrize(
+    "health, prints, reason",
+    [
+        ({"strays": 3}, ":", "without their turn, 3 of 10 times"),
+        ({"late": 1}, ":", "a CPU ran without a clock 1 times"),
+        ({"end": False}, ":", "the virtual clock broke off"),
+    ],
+)
+def test_a_virtual_clock_that_is_not_to_be_trusted_gives_no_results(virtual, tmp_path, health, prints, reason):
     done, _, _ = virtual("--no-counts", "--kernels", "base", health=health, prints=prints)
     assert done.status == 1 and reason in done.err.splitlines()[-1]
     assert not (tmp_path / "kept/x.json").exists()
@@ -511,18 +572,26 @@ def test_rounds_that_do_not_repeat_fail_and_are_kept(virtual, tmp_path):
     assert done.status == 1
     assert done.err.splitlines()[-1] == (
         "series: error: virtual time does not repeat: dirty_memory_time of base with 1 vCPU is 1.400000 s to 1.600000 s; "
-        "measure again with --retry 2, or say with --must-repeat what must repeat")
+        "measure again with --retry 2, or say with --must-repeat what must repeat"
+    )
     data = results.load(tmp_path / "kept/x.json")
     assert _samples(data, metric="dirty_memory_time", iteration=1) == [1.5, 1.4, 1.6]
-    assert {run["metric"]: run["repeats"] for run in data["runs"] if run["iteration"] in (1, None)
-            and run["unit"] == "s"} == {"populate_memory_time": True, "dirty_memory_time": False,
-                                        "get_dirty_log_time": None, "enable_dirty_log_time": None,
-                                        "disable_dirty_log_time": None}
+    assert {
+        run["metric"]: run["repeats"] for run in data["runs"] if run["iteration"] in (1, None) and run["unit"] == "s"
+    } == {
+        "populate_memory_time": True,
+        "dirty_memory_time": False,
+        "get_dirty_log_time": None,
+        "enable_dirty_log_time": None,
+        "disable_dirty_log_time": None,
+    }
     assert "does not repeat" in done.out
 
 
-@pytest.mark.parametrize("must, status", [("populate_memory_time", 0), ("none", 0), ("dirty_memory_time", 1),
-                                          ("populate_memory_time,dirty_memory_time", 1)])
+@pytest.mark.parametrize(
+    "must, status",
+    [("populate_memory_time", 0), ("none", 0), ("dirty_memory_time", 1), ("populate_memory_time,dirty_memory_time", 1)],
+)
 def test_only_what_is_asked_for_fails(virtual, tmp_path, must, status):
     done, _, _ = virtual("--no-counts", "--kernels", "base", "--must-repeat", must, prints=BY_SLICE % tmp_path)
     assert done.status == status, done.err
@@ -530,29 +599,34 @@ def test_only_what_is_asked_for_fails(virtual, tmp_path, must, status):
 
 
 def test_what_must_repeat_is_a_time_that_is_judged(refused, patches, kernel):
-    assert refused("bench", "mini", "--tree", kernel, "--must-repeat", "get_dirty_log_time") \
-        == ("--must-repeat 'get_dirty_log_time': there is dirty_memory_time, populate_memory_time, fault_memory_time, "
-            "or none")
+    assert refused("bench", "mini", "--tree", kernel, "--must-repeat", "get_dirty_log_time") == (
+        "--must-repeat 'get_dirty_log_time': there is dirty_memory_time, populate_memory_time, fault_memory_time, "
+        "or none"
+    )
     for option in (("--retry", "1"), ("--must-repeat", "none")):
         assert "are for --clock virtual" in refused("bench", "mini", "--clock", "wall", "--tree", kernel, *option)
 
 
 # As BY_SLICE, up to the boot of this number.
-UNTIL = "[ $(wc -l < '%s/boots') -gt %d ] && sed -i 's/^Iteration 1 dirty memory time: .*/" \
+UNTIL = (
+    "[ $(wc -l < '%s/boots') -gt %d ] && sed -i 's/^Iteration 1 dirty memory time: .*/"
     "Iteration 1 dirty memory time: 1.300000000s/' '%s/output' || " + BY_SLICE
+)
 
 
 def test_a_retry_measures_all_rounds_of_the_kernel_again_and_keeps_what_was_there(virtual, tmp_path):
-    done, data, boots = virtual("--no-counts", "--kernels", "base", "--retry", "3",
-                                prints=UNTIL % (tmp_path, 6, tmp_path, tmp_path))
+    done, data, boots = virtual(
+        "--no-counts", "--kernels", "base", "--retry", "3", prints=UNTIL % (tmp_path, 6, tmp_path, tmp_path)
+    )
     assert done.status == 0, done.err
     slices = ["base line=47000 slice=500000", "base line=47000 slice=400000", "base line=47000 slice=625000"]
-    assert boots == slices * 3      # once, and two of three retries
+    assert boots == slices * 3  # once, and two of three retries
     run = next(run for run in data["runs"] if (run["metric"], run["iteration"]) == ("dirty_memory_time", 1))
     assert run["samples"] == [1.3] * 3 and run["repeats"] is True
     assert run["earlier"] == [[1.5, 1.4, 1.6]] * 2
-    assert re.findall(r"on base again \(retry (\d) of 3, round (\d)\) ", done.err) \
-        == [(str(one), str(two)) for one in (1, 2) for two in (1, 2, 3)]
+    assert re.findall(r"on base again \(retry (\d) of 3, round (\d)\) ", done.err) == [
+        (str(one), str(two)) for one in (1, 2) for two in (1, 2, 3)
+    ]
     assert "2 retries" in done.out
 
 
@@ -560,21 +634,30 @@ def test_retries_that_do_not_help_are_counted_and_fail(virtual, tmp_path):
     done, _, boots = virtual("--no-counts", "--kernels", "base", "--retry", "1", prints=BY_SLICE % tmp_path)
     assert done.status == 1 and "does not repeat" in done.err.splitlines()[-1]
     assert len(boots) == 6
-    run = next(run for run in results.load(tmp_path / "kept/x.json")["runs"]
-               if (run["metric"], run["iteration"]) == ("dirty_memory_time", 1))
+    run = next(
+        run
+        for run in results.load(tmp_path / "kept/x.json")["runs"]
+        if (run["metric"], run["iteration"]) == ("dirty_memory_time", 1)
+    )
     assert (run["repeats"], len(run["earlier"])) == (False, 1)
 
 
 def test_only_the_kernel_that_does_not_repeat_is_measured_again(virtual, tmp_path):
     """And no variant of the model, and no lock counts."""
-    _, _, boots = virtual("--samples", "2", "--retry", "1",
-                          prints='[ $kernel = series ] || ' + BY_SLICE % tmp_path + "\n[ $kernel = base ] || sed -i 's/^Iteration 1 "
-                          f"dirty memory time: .*/Iteration 1 dirty memory time: 1.300000000s/' '{tmp_path}/output'")
+    _, _, boots = virtual(
+        "--samples",
+        "2",
+        "--retry",
+        "1",
+        prints="[ $kernel = series ] || " + BY_SLICE % tmp_path + "\n[ $kernel = base ] || sed -i 's/^Iteration 1 "
+        f"dirty memory time: .*/Iteration 1 dirty memory time: 1.300000000s/' '{tmp_path}/output'",
+    )
     assert [boot.split()[0] for boot in boots[:6]] == ["base", "series", "base", "series", "series", "base"]
     assert [boot.split()[0] for boot in boots[6:]] == ["base", "base"]
 
 
 def test_an_old_name_of_a_case_is_taken_with_one_line(capsys):
     assert bench.case(TEST, "seed1-vgic") == bench.case(TEST, "zhang2022-vgic")
-    assert capsys.readouterr().err == ("series: --case seed1-vgic is called zhang2022-vgic now; the old name goes with the "
-                                       "next release\n")
+    assert capsys.readouterr().err == (
+        "series: --case seed1-vgic is called zhang2022-vgic now; the old name goes with the next release\n"
+    )

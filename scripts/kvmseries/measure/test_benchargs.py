@@ -24,12 +24,16 @@ def bench_yaml(tmp_path, monkeypatch):
     return lambda text=BENCH: write(tmp_path / "bench.yaml", text)
 
 
-@pytest.mark.parametrize("kernel, arm, x86", [
-    ("5.10.262", {"-b": "1M", "-m": 2, "-g": None}, {"-b": "2M"}),
-    ("6.9.0", {"-b": "1M", "-m": 2, "-g": None}, {"-b": "2M"}),
-    ("6.10", {"-b": "1M", "-m": 3, "-g": None, "-x": 1}, {"-b": "4M"}),
-    ("7.3.4", {"-b": "1M", "-m": 3, "-g": None, "-x": 1}, {"-b": "4M"}),
-    ("10.0.1", {"-b": "1M", "-m": 9, "-g": None, "-x": 1}, {"-b": "4M"})])
+@pytest.mark.parametrize(
+    "kernel, arm, x86",
+    [
+        ("5.10.262", {"-b": "1M", "-m": 2, "-g": None}, {"-b": "2M"}),
+        ("6.9.0", {"-b": "1M", "-m": 2, "-g": None}, {"-b": "2M"}),
+        ("6.10", {"-b": "1M", "-m": 3, "-g": None, "-x": 1}, {"-b": "4M"}),
+        ("7.3.4", {"-b": "1M", "-m": 3, "-g": None, "-x": 1}, {"-b": "4M"}),
+        ("10.0.1", {"-b": "1M", "-m": 9, "-g": None, "-x": 1}, {"-b": "4M"}),
+    ],
+)
 def test_the_latest_entry_that_is_not_later_than_the_kernel_counts(bench_yaml, kernel, arm, x86):
     bench_yaml()
     assert benchargs.defaults("speed_test", "arm64", kernel) == arm
@@ -73,5 +77,4 @@ def test_the_same_guest_mode_has_another_number_in_later_tests():
     new = benchargs.defaults(TEST, "arm64", "7.3.4")
     assert (old.pop("-m"), new.pop("-m")) == (2, 3)
     assert old == new
-    assert benchargs.defaults(TEST, "x86_64", "5.10.262") \
-        == benchargs.defaults(TEST, "x86_64", "7.3.4")
+    assert benchargs.defaults(TEST, "x86_64", "5.10.262") == benchargs.defaults(TEST, "x86_64", "7.3.4")

@@ -7,7 +7,8 @@ from kvmseries.measure import bootloader
 
 UUID = "1c2d-44"
 # As Debian's update-grub writes it.
-GRUB = f"""\
+GRUB = (
+    f"""\
 set default="${{next_entry}}"
 if [ x"${{feature_menuentry_id}}" = xy ]; then
   menuentry_id_option="--id"
@@ -16,15 +17,27 @@ menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simpl
 	linux	/boot/vmlinuz-6.1.0-1-arm64 root=UUID={UUID} ro  quiet
 }}
 submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-{UUID}' {{
-""" + "".join(f"""\
+"""
+    + "".join(
+        f"""\
 	menuentry 'Debian GNU/Linux, with Linux {release}{" (recovery mode)" * recovery}' --class debian $menuentry_id_option \
 'gnulinux-{release}-{"recovery" if recovery else "advanced"}-{UUID}' {{
 		load_video
 		if [ x$grub_platform = xxen ]; then insmod xzio; fi
 		linux	/boot/vmlinuz-{release} root=UUID={UUID} ro
 	}}
-""" for release in ("6.1.0-1-arm64", "5.10.262-series", "5.10.262-base", "5.10.262-base2", "5.10.262-upto-30",
-                    "5.10.262-upto-3") for recovery in (True, False)) + """\
+"""
+        for release in (
+            "6.1.0-1-arm64",
+            "5.10.262-series",
+            "5.10.262-base",
+            "5.10.262-base2",
+            "5.10.262-upto-30",
+            "5.10.262-upto-3",
+        )
+        for recovery in (True, False)
+    )
+    + """\
 }
 menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
 	fwsetup
@@ -33,6 +46,7 @@ menuentry 'Linux 4.4' --class x {
 	linux /vmlinuz-4.4
 }
 """
+)
 
 
 @pytest.mark.parametrize("release", ["5.10.262-base", "5.10.262-series", "5.10.262-upto-3", "6.1.0-1-arm64"])

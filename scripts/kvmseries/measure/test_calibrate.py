@@ -14,8 +14,7 @@ from kvmseries.measure import bench, calibrate
 COUNTS = (1, 2, 4, 8, 16)
 PLANTED = {"insn": 0.31, "dvm_sync": 390.0}
 # ns a page at `count` vCPUs: a constant, and how many of each parameter.
-SHAPE = {count: (200 + 10 * count, {"insn": 2000 + 150 * count, "dvm_sync": 0.6 * count})
-         for count in COUNTS}
+SHAPE = {count: (200 + 10 * count, {"insn": 2000 + 150 * count, "dvm_sync": 0.6 * count}) for count in COUNTS}
 
 
 def _page_ns(count, values):
@@ -26,8 +25,7 @@ def _page_ns(count, values):
 def _column(page_ns):
     """The column to fit on, with these ns a page by vCPUs."""
     wanted = next(entry for entry in published.load() if entry.fitted)
-    return dataclasses.replace(wanted, seconds={
-        count: ns * wanted.pages / 1e9 for count, ns in page_ns.items()})
+    return dataclasses.replace(wanted, seconds={count: ns * wanted.pages / 1e9 for count, ns in page_ns.items()})
 
 
 def _runs(page_ns, models):
@@ -36,29 +34,38 @@ def _runs(page_ns, models):
     runs = []
     for model in models:
         for count in COUNTS:
-            entry = {"model": model, "vcpus": count, "args": "-b 2M -i 2 -g",
-                     "metric": "dirty_memory_time", "iteration": 2,
-                     "samples": [page_ns(count, model) * 512 / 1e9]}
-            runs += [{**entry, "iteration": 1, "samples": [9.0]}, entry,
-                     {**entry, "metric": "populate_memory_time", "iteration": None,
-                      "samples": [8.0]},
-                     {**entry, "metric": "atomics.dirty", "samples": [7]}]
+            entry = {
+                "model": model,
+                "vcpus": count,
+                "args": "-b 2M -i 2 -g",
+                "metric": "dirty_memory_time",
+                "iteration": 2,
+                "samples": [page_ns(count, model) * 512 / 1e9],
+            }
+            runs += [
+                {**entry, "iteration": 1, "samples": [9.0]},
+                entry,
+                {**entry, "metric": "populate_memory_time", "iteration": None, "samples": [8.0]},
+                {**entry, "metric": "atomics.dirty", "samples": [7]},
+            ]
     return runs
 
 
 @pytest.fixture
 def step(monkeypatch):
     """step(column, values): the Fit of a machine of SHAPE whose model.yaml has `values`."""
+
     def run(wanted, values):
-        monkeypatch.setattr(vtime, "parameters", lambda _arch: {
-            name: {"ns": ns, "fitted": True} for name, ns in values.items()})
+        monkeypatch.setattr(
+            vtime, "parameters", lambda _arch: {name: {"ns": ns, "fitted": True} for name, ns in values.items()}
+        )
 
         def page_ns(count, model):
-            moved = {name: ns * (1.1 if model == f"{name}*1.1" else 1)
-                     for name, ns in values.items()}
+            moved = {name: ns * (1.1 if model == f"{name}*1.1" else 1) for name, ns in values.items()}
             return _page_ns(count, moved)
-        return calibrate.fit(_runs(page_ns, ["nominal", *(f"{name}*1.1" for name in values)]),
-                             wanted, "arm64")
+
+        return calibrate.fit(_runs(page_ns, ["nominal", *(f"{name}*1.1" for name in values)]), wanted, "arm64")
+
     return run
 
 
@@ -78,25 +85,32 @@ def test_repeated_steps_find_the_parameters_that_the_column_was_made_with(step):
 def test_errors_are_those_of_model_yaml_as_it_is(step):
     now = {"insn": 0.22, "dvm_sync": 478.0}
     found = step(_column({count: _page_ns(count, PLANTED) for count in COUNTS}), now)
-    assert found.errors == pytest.approx({
-        count: _page_ns(count, now) / _page_ns(count, PLANTED) - 1 for count in COUNTS})
+    assert found.errors == pytest.approx(
+        {count: _page_ns(count, now) / _page_ns(count, PLANTED) - 1 for count in COUNTS}
+    )
     assert found.errors[1] < 0
 
 
 def test_where_time_is_a_power_of_the_parameters_one_step_is_the_fit(monkeypatch):
     """And errors that no parameter reaches remain."""
     now = {"insn": 0.22, "dvm_sync": 478.0}
-    monkeypatch.setattr(vtime, "parameters",
-                        lambda _arch: {name: {"ns": ns} for name, ns in now.items()})
+    monkeypatch.setattr(vtime, "parameters", lambda _arch: {name: {"ns": ns} for name, ns in now.items()})
     # insn moves the time of 1 vCPU alone, dvm_sync, by its square root, of 2 alone; 16 is 20 % off.
     powers = {1: {"insn": 1}, 2: {"dvm_sync": 0.5}}
 
     def page_ns(count, model):
-        return 1000 * (1.2 if count == 16 else 1) * math.prod(
-            ((1.1 if model == f"{name}*1.1" else 1) * now[name] / PLANTED[name]) ** power
-            for name, power in powers.get(count, {}).items())
-    found = calibrate.fit(_runs(page_ns, ("nominal", "insn*1.1", "dvm_sync*1.1")),
-                          _column(dict.fromkeys(COUNTS, 1000)), "arm64")
+        return (
+            1000
+            * (1.2 if count == 16 else 1)
+            * math.prod(
+                ((1.1 if model == f"{name}*1.1" else 1) * now[name] / PLANTED[name]) ** power
+                for name, power in powers.get(count, {}).items()
+            )
+        )
+
+    found = calibrate.fit(
+        _runs(page_ns, ("nominal", "insn*1.1", "dvm_sync*1.1")), _column(dict.fromkeys(COUNTS, 1000)), "arm64"
+    )
     assert found.values == {name: (now[name], pytest.approx(PLANTED[name])) for name in now}
     assert found.residual == pytest.approx(math.log(1.2) / math.sqrt(5))
 
@@ -109,14 +123,16 @@ def test_the_column_is_the_base_of_zhang_2022(mini):
     assert calibrate.column(series, "arm64").id == "zhang2022-base"
 
 
-@pytest.mark.parametrize("name, arch, more, count", [
-    ("mini", "arm64", 0, 0), ("v5.10", "x86_64", 0, 0), ("v5.10", "arm64", 1, 2)])
+@pytest.mark.parametrize(
+    "name, arch, more, count", [("mini", "arm64", 0, 0), ("v5.10", "x86_64", 0, 0), ("v5.10", "arm64", 1, 2)]
+)
 def test_none_or_two_columns_are_refused(mini, monkeypatch, name, arch, more, count):
     columns = published.load()
     fitted = [entry for entry in columns if entry.fitted]
     monkeypatch.setattr(published, "load", lambda: columns + tuple(fitted * more))
-    with pytest.raises(Fail, match=re.escape(f"{published.FILE} has {count} columns of {name} on "
-                                             f"{arch} to fit the model on, not one")):
+    with pytest.raises(
+        Fail, match=re.escape(f"{published.FILE} has {count} columns of {name} on {arch} to fit the model on, not one")
+    ):
         calibrate.column(dataclasses.replace(mini, name=name), arch)
 
 
@@ -133,8 +149,7 @@ def test_the_job_moves_the_fitted_parameters_alone(mini):
     assert set(job.vcpus) <= set(wanted.seconds)
     assert [point.label for point in job.points] == ["base"]
     assert (job.clock, job.counts, job.samples) == ("virtual", False, 1)
-    assert [(entry.model, entry.number) for entry in bench.rounds(job)] \
-        == [(model, 0) for model in job.models]
+    assert [(entry.model, entry.number) for entry in bench.rounds(job)] == [(model, 0) for model in job.models]
 
 
 def test_the_verb_prints_what_fits_better(series, patches, mini, monkeypatch):
@@ -142,9 +157,11 @@ def test_the_verb_prints_what_fits_better(series, patches, mini, monkeypatch):
     monkeypatch.setattr(published, "load", lambda: (wanted,))
 
     def run(job):
-        return _runs(lambda count, model: 1100 * (1.1 if model == "insn*1.1" else
-                                                  1 + 0.05 * (count > 4) * (model != "nominal")),
-                     job.models), {}
+        return _runs(
+            lambda count, model: 1100 * (1.1 if model == "insn*1.1" else 1 + 0.05 * (count > 4) * (model != "nominal")),
+            job.models,
+        ), {}
+
     monkeypatch.setattr(bench, "run", run)
     done = series("calibrate", "mini")
     insn = vtime.parameters("arm64")["insn"]["ns"]

@@ -11,8 +11,9 @@ from kvmseries.data.test_parse import OUTPUT
 from kvmseries.measure import here
 
 
-@pytest.mark.parametrize("release,label", [("5.10.262-base", "base"), ("5.10.262-series", "series"),
-                                           ("5.10.262-upto-3", "upto:3")])
+@pytest.mark.parametrize(
+    "release,label", [("5.10.262-base", "base"), ("5.10.262-series", "series"), ("5.10.262-upto-3", "upto:3")]
+)
 def test_the_tools_own_kernels_are_known(release, label):
     assert here.label(release) == label
 
@@ -35,9 +36,19 @@ def test_what_was_measured_before_a_failure_is_not_measured_again(monkeypatch):
         if len(asked) == 3:
             raise Fail("assertion")
         return OUTPUT
+
     monkeypatch.setattr(here, "_once", once)
-    job = SimpleNamespace(series=SimpleNamespace(name="mini"), arch="x", test="dirty_log_perf_test", line=(), vcpus=(1, 2),
-                          samples=2, params=(), cpu="host", kernel=None)
+    job = SimpleNamespace(
+        series=SimpleNamespace(name="mini"),
+        arch="x",
+        test="dirty_log_perf_test",
+        line=(),
+        vcpus=(1, 2),
+        samples=2,
+        params=(),
+        cpu="host",
+        kernel=None,
+    )
     taken = unfinished.Taken()
     with pytest.raises(Fail, match="assertion"):
         here.run(job, "base", taken, left.append)

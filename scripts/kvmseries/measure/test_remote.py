@@ -30,8 +30,12 @@ PATH=$ROOT/bin:/usr/bin:/bin exec sh "$ROOT/command"
 """
 PROGRAMS = {
     "uname": 'case $1 in -m) echo aarch64 ;; *) cat "$ROOT/release" ;; esac\n',
-    "id": "cat \"$ROOT/uid\"\n", "nproc": "echo 64\n", "lscpu": "echo 'Model name:  Neoverse-N1'\n", "sleep": "",
-    "dmesg": "cat \"$ROOT/dmesg\"\n", "sudo": "shift; [ -e \"$ROOT/nopasswd\" ] && exec \"$@\"\nexit 1\n",
+    "id": 'cat "$ROOT/uid"\n',
+    "nproc": "echo 64\n",
+    "lscpu": "echo 'Model name:  Neoverse-N1'\n",
+    "sleep": "",
+    "dmesg": 'cat "$ROOT/dmesg"\n',
+    "sudo": 'shift; [ -e "$ROOT/nopasswd" ] && exec "$@"\nexit 1\n',
     "dpkg": 'echo "$*" >> "$ROOT/installed"\n',
     "grub-reboot": 'echo "$1" > "$ROOT/next"\n',
     # One boot of what was chosen, and the machine's own kernel after that.
@@ -51,7 +55,8 @@ echo $release >> "$ROOT/boots"
 [ ! -e "$ROOT/crash" ] || { echo 'Connection reset by server' >&2; exit 255; }
 echo "$(cat "$ROOT/release"): $4" >> "$ROOT/ran"
 printf 'Test iterations: 1\\r\\nPopulate memory time: 0.5s\\r\\nIteration 1 dirty memory time: 0.25s\\r\\n'
-"""}
+""",
+}
 
 
 @pytest.fixture
@@ -63,9 +68,17 @@ def server(tmp_path, program, monkeypatch):
 def fake_server(tmp_path, program, monkeypatch):
     """Have `ssh` reach root@server; returns the directory that stands for it."""
     root = tmp_path / "server"
-    for name, text in (("boot/grub/grub.cfg", GRUB), ("boot/config-6.1.0-1-arm64", CONFIG), ("release", "6.1.0-1-arm64\n"),
-                       ("boot_id", "0\n"), ("uid", "0\n"), ("dmesg", ""), ("kvm", ""),
-                       ("os-release", 'PRETTY_NAME="Debian 12"\n'), ("hugepages/hugepages-2048kB/nr_hugepages", "")):
+    for name, text in (
+        ("boot/grub/grub.cfg", GRUB),
+        ("boot/config-6.1.0-1-arm64", CONFIG),
+        ("release", "6.1.0-1-arm64\n"),
+        ("boot_id", "0\n"),
+        ("uid", "0\n"),
+        ("dmesg", ""),
+        ("kvm", ""),
+        ("os-release", 'PRETTY_NAME="Debian 12"\n'),
+        ("hugepages/hugepages-2048kB/nr_hugepages", ""),
+    ):
         write(root / name, text)
     (root / "bin").mkdir()
     for name, text in PROGRAMS.items():
@@ -83,8 +96,11 @@ def job(mini, tmp_path, monkeypatch):
     for name in ("dirty_log_perf_test", "lockphase"):
         write(tests / name, name)
     monkeypatch.setattr(selftests, "build", lambda *_: tests)
-    monkeypatch.setattr(trees, "worktree", lambda series, count, *_: SimpleNamespace(
-        path=tmp_path, point={0: "base", 3: "series"}[count]))
+    monkeypatch.setattr(
+        trees,
+        "worktree",
+        lambda series, count, *_: SimpleNamespace(path=tmp_path, point={0: "base", 3: "series"}[count]),
+    )
     monkeypatch.setattr(ids, "source", lambda path, arch: "1" * 16)
     monkeypatch.setattr(ids, "tests", lambda path: "2" * 16)
 
@@ -93,12 +109,29 @@ def job(mini, tmp_path, monkeypatch):
         name = "-".join(["5.10.262", *overlays, tree.point])
         write(tmp_path / f"{name}.{form}", name)
         return hostkernel.HostKernel(tree.point, name, (tmp_path / f"{name}.{form}",), tree.path)
+
     monkeypatch.setattr(hostkernel, "build", build)
-    monkeypatch.setattr(bench, "settings", lambda test: {"vcpus": "-v", "timeout": 60, "params": {
-        "anonymous_hugetlb_2mb": ["series.hugepages=256"]}})
-    return bench.Job(series=mini, arch="arm64", test="dirty_log_perf_test", line=("-b", "1M"), vcpus=(1, 2),
-                     points=catalog.points(mini, "base,series"), samples=2, configs=(), counts=False, times=True,
-                     cpu="host", accel="tcg", params=(), kernel=None)
+    monkeypatch.setattr(
+        bench,
+        "settings",
+        lambda test: {"vcpus": "-v", "timeout": 60, "params": {"anonymous_hugetlb_2mb": ["series.hugepages=256"]}},
+    )
+    return bench.Job(
+        series=mini,
+        arch="arm64",
+        test="dirty_log_perf_test",
+        line=("-b", "1M"),
+        vcpus=(1, 2),
+        points=catalog.points(mini, "base,series"),
+        samples=2,
+        configs=(),
+        counts=False,
+        times=True,
+        cpu="host",
+        accel="tcg",
+        params=(),
+        kernel=None,
+    )
 
 
 OPTIONS = remote.Options("root@server", seconds=120)
@@ -111,8 +144,11 @@ def test_kernels_take_turns_and_the_results_are_merged(server, job):
     assert len((server / "ran").read_text(encoding="utf-8").splitlines()) == 8
     assert "5.10.262-series: " in (server / "ran").read_text(encoding="utf-8")
     assert {(run["kernel"], run["vcpus"], run["metric"], len(run["samples"])) for run in runs} == {
-        (kernel, count, metric, 2) for kernel in ("base", "series") for count in (1, 2)
-        for metric in ("populate_memory_time", "dirty_memory_time")}
+        (kernel, count, metric, 2)
+        for kernel in ("base", "series")
+        for count in (1, 2)
+        for metric in ("populate_memory_time", "dirty_memory_time")
+    }
     assert {run["accel"] for run in runs} == {"here"}
     assert versions == {"base arm64 normal": "5.10.262-base", "series arm64 normal": "5.10.262-series"}
     assert made.ids["kernels"] == {"base": "1" * 16, "series": "1" * 16}
@@ -145,6 +181,7 @@ def test_what_another_kernel_has_measured_is_not_taken(server, job, monkeypatch)
         made = build(*arguments)
         made.packages[0].write_text("another kernel", encoding="utf-8")
         return made
+
     monkeypatch.setattr(hostkernel, "build", changed)
     assert remote.run(job, OPTIONS)[3].kept != first
     assert len((server / "boots").read_text(encoding="utf-8").split()) == 8
@@ -168,7 +205,8 @@ def test_a_machine_that_does_not_come_back_and_the_rest_on_the_next_run(server, 
     write(server / "stuck", "")
     assert refuse(job, dataclasses.replace(OPTIONS, seconds=1)) == (
         "root@server did not come back within 1 s from booting 5.10.262-base: power cycle it (it then boots its own "
-        "kernel) and look at its console; the same command goes on with what is left")
+        "kernel) and look at its console; the same command goes on with what is left"
+    )
     (server / "stuck").unlink()
     (server / "down").unlink()
     write(server / "next", "x>gnulinux-5.10.262-base-advanced")
@@ -179,35 +217,68 @@ def test_a_machine_that_does_not_come_back_and_the_rest_on_the_next_run(server, 
 def test_what_was_measured_before_a_crash_is_not_measured_again(server, job):
     fake(server / "bin", "script", '[ "$(cat "$ROOT/release")" = 5.10.262-base ] || exit 255\n' + PROGRAMS["script"])
     line = refuse(job)
-    assert line.startswith("cannot reach root@server by ssh: ") and "with 5.10.262-series booted for one time: power" in line
+    assert (
+        line.startswith("cannot reach root@server by ssh: ")
+        and "with 5.10.262-series booted for one time: power" in line
+    )
     fake(server / "bin", "script", PROGRAMS["script"])
     remote.run(job, OPTIONS)
     ran = (server / "ran").read_text(encoding="utf-8").splitlines()
     assert len(ran) == 8 and sum(line.startswith("5.10.262-base:") for line in ran) == 4
 
 
-@pytest.mark.parametrize("change, line", [
-    (lambda root: (root / "kvm").unlink(), "--remote root@server has no /dev/kvm: load KVM there, or turn on "),
-    (lambda root: write(root / "down", ""), "cannot reach root@server by ssh: ssh: connect to host server port 22: Con"),
-    (lambda root: (root / "bin/grub-reboot").unlink(), "--remote root@server: there is no grub-reboot or kexec on it"),
-    (lambda root: fake(root / "bin", "uname", "echo x86_64\n"), "--remote root@server is x86_64, --arch arm64 is not"),
-    (lambda root: write(root / "uid", "1000\n"), "--remote root@server: the user is not root and sudo asks for a "),
-    (lambda root: (root / "boot/config-6.1.0-1-arm64").unlink(), "root@server has neither /boot/config-6.1.0-1-arm64 "),
-    (lambda root: write(root / "boot/config-6.1.0-1-arm64", "CONFIG_ARM64=y\n"),
-     "root@server:/boot/config-6.1.0-1-arm64 builds no KVM (CONFIG_KVM is not set)")])
+@pytest.mark.parametrize(
+    "change, line",
+    [
+        (lambda root: (root / "kvm").unlink(), "--remote root@server has no /dev/kvm: load KVM there, or turn on "),
+        (
+            lambda root: write(root / "down", ""),
+            "cannot reach root@server by ssh: ssh: connect to host server port 22: Con",
+        ),
+        (
+            lambda root: (root / "bin/grub-reboot").unlink(),
+            "--remote root@server: there is no grub-reboot or kexec on it",
+        ),
+        (
+            lambda root: fake(root / "bin", "uname", "echo x86_64\n"),
+            "--remote root@server is x86_64, --arch arm64 is not",
+        ),
+        (lambda root: write(root / "uid", "1000\n"), "--remote root@server: the user is not root and sudo asks for a "),
+        (
+            lambda root: (root / "boot/config-6.1.0-1-arm64").unlink(),
+            "root@server has neither /boot/config-6.1.0-1-arm64 ",
+        ),
+        (
+            lambda root: write(root / "boot/config-6.1.0-1-arm64", "CONFIG_ARM64=y\n"),
+            "root@server:/boot/config-6.1.0-1-arm64 builds no KVM (CONFIG_KVM is not set)",
+        ),
+    ],
+)
 def test_a_machine_that_cannot_be_used_is_left_alone(server, job, change, line):
     change(server)
     assert refuse(job).startswith(line)
     assert not (server / "boots").exists() and not (server / "installed").exists()
 
 
-@pytest.mark.parametrize("change, line", [
-    (lambda root: fake(root / "bin", "dpkg", "echo 'dpkg: error: no space'; exit 1\n"),
-     "installing 5.10.262-base failed on root@server: dpkg: error: no space"),
-    (lambda root: write(root / "boot/grub/grub.cfg", ""), "the boot menu has no entry for 5.10.262-base"),
-    (lambda root: write(root / "deaf", ""), "root@server came back with 6.1.0-1-arm64 instead of 5.10.262-base: it does "),
-    (lambda root: write(root / "fails", ""), "dirty_log_perf_test with 1 vCPUs failed on 5.10.262-base on root@server "
-     "(status 254): Test Assertion Failure")])
+@pytest.mark.parametrize(
+    "change, line",
+    [
+        (
+            lambda root: fake(root / "bin", "dpkg", "echo 'dpkg: error: no space'; exit 1\n"),
+            "installing 5.10.262-base failed on root@server: dpkg: error: no space",
+        ),
+        (lambda root: write(root / "boot/grub/grub.cfg", ""), "the boot menu has no entry for 5.10.262-base"),
+        (
+            lambda root: write(root / "deaf", ""),
+            "root@server came back with 6.1.0-1-arm64 instead of 5.10.262-base: it does ",
+        ),
+        (
+            lambda root: write(root / "fails", ""),
+            "dirty_log_perf_test with 1 vCPUs failed on 5.10.262-base on root@server "
+            "(status 254): Test Assertion Failure",
+        ),
+    ],
+)
 def test_what_goes_wrong_later_is_one_line(server, job, change, line):
     change(server)
     assert refuse(job).startswith(line)
@@ -238,12 +309,20 @@ def test_a_destination_that_is_none(name):
 
 
 def test_a_host_name_that_is_not_known(server, job):
-    assert refuse(job, remote.Options("root@nowhere")) \
+    assert (
+        refuse(job, remote.Options("root@nowhere"))
         == "cannot reach root@nowhere by ssh: ssh: Could not resolve hostname root@nowhere"
+    )
 
 
-@pytest.mark.parametrize("command, line", [("'", "No closing quotation"), ("", "--ssh needs a command"),
-                                           ("no-such-program -p 1", "--ssh: there is no program no-such-program here")])
+@pytest.mark.parametrize(
+    "command, line",
+    [
+        ("'", "No closing quotation"),
+        ("", "--ssh needs a command"),
+        ("no-such-program -p 1", "--ssh: there is no program no-such-program here"),
+    ],
+)
 def test_an_ssh_command_that_is_none(command, line):
     with pytest.raises(Usage, match=line):
         ssh.Host("server", command)

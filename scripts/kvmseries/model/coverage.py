@@ -24,10 +24,10 @@ class Function(NamedTuple):
 
     path: str
     name: str
-    lines: int       # that have code
+    lines: int  # that have code
     missed: tuple[int, ...]  # numbers of the lines never run
     branches: int = 0
-    taken: int = 0   # of the branches
+    taken: int = 0  # of the branches
 
     @property
     def text(self) -> str:
@@ -48,13 +48,22 @@ def measure(tree: Path, program: Path, arch: str) -> list[Function]:
         build.compile_in(folder, source.ARCHES[arch], "--coverage")
 
         def run(scenario: runs.Scenario) -> None:
-            runs.run(program, folder / "code.so", scenario.name, "loom", f"limit={EXECUTIONS}",
-                     *([] if scenario.bound == "all" else [f"bound={scenario.bound}"]))
+            runs.run(
+                program,
+                folder / "code.so",
+                scenario.name,
+                "loom",
+                f"limit={EXECUTIONS}",
+                *([] if scenario.bound == "all" else [f"bound={scenario.bound}"]),
+            )
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(run, [s for s in runs.scenarios(program) if s.kind == "short" and arch in s.arches]))
         found = []
         for unit in (Path(name).stem for name in (*source.ARCHES[arch].units, *source.ARCHES[arch].shims)):
-            text = proc.run(["gcov", "--json-format", "--branch-probabilities", "--stdout", f"{unit}.o"], "gcov", cwd=folder)
+            text = proc.run(
+                ["gcov", "--json-format", "--branch-probabilities", "--stdout", f"{unit}.o"], "gcov", cwd=folder
+            )
             found += parse(text, str(folder))
     if not found:
         raise Fail("gcov has nothing to say of the kernel's functions")
@@ -72,12 +81,22 @@ def parse(text: str, folder: str) -> list[Function]:
             lines: dict[int, int] = {}
             branches: list[int] = []
             for line in file["lines"]:
-                if line.get("function_name", function["name"]) == function["name"] \
-                        and function["start_line"] <= line["line_number"] <= function["end_line"]:
+                if (
+                    line.get("function_name", function["name"]) == function["name"]
+                    and function["start_line"] <= line["line_number"] <= function["end_line"]
+                ):
                     lines[line["line_number"]] = lines.get(line["line_number"], 0) + line["count"]
                     branches += [branch["count"] for branch in line.get("branches", []) if not branch["throw"]]
-            found.append(Function(path, function["name"], len(lines), tuple(sorted(n for n, count in lines.items() if not count)),
-                                  len(branches), sum(count > 0 for count in branches)))
+            found.append(
+                Function(
+                    path,
+                    function["name"],
+                    len(lines),
+                    tuple(sorted(n for n, count in lines.items() if not count)),
+                    len(branches),
+                    sum(count > 0 for count in branches),
+                )
+            )
     return found
 
 
@@ -87,8 +106,10 @@ def summary(functions: Sequence[Function]) -> str:
     missed = sum(len(function.missed) for function in functions)
     never = sum(len(function.missed) == function.lines for function in functions)
     branches, taken = sum(f.branches for f in functions), sum(f.taken for f in functions)
-    return (f"{lines - missed} of {lines} lines run ({100 * (lines - missed) / lines:.0f} %), {taken} of {branches} branches taken"
-            f"{f' ({100 * taken / branches:.0f} %)' if branches else ''}, of {len(functions)} functions; {never} are never run")
+    return (
+        f"{lines - missed} of {lines} lines run ({100 * (lines - missed) / lines:.0f} %), {taken} of {branches} branches taken"
+        f"{f' ({100 * taken / branches:.0f} %)' if branches else ''}, of {len(functions)} functions; {never} are never run"
+    )
 
 
 def never_lost(tree: Path, arch: str, arms: Iterable[str]) -> list[str]:

@@ -28,9 +28,9 @@ class Mutant(NamedTuple):
     path: Path
     mistake: str
     kind: str
-    scenario: str    # "" for none
+    scenario: str  # "" for none
     engine: tuple[str, ...]  # arguments of the checker
-    survives: str    # why no scenario finds it
+    survives: str  # why no scenario finds it
 
     @property
     def name(self) -> str:
@@ -40,7 +40,9 @@ class Mutant(NamedTuple):
     @property
     def arch(self) -> str:
         """The architecture whose code it changes: the name says so."""
-        return next((arch for start, arch in (("x86-", "x86"), ("v7.3-", "arm64-v7.3")) if self.name.startswith(start)), "arm64")
+        return next(
+            (arch for start, arch in (("x86-", "x86"), ("v7.3-", "arm64-v7.3")) if self.name.startswith(start)), "arm64"
+        )
 
 
 def load(path: str | Path) -> Mutant:
@@ -54,8 +56,9 @@ def load(path: str | Path) -> Mutant:
     scenario = "" if found["Scenario"] == "none" else found["Scenario"]
     if (not scenario) != bool(found.get("Survives")):
         raise Fail(f"{path.name}: either a scenario must find it, or 'Survives: ...' says why none does")
-    return Mutant(path, found["Mistake"], found["Kind"], scenario, tuple(found["Engine"].split()),
-                  found.get("Survives", ""))
+    return Mutant(
+        path, found["Mistake"], found["Kind"], scenario, tuple(found["Engine"].split()), found.get("Survives", "")
+    )
 
 
 def every(arches: Iterable[str] = source.of_series("v5.10")) -> list[Mutant]:
@@ -75,8 +78,13 @@ def plant(tree: Path, patch: str | Path, folder: Path, series: str = "v5.10") ->
         shutil.copyfile(tree / name, folder / name)
     # Not as a part of the repository that out/ is in.
     where = {"GIT_CEILING_DIRECTORIES": str(Path(folder).absolute().parent)}
-    status, text = proc.run(["git", "apply", *_only(patch, files), str(Path(patch).absolute())], "git apply", cwd=folder, env=where,
-                            check=False)
+    status, text = proc.run(
+        ["git", "apply", *_only(patch, files), str(Path(patch).absolute())],
+        "git apply",
+        cwd=folder,
+        env=where,
+        check=False,
+    )
     if status:
         raise Fail(f"{Path(patch).name} does not apply to what the model compiles of {tree}: {proc.reason(text)}")
     if all((tree / name).read_bytes() == (folder / name).read_bytes() for name in files):
@@ -128,8 +136,9 @@ def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     return Outcome(mutant, runs.run(program, library, mutant.scenario, *mutant.engine))
 
 
-def judge_all(mutants: Iterable[Mutant], tree: Path, program: Path,
-              told: Callable[[Outcome], object] = lambda outcome: None) -> list[Outcome]:
+def judge_all(
+    mutants: Iterable[Mutant], tree: Path, program: Path, told: Callable[[Outcome], object] = lambda outcome: None
+) -> list[Outcome]:
     """The Outcomes of `mutants`, as many at a time as there are CPUs; `told` gets each, in order."""
     outcomes = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:

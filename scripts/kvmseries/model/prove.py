@@ -16,38 +16,79 @@ from .mutants import Outcome
 # What the engine must see of relaxed memory, and what it must not: the model's calibration. Load buffering is
 # allowed by the kernel's memory model, and never seen: what rests on it is for herd7.
 SEEN = ("SB", "MP", "MP+rel", "S", "2+2W", "RMW-RMW", "failed-CAS-stale", "readers-not-ordered")
-NOT_SEEN = ("SB+mbs", "MP+rel+rmb", "MP+wmb+rmb", "2+2W+mbs", "R+mbs", "RWC+mbs", "WRC+rel", "CoRR", "xchg-xchg",
-            "RMW-atomicity", "CAS-atomicity", "writer-orders", "RCU-MP", "LB")
+NOT_SEEN = (
+    "SB+mbs",
+    "MP+rel+rmb",
+    "MP+wmb+rmb",
+    "2+2W+mbs",
+    "R+mbs",
+    "RWC+mbs",
+    "WRC+rel",
+    "CoRR",
+    "xchg-xchg",
+    "RMW-atomicity",
+    "CAS-atomicity",
+    "writer-orders",
+    "RCU-MP",
+    "LB",
+)
 
 
-def _chosen(program: Path, names: Collection[str], kinds: Collection[str], arches: Collection[str]) -> list[tuple[runs.Scenario, str]]:
+def _chosen(
+    program: Path, names: Collection[str], kinds: Collection[str], arches: Collection[str]
+) -> list[tuple[runs.Scenario, str]]:
     """Pairs of a Scenario and the name of an Arch that it is of."""
     every = [s for s in runs.scenarios(program) if set(s.arches) & set(arches)]
     unknown = [name for name in names if name not in {s.name for s in every}]
     if unknown:
-        raise Usage(f"no scenario '{unknown[0]}': the model has {', '.join(s.name for s in every if s.kind != 'litmus')}")
-    return [(s, arch) for s in every if (s.name in names if names else s.kind in kinds) for arch in s.arches if arch in arches]
+        raise Usage(
+            f"no scenario '{unknown[0]}': the model has {', '.join(s.name for s in every if s.kind != 'litmus')}"
+        )
+    return [
+        (s, arch)
+        for s in every
+        if (s.name in names if names else s.kind in kinds)
+        for arch in s.arches
+        if arch in arches
+    ]
 
 
-def loom(program: Path, libraries: Mapping[str, Path], names: Collection[str], bound: str | None,
-         told: Callable[[str], object]) -> list[runs.Result]:
+def loom(
+    program: Path,
+    libraries: Mapping[str, Path],
+    names: Collection[str],
+    bound: str | None,
+    told: Callable[[str], object],
+) -> list[runs.Result]:
     """The Results of loom on the scenarios named (default: all short ones), with the preemption bound given or
     each one's own; `told` gets a line for each."""
+
     def one(chosen: tuple[runs.Scenario, str]) -> tuple[runs.Result, str]:
         scenario, arch = chosen
         limit = scenario.bound if bound is None else bound
-        return runs.run(program, libraries[arch], scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])), limit
+        return runs.run(
+            program, libraries[arch], scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])
+        ), limit
 
     results = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for result, limit in pool.map(one, _chosen(program, names, ("short",), libraries)):
-            told(f"{result.line}{'' if not result.good else ', complete' if limit == 'all' else f', up to {limit} preemption' + 's' * (limit != '1')}")
+            told(
+                f"{result.line}{'' if not result.good else ', complete' if limit == 'all' else f', up to {limit} preemption' + 's' * (limit != '1')}"
+            )
             results.append(result)
     return results
 
 
-def shuttle(program: Path, libraries: Mapping[str, Path], names: Collection[str], engine: str, schedules: int, seed: int,
-            told: Callable[[str], object]) -> list[runs.Result]:
+def shuttle(
+    program: Path,
+    libraries: Mapping[str, Path],
+    names: Collection[str],
+    engine: str,
+    schedules: int,
+    seed: int,
+    told: Callable[[str], object],
+) -> list[runs.Result]:
     """The Results of shuttle on the scenarios named (default: all long ones)."""
     results = []
     for scenario, arch in _chosen(program, names, ("long",), libraries):
@@ -74,13 +115,19 @@ def calibration(program: Path, libraries: Mapping[str, Path]) -> list[str]:
 # table that replaces a block is empty.
 NOT_BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
     "v5.10": {"aging": ("age-two", "age-invalid"), "change-pte": ("ksm-map", "x86-ksm-map", "x86-tdp-ksm-map")},
-    "v7.3": {"tables": ("age-harvest",), "aging": ("age-invalid",), "split": ("split-age-other", "split-keeps")}}
+    "v7.3": {"tables": ("age-harvest",), "aging": ("age-invalid",), "split": ("split-age-other", "split-keeps")},
+}
 
 
 def later(series: catalog.Series, count: int) -> set[str]:
     """The names of the scenarios that need not hold with the first `count` patches of the series."""
     steps = NOT_BEFORE[series.name].items()
-    return {name for milestone, names in steps if milestone not in series.milestones or series.upto(milestone) > count for name in names}
+    return {
+        name
+        for milestone, names in steps
+        if milestone not in series.milestones or series.upto(milestone) > count
+        for name in names
+    }
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -91,24 +138,43 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return f"{sum(killed.values())} of {len(outcomes)} mutants found: {text}"
 
 
-def screen(scenarios: Iterable[runs.Scenario], results: list[runs.Result], random: list[runs.Result],
-           outcomes: Sequence[Outcome], complaints: Sequence[str], covered: Sequence[str]) -> str:
+def screen(
+    scenarios: Iterable[runs.Scenario],
+    results: list[runs.Result],
+    random: list[runs.Result],
+    outcomes: Sequence[Outcome],
+    complaints: Sequence[str],
+    covered: Sequence[str],
+) -> str:
     """What `make proof` ends with: one screen of text; `covered` are lines about coverage."""
     bounds = {scenario.name: scenario.bound for scenario in scenarios}
     complete = [r for r in results if bounds[r.name] == "all"]
     others = Counter(bounds[r.name] for r in results if bounds[r.name] != "all")
-    lines = [f"calibration   {len(SEEN) + len(NOT_SEEN)} litmus tests, {len(complaints) or 'none'} not as expected; load buffering is not seen"]
-    lines.append(f"loom          {len(results)} scenarios, {sum(r.executions for r in results):,} executions, "
-                 f"{sum(r.good for r in results)} hold")
-    lines.append(f"              {len(complete)} complete; " + ", ".join(f"{n} up to {bound} preemption" + "s" * (bound != "1") for bound, n in sorted(others.items())))
-    lines.append(f"shuttle       {len(random)} scenarios, {sum(r.executions for r in random):,} random schedules, "
-                 f"{sum(r.good for r in random)} hold")
-    lines.append(f"arms          {len({arm for r in results + random for arm in r.arms})} reached, "
-                 f"{len({arm for r in results for arm in r.arms if arm.startswith('lost cmpxchg')})} of them a cmpxchg that is lost")
+    lines = [
+        f"calibration   {len(SEEN) + len(NOT_SEEN)} litmus tests, {len(complaints) or 'none'} not as expected; load buffering is not seen"
+    ]
+    lines.append(
+        f"loom          {len(results)} scenarios, {sum(r.executions for r in results):,} executions, "
+        f"{sum(r.good for r in results)} hold"
+    )
+    lines.append(
+        f"              {len(complete)} complete; "
+        + ", ".join(f"{n} up to {bound} preemption" + "s" * (bound != "1") for bound, n in sorted(others.items()))
+    )
+    lines.append(
+        f"shuttle       {len(random)} scenarios, {sum(r.executions for r in random):,} random schedules, "
+        f"{sum(r.good for r in random)} hold"
+    )
+    lines.append(
+        f"arms          {len({arm for r in results + random for arm in r.arms})} reached, "
+        f"{len({arm for r in results for arm in r.arms if arm.startswith('lost cmpxchg')})} of them a cmpxchg that is lost"
+    )
     lines += [f"{'coverage' if not i else '':14}{line}" for i, line in enumerate(covered)]
     lines.append(f"mutants       {summary(outcomes)}")
     for outcome in outcomes:
         if not outcome.killed:
             lines.append(f"              {outcome.line}")
-    lines.append("Every execution of these scenarios under the engine's memory model: what that leaves out is in model/README.md.")
+    lines.append(
+        "Every execution of these scenarios under the engine's memory model: what that leaves out is in model/README.md."
+    )
     return "\n".join(lines)

@@ -15,8 +15,8 @@ class Scenario(NamedTuple):
     """What the checker can run."""
 
     name: str
-    kind: str        # "short" for loom and shuttle, "long" for shuttle, "litmus": calibration
-    bound: str       # loom's preemption bound, "all" for none
+    kind: str  # "short" for loom and shuttle, "long" for shuttle, "litmus": calibration
+    bound: str  # loom's preemption bound, "all" for none
     threads: int
     arches: tuple[str, ...] = ("arm64",)  # names of source.ARCHES
 
@@ -24,14 +24,14 @@ class Scenario(NamedTuple):
 class Result(NamedTuple):
     """What came of one scenario."""
 
-    verdict: str     # "holds", "stopped": as far as the time allowed; "found"; "nothing": no race met; "engine"
+    verdict: str  # "holds", "stopped": as far as the time allowed; "found"; "nothing": no race met; "engine"
     name: str
     executions: int
     seconds: float
-    steps: int       # operations of an execution
-    words: int       # words that threads share
+    steps: int  # operations of an execution
+    words: int  # words that threads share
     restarts: int
-    invariant: str   # that does not hold
+    invariant: str  # that does not hold
     text: str
     arms: tuple[str, ...]  # reached
     trace: str
@@ -44,8 +44,13 @@ class Result(NamedTuple):
     @property
     def line(self) -> str:
         """One line for the terminal."""
-        how = {"holds": "holds", "stopped": "holds so far", "found": f"FOUND {self.invariant}",
-               "nothing": "HAS SHOWN NOTHING", "engine": "ENGINE"}[self.verdict]
+        how = {
+            "holds": "holds",
+            "stopped": "holds so far",
+            "found": f"FOUND {self.invariant}",
+            "nothing": "HAS SHOWN NOTHING",
+            "engine": "ENGINE",
+        }[self.verdict]
         why = f": {self.text}" if self.text else ""
         if self.verdict == "nothing":
             why = f": never reached {self.invariant}"
@@ -60,15 +65,24 @@ def scenarios(program: Path) -> list[Scenario]:
     """All Scenarios that the checker `program` has."""
     text = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
     fields = (line.split("\t") for line in text.splitlines())
-    return [Scenario(name, kind, bound, int(threads), tuple(arches.split(","))) for name, kind, bound, threads, arches in fields]
+    return [
+        Scenario(name, kind, bound, int(threads), tuple(arches.split(",")))
+        for name, kind, bound, threads, arches in fields
+    ]
 
 
 def run(program: Path, library: Path, name: str, engine: str, *options: str) -> Result:
     """The Result of scenario `name` with `engine` ("loom", "random" or "pct"); options are the checker's,
     such as "bound=2".  Fail if the checker says that it cannot, or dies."""
     try:
-        done = subprocess.run(["nice", str(program), str(library), name, engine, *options, "trace"],
-                              capture_output=True, text=True, errors="replace", check=False, timeout=_LIMIT)
+        done = subprocess.run(
+            ["nice", str(program), str(library), name, engine, *options, "trace"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_LIMIT,
+        )
     except subprocess.TimeoutExpired:
         raise Fail(f"model scenario {name} is not over after {_LIMIT} s") from None
     return parse(done.returncode, done.stdout, done.stderr, name)
@@ -80,11 +94,23 @@ def parse(status: int, output: str, errors: str, name: str) -> Result:
     fields = lines[-1].split("\t") if lines else []
     if len(fields) != 10:
         said = [line for line in errors.splitlines() if line.strip()]
-        raise Fail(f"model scenario {name}: the checker ended with status {status}"
-                   f"{': ' + said[-1].removeprefix('s2check: ') if said else ', and said nothing'}")
-    return Result(fields[0], fields[1], int(fields[2]), float(fields[3]), int(fields[4]), int(fields[5]),
-                  int(fields[6]), fields[7], fields[8], tuple(a for a in fields[9].split("; ") if a),
-                  "\n".join(lines[:-1]))
+        raise Fail(
+            f"model scenario {name}: the checker ended with status {status}"
+            f"{': ' + said[-1].removeprefix('s2check: ') if said else ', and said nothing'}"
+        )
+    return Result(
+        fields[0],
+        fields[1],
+        int(fields[2]),
+        float(fields[3]),
+        int(fields[4]),
+        int(fields[5]),
+        int(fields[6]),
+        fields[7],
+        fields[8],
+        tuple(a for a in fields[9].split("; ") if a),
+        "\n".join(lines[:-1]),
+    )
 
 
 def of(name: str, program: Path) -> Scenario:

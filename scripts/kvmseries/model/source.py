@@ -23,7 +23,7 @@ class Arch(NamedTuple):
     """What is compiled for an architecture, of the kernel of one series."""
 
     name: str
-    series: str      # the directory of patches/
+    series: str  # the directory of patches/
     shims: tuple[str, ...]  # of model/shim, what is compiled besides
     whole: dict[str, str]  # compiled as they are: path in the tree, and where the shims look for them
     units: tuple[str, ...]  # files of those that are compiled by themselves
@@ -34,21 +34,43 @@ class Arch(NamedTuple):
         return ROOM / f"functions.{self.name}"
 
 
-ARCHES = {arch.name: arch for arch in (
-    Arch("arm64", "v5.10", ("arm64.c", "ksm.c"), {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c",
-                   "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"}, ("pgtable.c",)),
-    Arch("arm64-v7.3", "v7.3", ("arm64-v7.3.c",), {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c",
-                                "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"}, ("pgtable.c",)),
-    Arch("x86", "v5.10", ("x86.c", "ksm.c"), {_MMU + name: name for name in ("spte.c", "spte.h", "mmu_internal.h", "tdp_iter.c", "tdp_iter.h", "tdp_mmu.c",
-                                                "tdp_mmu.h")}, ("spte.c", "tdp_iter.c", "tdp_mmu.c")))}
+ARCHES = {
+    arch.name: arch
+    for arch in (
+        Arch(
+            "arm64",
+            "v5.10",
+            ("arm64.c", "ksm.c"),
+            {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"},
+            ("pgtable.c",),
+        ),
+        Arch(
+            "arm64-v7.3",
+            "v7.3",
+            ("arm64-v7.3.c",),
+            {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"},
+            ("pgtable.c",),
+        ),
+        Arch(
+            "x86",
+            "v5.10",
+            ("x86.c", "ksm.c"),
+            {
+                _MMU + name: name
+                for name in ("spte.c", "spte.h", "mmu_internal.h", "tdp_iter.c", "tdp_iter.h", "tdp_mmu.c", "tdp_mmu.h")
+            },
+            ("spte.c", "tdp_iter.c", "tdp_mmu.c"),
+        ),
+    )
+}
 
 
 class Section(NamedTuple):
     """Definitions that are cut out of one file."""
 
-    kind: str        # "defines", "inlines", "functions", "mm", "header": the whole file, or "config": whether a Kconfig file selects it
-    path: str        # in the tree
-    same: str        # a file that must have the same definitions, "" for none
+    kind: str  # "defines", "inlines", "functions", "mm", "header": the whole file, or "config": whether a Kconfig file selects it
+    path: str  # in the tree
+    same: str  # a file that must have the same definitions, "" for none
     wanted: tuple[str, ...]  # declarations
 
 
@@ -95,13 +117,17 @@ def collect(tree: Path, folder: Path, arch: Arch) -> None:
             continue
         if section.kind == "config":
             selected = {line.strip() for line in source.splitlines()}
-            parts["defines"] += [f"#define S2_CONFIG_{name_of(line)} {int(line in selected)}" for line in section.wanted]
+            parts["defines"] += [
+                f"#define S2_CONFIG_{name_of(line)} {int(line in selected)}" for line in section.wanted
+            ]
             continue
         for wanted in present(source, section):
             text = cut(source, wanted, section.path)
             if section.same and _body(text) != _body(cut(_read(tree, section.same), wanted, section.same)):
-                raise Fail(f"{section.same}: {name_of(wanted)}() is not the same as in {section.path}, "
-                           "and the model takes one for both")
+                raise Fail(
+                    f"{section.same}: {name_of(wanted)}() is not the same as in {section.path}, "
+                    "and the model takes one for both"
+                )
             parts[section.kind].append(text)
             if f"? {wanted}" in section.wanted:
                 # What a milestone may lack: the shims ask whether it is there.
@@ -133,7 +159,9 @@ def absent(tree: Path, arch: Arch) -> list[str]:
     for section in sections(arch.list.read_text(encoding="utf-8")):
         if section.kind not in ("header", "config"):
             source = _read(tree, section.path)
-            found += [name_of(line[2:]) for line in section.wanted if line.startswith("? ") and not _find(source, line[2:])]
+            found += [
+                name_of(line[2:]) for line in section.wanted if line.startswith("? ") and not _find(source, line[2:])
+            ]
     return found
 
 
@@ -168,8 +196,11 @@ def _read(tree: Path, path: str) -> str:
 def name_of(wanted: str) -> str:
     """The name that a declaration declares."""
     wanted = _plain(wanted)
-    match = (re.match(r"(?:#define|enum|struct|union|select) (\w+)(?!.*\()", wanted)
-             or re.search(r"(\w+) =$", wanted) or re.search(r"(FNAME\(\w+\)|\w+)\(", wanted))
+    match = (
+        re.match(r"(?:#define|enum|struct|union|select) (\w+)(?!.*\()", wanted)
+        or re.search(r"(\w+) =$", wanted)
+        or re.search(r"(FNAME\(\w+\)|\w+)\(", wanted)
+    )
     if not match:
         raise Fail(f"model/functions.*: '{wanted}' declares nothing")
     return match[1]
@@ -185,8 +216,9 @@ def cut(source: str, wanted: str, path: str) -> str:
     if function:
         declared = _declared(source, wanted)
         if declared != wanted:
-            raise Fail(f"{path}: {name}() is declared otherwise than the model's shims expect: '{declared}', "
-                       f"not '{wanted}'")
+            raise Fail(
+                f"{path}: {name}() is declared otherwise than the model's shims expect: '{declared}', not '{wanted}'"
+            )
     return _line(source, match.start(), path) + match[0]
 
 

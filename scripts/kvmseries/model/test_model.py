@@ -33,20 +33,27 @@ ONE = "static int one(struct kvm *kvm, int size)"
 
 
 def test_definitions_are_cut_out_with_their_lines():
-    assert source.cut(SOURCE, ONE, "a.c") == ('#line 10 "a.c"\nstatic int one(struct kvm *kvm,\n\t       int size)\n'
-                                              "{\n\treturn size;\n}\n")
+    assert source.cut(SOURCE, ONE, "a.c") == (
+        '#line 10 "a.c"\nstatic int one(struct kvm *kvm,\n\t       int size)\n{\n\treturn size;\n}\n'
+    )
     assert source.cut(SOURCE, "static gfn_t two(void)", "a.c").startswith('#line 16 "a.c"\nstatic gfn_t\ntwo(')
     assert source.cut(SOURCE, "#define SIZE", "a.c") == '#line 3 "a.c"\n#define SIZE\t\\\n\t2\n'
     assert source.cut(SOURCE, "enum colour", "a.c") == '#line 6 "a.c"\nenum colour {\n\tRED,\n};\n'
 
 
-@pytest.mark.parametrize("wanted, message", [
-    ("int gone(void)", "a.c: gone() is not there, which the model compiles"),
-    ("#define GONE", "a.c: GONE is not there"),
-    ("enum gone", "a.c: gone is not there"),
-    ("static int one(struct kvm *kvm)", "a.c: one() is declared otherwise than the model's shims expect: "
-     "'static int one(struct kvm *kvm, int size)', not 'static int one(struct kvm *kvm)'"),
-])
+@pytest.mark.parametrize(
+    "wanted, message",
+    [
+        ("int gone(void)", "a.c: gone() is not there, which the model compiles"),
+        ("#define GONE", "a.c: GONE is not there"),
+        ("enum gone", "a.c: gone is not there"),
+        (
+            "static int one(struct kvm *kvm)",
+            "a.c: one() is declared otherwise than the model's shims expect: "
+            "'static int one(struct kvm *kvm, int size)', not 'static int one(struct kvm *kvm)'",
+        ),
+    ],
+)
 def test_what_has_moved_is_said(wanted, message):
     with pytest.raises(Fail, match=message.replace("(", r"\(").replace(")", r"\)").replace("*", r"\*")):
         source.cut(SOURCE, wanted, "a.c")
@@ -54,12 +61,19 @@ def test_what_has_moved_is_said(wanted, message):
 
 def test_a_variable_is_cut_out_with_its_values():
     text = "struct ops;\nstatic struct ops two;\nstatic struct ops all = {\n\t.one = one,\n};\n"
-    assert source.cut(text, "static struct ops all =", "a.c") == ('#line 3 "a.c"\nstatic struct ops all = {\n\t.one = one,\n};\n')
+    assert source.cut(text, "static struct ops all =", "a.c") == (
+        '#line 3 "a.c"\nstatic struct ops all = {\n\t.one = one,\n};\n'
+    )
     with pytest.raises(Fail, match="a.c: gone is not there"):
         source.cut(text, "static struct ops gone =", "a.c")
 
 
-SECTION = source.Section("functions", "a.c", "", (f"? {ONE}", "? int gone(void)", "< int old(void)", "int two(void) || static gfn_t two(void)"))
+SECTION = source.Section(
+    "functions",
+    "a.c",
+    "",
+    (f"? {ONE}", "? int gone(void)", "< int old(void)", "int two(void) || static gfn_t two(void)"),
+)
 
 
 def test_a_milestone_may_lack_what_is_marked():
@@ -95,8 +109,11 @@ def _tree(tmp_path, text="a\nb\nc\n"):
 
 def _patch(tmp_path, name="virt/kvm/kvm_main.c", line="b"):
     path = tmp_path / "x.patch"
-    path.write_text(f"Mistake: m\nKind: k\nScenario: s\nEngine: loom bound=2\n\n--- a/{name}\n+++ b/{name}\n"
-                    f"@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n", encoding="utf-8")
+    path.write_text(
+        f"Mistake: m\nKind: k\nScenario: s\nEngine: loom bound=2\n\n--- a/{name}\n+++ b/{name}\n"
+        f"@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n",
+        encoding="utf-8",
+    )
     return path
 
 
@@ -105,10 +122,13 @@ def test_a_mistake_is_planted(tmp_path):
     assert (folder / "virt/kvm/kvm_main.c").read_text(encoding="utf-8") == "a\nB\nc\n"
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"line": "z"}, "x.patch does not apply to what the model compiles of"),
-    ({"name": "mm/memory.c"}, "x.patch changes nothing that the model compiles"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"line": "z"}, "x.patch does not apply to what the model compiles of"),
+        ({"name": "mm/memory.c"}, "x.patch changes nothing that the model compiles"),
+    ],
+)
 def test_a_mistake_that_cannot_be_planted(tmp_path, options, message):
     with pytest.raises(Fail, match=message):
         mutants.plant(_tree(tmp_path), _patch(tmp_path, **options), paths.out("planted"))
@@ -117,8 +137,11 @@ def test_a_mistake_that_cannot_be_planted(tmp_path, options, message):
 def test_a_mutant_says_who_must_find_it(tmp_path):
     mutant = mutants.load(_patch(tmp_path))
     assert (mutant.scenario, mutant.engine, mutant.survives) == ("s", ("loom", "bound=2"), "")
-    for old, new, message in (("Kind: k\n", "", "no line 'Kind: ...'"), ("Scenario: s", "Scenario: none", "'Survives: ...' says"),
-                              ("Kind: k", "Kind: k\nSurvives: x", "'Survives: ...' says")):
+    for old, new, message in (
+        ("Kind: k\n", "", "no line 'Kind: ...'"),
+        ("Scenario: s", "Scenario: none", "'Survives: ...' says"),
+        ("Kind: k", "Kind: k\nSurvives: x", "'Survives: ...' says"),
+    ):
         path = tmp_path / "y.patch"
         path.write_text(_patch(tmp_path).read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
         with pytest.raises(Fail, match=message):
@@ -150,10 +173,13 @@ def test_the_checkers_last_line():
     assert not nothing.good and nothing.line.endswith("HAS SHOWN NOTHING: never reached ages")
 
 
-@pytest.mark.parametrize("output, errors, message", [
-    ("", "s2check: no scenario 'x'\n", "the checker ended with status 2: no scenario 'x'"),
-    ("", "", "the checker ended with status 2, and said nothing"),
-])
+@pytest.mark.parametrize(
+    "output, errors, message",
+    [
+        ("", "s2check: no scenario 'x'\n", "the checker ended with status 2: no scenario 'x'"),
+        ("", "", "the checker ended with status 2, and said nothing"),
+    ],
+)
 def test_a_checker_that_says_nothing(output, errors, message):
     with pytest.raises(Fail, match=message):
         runs.parse(2, output, errors, "x")
@@ -176,8 +202,9 @@ GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "sta
 def test_lines_that_are_not_run():
     functions = coverage.parse(GCOV, "/out")
     assert [function.text for function in functions] == ["pgtable.c: f(): lines 4", "pgtable.c: g() is never run"]
-    assert coverage.summary(functions) == ("1 of 3 lines run (33 %), 1 of 2 branches taken (50 %), of 2 functions; 1 are never "
-                                           "run")
+    assert coverage.summary(functions) == (
+        "1 of 3 lines run (33 %), 1 of 2 branches taken (50 %), of 2 functions; 1 are never run"
+    )
 
 
 def test_where_a_cmpxchg_is():
@@ -188,20 +215,29 @@ def test_where_a_cmpxchg_is():
 
 def test_the_screen_is_one_screen():
     result = runs.parse(0, LAST, "", "x")
-    text = prove.screen([runs.Scenario("write-harvest", "short", "2", 2)], [result], [result], [_outcome("found")], [],
-                        ["arm64: 1 of 3 lines run"])
+    text = prove.screen(
+        [runs.Scenario("write-harvest", "short", "2", 2)],
+        [result],
+        [result],
+        [_outcome("found")],
+        [],
+        ["arm64: 1 of 3 lines run"],
+    )
     assert "coverage      arm64: 1 of 3 lines run" in text
     assert len(text.splitlines()) < 24
     assert "1 up to 2 preemptions" in text and "never" not in text.lower()
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["model", "v7.3", "--arch", "x86_64"], "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
-    (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
-    (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
-    (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
-    (["model", "v5.10", "--bound", "x"], "--bound x: give a number, or all"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["model", "v7.3", "--arch", "x86_64"], "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
+        (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
+        (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
+        (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
+        (["model", "v5.10", "--bound", "x"], "--bound x: give a number, or all"),
+    ],
+)
 def test_bad_arguments(capsys, arguments, message):
     assert cli.main(arguments) == 2
     assert message in capsys.readouterr().err

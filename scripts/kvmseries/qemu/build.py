@@ -27,9 +27,19 @@ from ..source import catalog, trees
 from . import sysroot
 
 # Nothing of the desktop, networks and disks that a migration under test does not need.
-_OPTIONS = ("--disable-download", "--without-default-features", "--enable-system", "--enable-tcg",
-            "--enable-fdt=system", "--disable-install-blobs", "--disable-docs", "--disable-debug-info",
-            "--disable-werror", "--enable-trace-backends=log", "--with-pkgversion=series")
+_OPTIONS = (
+    "--disable-download",
+    "--without-default-features",
+    "--enable-system",
+    "--enable-tcg",
+    "--enable-fdt=system",
+    "--disable-install-blobs",
+    "--disable-docs",
+    "--disable-debug-info",
+    "--disable-werror",
+    "--enable-trace-backends=log",
+    "--with-pkgversion=series",
+)
 # Where Debian has what the tarball lacks: SeaBIOS, option ROMs.
 FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios", "/usr/lib/ipxe/qemu")
 # Seconds on 2 cores when nothing is known: (from cold, with the base's objects in the cache).
@@ -44,16 +54,16 @@ class Program:
     libraries: list[Path]  # paths of the shared libraries that it needs, the dynamic loader last
     roms: tuple[str, ...]  # directories of firmware for -L; empty where its machine (virt) needs none
     tree: trees.Tree
-    arch: str            # that it runs on, and that it emulates
-    version: str         # "10.0.13"
+    arch: str  # that it runs on, and that it emulates
+    version: str  # "10.0.13"
 
 
 @dataclass(frozen=True)
 class Kind:
     """One way to build: what is configured, and what is compiled."""
 
-    name: str            # "program", or "tests-tcg", "tests-kvm"
-    arch: str            # that it runs on
+    name: str  # "program", or "tests-tcg", "tests-kvm"
+    arch: str  # that it runs on
     targets: tuple[str, ...]  # arches that it emulates
     kvm: bool = True
     tests: bool = False
@@ -75,8 +85,9 @@ def binary(arch: str) -> str:
     return f"qemu-system-{toolchain.machine(arch)}"
 
 
-def program(series: catalog.Series, count: int, arch: str, tree: str | None = None,
-            note: Note | None = None) -> Program:
+def program(
+    series: catalog.Series, count: int, arch: str, tree: str | None = None, note: Note | None = None
+) -> Program:
     """Build (or find built) the Program of the first `count` patches of `series`, for KVM on `arch`.
 
     tree: the user's own tree or tarball as the base.  note: called with a line of progress.  Raises Fail
@@ -90,8 +101,9 @@ def in_tree(tree: trees.Tree, arch: str, note: Note | None = None, tests: bool =
     folder = compiled(tree, Kind("program", arch, (arch,), tests=tests), note)
     path = folder / binary(arch)
     root = sysroot.cross(arch) if toolchain.prefix(arch) else None
-    return Program(path, sysroot.libraries(path, arch, root), () if arch == "arm64" else FIRMWARE, tree, arch,
-                   tree.version)
+    return Program(
+        path, sysroot.libraries(path, arch, root), () if arch == "arm64" else FIRMWARE, tree, arch, tree.version
+    )
 
 
 def compiled(tree: trees.Tree, kind: Kind, note: Note | None = None) -> Path:
@@ -111,24 +123,41 @@ def compiled(tree: trees.Tree, kind: Kind, note: Note | None = None) -> Path:
 
 def configure_arguments(kind: Kind, root: Path | None = None) -> list[str]:
     """What configure is called with; root: the sysroot of a cross build."""
-    arguments = [*_OPTIONS, f"--python={sys.executable}",
-                 "--enable-kvm" if kind.kvm else "--disable-kvm", f"--firmwarepath={':'.join(FIRMWARE)}",
-                 "--target-list=" + ",".join(f"{toolchain.machine(arch)}-softmmu" for arch in kind.targets)]
+    arguments = [
+        *_OPTIONS,
+        f"--python={sys.executable}",
+        "--enable-kvm" if kind.kvm else "--disable-kvm",
+        f"--firmwarepath={':'.join(FIRMWARE)}",
+        "--target-list=" + ",".join(f"{toolchain.machine(arch)}-softmmu" for arch in kind.targets),
+    ]
     prefix = toolchain.prefix(kind.arch)
     if prefix:
         assert root, "a cross build has a sysroot"
         compiler, linker = sysroot.flags(root, kind.arch)
-        arguments += [f"--cross-prefix={prefix}", f"--cpu={toolchain.machine(kind.arch)}", "--host-cc=gcc",
-                      f"--extra-cflags={compiler}", f"--extra-ldflags={linker}"]
+        arguments += [
+            f"--cross-prefix={prefix}",
+            f"--cpu={toolchain.machine(kind.arch)}",
+            "--host-cc=gcc",
+            f"--extra-cflags={compiler}",
+            f"--extra-ldflags={linker}",
+        ]
     return [*arguments, f"--cc=ccache {prefix}gcc"]
 
 
 def environment(tree: Path, root: Path | None = None) -> dict[str, str]:
     """For configure, ninja and meson: the tool's own Python first, and nothing of the user's."""
-    env = {**toolchain.environment(), "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
-           # The sources are named by absolute paths, which differ between trees.
-           "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1", "PYTHONPATH": "", "CFLAGS": "", "LDFLAGS": "",
-           "CPPFLAGS": "", "CC": ""}
+    env = {
+        **toolchain.environment(),
+        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+        # The sources are named by absolute paths, which differ between trees.
+        "CCACHE_BASEDIR": str(tree),
+        "CCACHE_NOHASHDIR": "1",
+        "PYTHONPATH": "",
+        "CFLAGS": "",
+        "LDFLAGS": "",
+        "CPPFLAGS": "",
+        "CC": "",
+    }
     if root:
         env["PKG_CONFIG"] = str(root / "pkg-config")
     return env
@@ -139,11 +168,16 @@ def _build(tree: trees.Tree, kind: Kind, folder: Path, root: Path | None, note: 
     made = folder / "series.json"
     names = kind.names
     configuration = " ".join([*arguments, trees.git(tree.path, "rev-parse", "HEAD:configure").strip()])
-    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(kind.arch),
-              "config": hashlib.sha256(configuration.encode()).hexdigest(), "tests": kind.tests}
+    wanted = {
+        "commit": trees.head(tree.path),
+        "compiler": toolchain.version(kind.arch),
+        "config": hashlib.sha256(configuration.encode()).hexdigest(),
+        "tests": kind.tests,
+    }
     # A build that has the tests, too, will do where they are not asked for.
     if all((folder / name).exists() for name in names) and any(
-            stamp.current(made, {**wanted, "tests": tests}) for tests in {kind.tests, True}):
+        stamp.current(made, {**wanted, "tests": tests}) for tests in {kind.tests, True}
+    ):
         return
     paths.remove(made)
     env = environment(tree.path, root)
@@ -154,8 +188,13 @@ def _build(tree: trees.Tree, kind: Kind, folder: Path, root: Path | None, note: 
         paths.remove(folder)
         folder.mkdir()
         _fill_blobs(tree.path)
-        proc.run(["sh", "../configure", *arguments], "configure of QEMU", cwd=folder, env=env,
-                 log=paths.out("logs", f"configure-{name}.log"))
+        proc.run(
+            ["sh", "../configure", *arguments],
+            "configure of QEMU",
+            cwd=folder,
+            env=env,
+            log=paths.out("logs", f"configure-{name}.log"),
+        )
         stamp.write(configured, same)
     if kind.tests:
         names += test_programs(folder, env)
@@ -209,19 +248,27 @@ def tests(folder: Path, env: Mapping[str, str], suite: str) -> list[dict[str, An
     introspection gives them."""
     text = proc.run([meson(), "introspect", "--tests", str(folder)], "meson introspect", cwd=folder, env=env)
     # A suite is "qemu:unit" there.
-    return [test for test in json.loads(text[text.index("["):])
-            if suite in (word.rpartition(":")[2] for word in test["suite"])]
+    return [
+        test
+        for test in json.loads(text[text.index("[") :])
+        if suite in (word.rpartition(":")[2] for word in test["suite"])
+    ]
 
 
 def test_programs(folder: Path, env: Mapping[str, str]) -> list[str]:
     """Names of what ninja makes for the tests: migration-test and all unit tests' programs."""
-    found = {os.path.relpath(word, folder) for test in tests(folder, env, "unit") for word in test["cmd"][:1]
-             if word.startswith(f"{folder}/")}
+    found = {
+        os.path.relpath(word, folder)
+        for test in tests(folder, env, "unit")
+        for word in test["cmd"][:1]
+        if word.startswith(f"{folder}/")
+    }
     return ["tests/qtest/migration-test", *sorted(name for name in found if not name.startswith("pyvenv/"))]
 
 
-def each_patch(series: catalog.Series, arch: str, counts: Sequence[int], note: Note | None,
-               tree: str | None = None) -> None:
+def each_patch(
+    series: catalog.Series, arch: str, counts: Sequence[int], note: Note | None, tree: str | None = None
+) -> None:
     """Build QEMU's base, and QEMU after each number of patches in `counts`, ascending, in one tree; where its
     tests can be run, those, too.
 
@@ -232,8 +279,10 @@ def each_patch(series: catalog.Series, arch: str, counts: Sequence[int], note: N
     for step in trees.walk(series, counts, tree) if counts else ():
         new = _one(series, step, arch, note, native) - known
         if new:
-            raise Fail(f"{series.name}: {series.patches[step.count - 1].name} brings a compiler warning for "
-                       f"{arch}: {sorted(new)[0]}")
+            raise Fail(
+                f"{series.name}: {series.patches[step.count - 1].name} brings a compiler warning for "
+                f"{arch}: {sorted(new)[0]}"
+            )
 
 
 def _one(series: catalog.Series, tree: trees.Tree, arch: str, note: Note | None, tests: bool) -> set[str]:

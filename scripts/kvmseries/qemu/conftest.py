@@ -27,8 +27,18 @@ for patch; do :; done
 case $(cat "$patch") in *BADSTYLE*) echo "$patch:9: WARNING: line over 80 characters"; exit 1 ;; esac
 echo "$patch has no obvious style problems and is ready for submission."
 """
-_FORMAT = ("format-patch", "-q", "--zero-commit", "--full-index", "--no-signature", "--numbered",
-           "--stat=72", "--no-renames", "base..HEAD", "-o")
+_FORMAT = (
+    "format-patch",
+    "-q",
+    "--zero-commit",
+    "--full-index",
+    "--no-signature",
+    "--numbered",
+    "--stat=72",
+    "--no-renames",
+    "base..HEAD",
+    "-o",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -70,9 +80,13 @@ def qemu_made(tmp_path_factory):
     git(patched, *_FORMAT, str(mini))
     stat = git(patched, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD").rstrip()
     log = git(patched, "shortlog", "-w72,2,4", "base..HEAD").rstrip()
-    write(mini / "0000-cover-letter.patch",
-          f"From: Tess Tester <tess@example.org>\nSubject: [PATCH 0/2] Tiny\n\nWhy.\n\n{log}\n\n{stat}\n")
-    write(mini / "base", f"""\
+    write(
+        mini / "0000-cover-letter.patch",
+        f"From: Tess Tester <tess@example.org>\nSubject: [PATCH 0/2] Tiny\n\nWhy.\n\n{log}\n\n{stat}\n",
+    )
+    write(
+        mini / "base",
+        f"""\
 project: qemu
 release: 10.0.13
 tag: v10.0.13
@@ -84,7 +98,8 @@ versions:
     suite: trixie trixie-security
     file: {FILE}
     sha256: {hashlib.sha256(tarball.read_bytes()).hexdigest()}
-""")
+""",
+    )
     return SimpleNamespace(tree=tree, tarball=tarball, patched=patched, patches=mini.parent)
 
 
@@ -101,14 +116,17 @@ def qemu_mirror(program, qemu_made, tmp_path):
     """A mirror that has the tarball; each download is a line of the file it returns the path of."""
     log = tmp_path / "downloads"
     log.touch()
-    program("apt-get", f"""\
+    program(
+        "apt-get",
+        f"""\
 case "$*" in
 *update*) exit 0 ;;
 *source*)
 	echo "$*" >> '{log}'
 	exec cp '{qemu_made.tarball}' . ;;
 esac
-{NO_NETWORK}""")
+{NO_NETWORK}""",
+    )
     program("apt-cache", f"echo ' qemu | {VERSION} | http://deb.example.org Sources'\n")
     return log
 
@@ -118,19 +136,25 @@ def compilers(program, monkeypatch, tmp_path):
     """Compilers and ninja that take no time; what configure and ninja are called with is a line each of the
     file that is returned.  A source line "broken" does not compile, "warned" is warned of."""
     for name in ("gcc", "aarch64-linux-gnu-gcc", "x86_64-linux-gnu-gcc"):
-        program(name, """\
+        program(
+            name,
+            """\
 case $1 in -print-file-name=*) echo "/lib/${1#*=}" ;; *) echo 'fake gcc 1.0' ;; esac
-""")
+""",
+        )
     for name in ("pkg-config", "ccache", "make"):
         program(name, "exit 0\n")
     program("readelf", "exit 0\n")
-    program("ninja", f"""\
+    program(
+        "ninja",
+        f"""\
 echo "ninja $*" >> "$CALLS"
 grep -qx 'int broken;' ../{KVM} && {{ echo "../{KVM}:3:1: error: broken"; exit 1; }}
 grep -qx 'int warned;' ../{KVM} && echo "../{KVM}:7:1: warning: unused [-Wunused]"
 for name; do case $name in qemu-system-*) touch "$name" ;; esac; done
 exit 0
-""")
+""",
+    )
     sysroot = tmp_path / "sysroot"
     write(sysroot / "pkg-config", "")
     monkeypatch.setattr(build.sysroot, "cross", lambda arch: sysroot)

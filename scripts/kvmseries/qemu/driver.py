@@ -23,10 +23,18 @@ if TYPE_CHECKING:
 FOLDER = paths.ROOT / "qemu-migration"
 NAMES = ("driver", "guest.elf")
 # Trace events that are counted, as far as a program has them.
-EVENTS = ("migration_bitmap_sync_start", "cpu_throttle_set", "kvm_dirty_ring_full",
-          "kvm_dirty_ring_flush", "kvm_dirty_ring_reap", "kvm_dirty_ring_reaper",
-          "kvm_dirty_ring_kick", "kvm_dirty_ring_kick_asleep", "kvm_dirty_ring_reset_short",
-          "kvm_dirty_ring_reaper_period")
+EVENTS = (
+    "migration_bitmap_sync_start",
+    "cpu_throttle_set",
+    "kvm_dirty_ring_full",
+    "kvm_dirty_ring_flush",
+    "kvm_dirty_ring_reap",
+    "kvm_dirty_ring_reaper",
+    "kvm_dirty_ring_kick",
+    "kvm_dirty_ring_kick_asleep",
+    "kvm_dirty_ring_reset_short",
+    "kvm_dirty_ring_reaper_period",
+)
 # Figures that a run may print twice.
 _WORSE = {"pages_lost": max, "stale": max, "source_stale": max, "target_lives": min, "source_lives": min}
 
@@ -38,21 +46,21 @@ Figures = dict[str, Any]
 class Setting:
     """What one run of the driver does; the same words as its own options."""
 
-    ring: int = 0                # entries of the dirty ring; 0: bitmap
+    ring: int = 0  # entries of the dirty ring; 0: bitmap
     vcpus: int = 1
-    working_set: int = 8192      # KiB
-    static_set: int = 0          # KiB
-    rate: int = 2000             # pages/s, 0: as fast as the guest can
-    bandwidth: int = 2600000     # bytes/s
-    downtime: int = 300          # ms
-    limit: int = 120             # s
+    working_set: int = 8192  # KiB
+    static_set: int = 0  # KiB
+    rate: int = 2000  # pages/s, 0: as fast as the guest can
+    bandwidth: int = 2600000  # bytes/s
+    downtime: int = 300  # ms
+    limit: int = 120  # s
     auto_converge: int = 1
-    computed: int = 1            # the computed throttle, where QEMU has it
+    computed: int = 1  # the computed throttle, where QEMU has it
     scenario: str = "plain"
-    after: int = 1000            # ms
-    hold: int = 2000             # ms
-    cut: int = 1 << 20           # bytes
-    corrupt: int = 0             # pages
+    after: int = 1000  # ms
+    hold: int = 2000  # ms
+    cut: int = 1 << 20  # bytes
+    corrupt: int = 0  # pages
 
     @property
     def memory(self) -> int:
@@ -82,8 +90,11 @@ def build(arch: str) -> Path:
     with paths.locked(f"qemu-migration-{arch}", say):
         for tool in ("make", f"{toolchain.prefix('arm64')}gcc"):
             proc.need(tool)
-        proc.run(["make", "-C", str(FOLDER), f"O={target}", f"CROSS_COMPILE={toolchain.prefix('arm64')}"],
-                 "make of qemu-migration", log=paths.out("logs", f"qemu-migration-{arch}.log"))
+        proc.run(
+            ["make", "-C", str(FOLDER), f"O={target}", f"CROSS_COMPILE={toolchain.prefix('arm64')}"],
+            "make of qemu-migration",
+            log=paths.out("logs", f"qemu-migration-{arch}.log"),
+        )
     return target
 
 
@@ -147,12 +158,16 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
 
     Of a migration that did not end there is no pages_lost and no downtime.
     """
+
     def count(event: str) -> float:
         return found.get(f"trace {event}", 0)
 
     # One collection of base kicks all vCPUs; the series says itself which it kicks.
-    kicks = (count("kvm_dirty_ring_kick") if "kvm_dirty_ring_kick" in events
-             else math.ceil(count("kvm_dirty_ring_flush") / 2) * setting.vcpus)
+    kicks = (
+        count("kvm_dirty_ring_kick")
+        if "kvm_dirty_ring_kick" in events
+        else math.ceil(count("kvm_dirty_ring_flush") / 2) * setting.vcpus
+    )
     values = [
         ("completed", "1", found["completed"]),
         ("syncs", "1", count("migration_bitmap_sync_start")),
@@ -164,8 +179,7 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
         ("reaps", "1", count("kvm_dirty_ring_reap")),
         ("reaped_pages", "1", found["reaped_pages"]),
         ("bytes_sent", "B", found["bytes_sent"]),
-        ("migration_time", "s", found["total_time_ms"] / 1000 if found["total_time_ms"] >= 0
-         else found["seconds"]),
+        ("migration_time", "s", found["total_time_ms"] / 1000 if found["total_time_ms"] >= 0 else found["seconds"]),
         ("guest_speed", "pages/s", found["speed"]),
         ("guest_work", "1", found["work_done"]),
         ("guest_work_lost", "s", found["work_lost_s"]),
@@ -175,8 +189,10 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
         ("slow_share_before", "1", found["undisturbed_slow_share"]),
     ]
     if found["completed"]:
-        values += [("pages_lost", "1", found.get("pages_lost", 0) + found.get("stale", 0)),
-                   ("downtime", "s", found["downtime_ms"] / 1000)]
+        values += [
+            ("pages_lost", "1", found.get("pages_lost", 0) + found.get("stale", 0)),
+            ("downtime", "s", found["downtime_ms"] / 1000),
+        ]
     return values
 
 
@@ -189,9 +205,11 @@ def _place(words: object) -> str:
 def complaints(found: Figures) -> list[str]:
     """What is wrong with a run, as a list of lines: pages lost, a guest that does not live on."""
     wrong = []
-    for name, what in (("pages_lost", "pages differ between the two sides"),
-                       ("stale", "stale pages found by the guest on the destination"),
-                       ("source_stale", "stale pages found by the guest on the source")):
+    for name, what in (
+        ("pages_lost", "pages differ between the two sides"),
+        ("stale", "stale pages found by the guest on the destination"),
+        ("source_stale", "stale pages found by the guest on the source"),
+    ):
         if found.get(name):
             at = found.get("first_lost" if name == "pages_lost" else f"{name}_at")
             wrong.append(f"{found[name]:.0f} {what}{f' ({_place(at)})' if at else ''}")

@@ -36,9 +36,14 @@ def known(series: catalog.Series) -> dict[str, str]:
     return {name: " ".join(reason.split()) for name, reason in ((data or {}).get(series.name) or {}).items()}
 
 
-def run(series: catalog.Series, points: Sequence[catalog.Point], targets: Sequence[str] = ("arm64", "x86_64"),
-        accel: str = "tcg", pattern: str = "",
-        kernel: str | None = None) -> tuple[list[functional.Verdict], list[str], Host]:
+def run(
+    series: catalog.Series,
+    points: Sequence[catalog.Point],
+    targets: Sequence[str] = ("arm64", "x86_64"),
+    accel: str = "tcg",
+    pattern: str = "",
+    kernel: str | None = None,
+) -> tuple[list[functional.Verdict], list[str], Host]:
     """Run the tests on all `points` (catalog.Point) with the emulators of `targets`.
 
     pattern: only those with this in their name (as "precopy/unix" or "unit/").  Returns (list of
@@ -48,11 +53,21 @@ def run(series: catalog.Series, points: Sequence[catalog.Point], targets: Sequen
     check_accel(accel, targets)
     kind = build.Kind(f"tests-{accel}", arch, tuple(targets), kvm=accel == "kvm", tests=True)
     debian.install("qemu-test")
-    steps = progress.Steps([("qemu-tests-build", "QEMU and its tests", 400)] + [
-        step for point in points for step in
-        ((f"qemu-unit-{bool(pattern)}", f"unit tests on {point.label}", 120),
-         (f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}",
-          f"migration qtests on {point.label} ({', '.join(targets)}, {accel})", 300 * len(targets)))])
+    steps = progress.Steps(
+        [("qemu-tests-build", "QEMU and its tests", 400)]
+        + [
+            step
+            for point in points
+            for step in (
+                (f"qemu-unit-{bool(pattern)}", f"unit tests on {point.label}", 120),
+                (
+                    f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}",
+                    f"migration qtests on {point.label} ({', '.join(targets)}, {accel})",
+                    300 * len(targets),
+                ),
+            )
+        ]
+    )
     with steps.step("qemu-tests-build") as note:
         folders = []
         for point in points:
@@ -68,8 +83,9 @@ def run(series: catalog.Series, points: Sequence[catalog.Point], targets: Sequen
         with steps.step(f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}") as note:
             for target in targets:
                 found[point.label].update(migration(folder, env, target, pattern, log, note))
-        versions[f"{point.label} {arch}"] = proc.run([str(folder / build.binary(targets[0])), "--version"],
-                                                     "QEMU").splitlines()[0]
+        versions[f"{point.label} {arch}"] = proc.run(
+            [str(folder / build.binary(targets[0])), "--version"], "QEMU"
+        ).splitlines()[0]
     verdicts = compare(found, known(series))
     if not verdicts:
         raise Usage(f"--pattern '{pattern}' is in no test's name")
@@ -93,8 +109,9 @@ def check_accel(accel: str, targets: Iterable[str]) -> None:
     if tuple(targets) != (arch,):
         raise Usage(f"--accel kvm runs what this machine is: give --arch {arch}")
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        raise Fail("--accel kvm: /dev/kvm cannot be opened: load KVM, become a member of the group kvm, or use "
-                   "--accel tcg")
+        raise Fail(
+            "--accel kvm: /dev/kvm cannot be opened: load KVM, become a member of the group kvm, or use --accel tcg"
+        )
 
 
 def compare(found: Mapping[str, Mapping[str, str]], reasons: Mapping[str, str]) -> list[functional.Verdict]:
@@ -103,26 +120,44 @@ def compare(found: Mapping[str, Mapping[str, str]], reasons: Mapping[str, str]) 
     names = sorted({name for by_name in found.values() for name in by_name})
     verdicts = []
     for name in names:
-        by_label = {label: by_name.get(name, "skip") for label, by_name in found.items()
-                    if label != "base" or name in by_name}
+        by_label = {
+            label: by_name.get(name, "skip") for label, by_name in found.items() if label != "base" or name in by_name
+        }
         verdicts.append(functional.judge(name, by_label, reasons.get(name, "")))
     return verdicts
 
 
-def unit(folder: Path, env: Mapping[str, str], pattern: str = "", log: Path | None = None,
-         names: Collection[str] | None = None) -> dict[str, str]:
+def unit(
+    folder: Path,
+    env: Mapping[str, str],
+    pattern: str = "",
+    log: Path | None = None,
+    names: Collection[str] | None = None,
+) -> dict[str, str]:
     """Run meson's suite "unit" in a build directory, or those `names` of it; returns {"unit/NAME": result}.
 
     A program is one test, as meson counts.
     """
-    chosen = [test["name"] for test in build.tests(folder, env, "unit")
-              if pattern in f"unit/{test['name']}" and (names is None or test["name"] in names)]
+    chosen = [
+        test["name"]
+        for test in build.tests(folder, env, "unit")
+        if pattern in f"unit/{test['name']}" and (names is None or test["name"] in names)
+    ]
     if not chosen:
         return {}
     record = folder / "meson-logs/testlog.json"
     paths.remove(record)
-    line = [build.meson(), "test", "--no-rebuild", "--suite", "unit",
-            "--timeout-multiplier", str(_MULTIPLIER), "--print-errorlogs", *chosen]
+    line = [
+        build.meson(),
+        "test",
+        "--no-rebuild",
+        "--suite",
+        "unit",
+        "--timeout-multiplier",
+        str(_MULTIPLIER),
+        "--print-errorlogs",
+        *chosen,
+    ]
     _, text = proc.run(line, "meson test", cwd=folder, env=env, check=False)
     _append(log, text)
     if not record.exists():
@@ -141,8 +176,14 @@ def unit_results(text: str) -> dict[str, str]:
     return found
 
 
-def migration(folder: Path, env: Mapping[str, str], target: str, pattern: str = "", log: Path | None = None,
-              note: Note | None = None) -> dict[str, str]:
+def migration(
+    folder: Path,
+    env: Mapping[str, str],
+    target: str,
+    pattern: str = "",
+    log: Path | None = None,
+    note: Note | None = None,
+) -> dict[str, str]:
     """Run the migration qtests for the emulator of `target`, each in a process of its own, as one that fails
     takes the whole program with it; returns {"aarch64/migration/...": result}."""
     env = {**env, "QTEST_QEMU_BINARY": str(folder / build.binary(target)), "PYTHON": sys.executable}
@@ -159,8 +200,13 @@ def migration(folder: Path, env: Mapping[str, str], target: str, pattern: str = 
             note(f"{number} of {len(chosen)} on {toolchain.machine(target)}")
         # -p means those below this name, too: (precopy/file/offset and precopy/file/offset/bad).
         below = [word for other in names if other.startswith(f"{name}/") for word in ("-s", f"/{other}")]
-        status, text = proc.run(["timeout", "-k", "10", str(_LIMIT), *program, "--tap", "-k",
-                                 "-p", f"/{name}", *below], "migration-test", cwd=folder, env=env, check=False)
+        status, text = proc.run(
+            ["timeout", "-k", "10", str(_LIMIT), *program, "--tap", "-k", "-p", f"/{name}", *below],
+            "migration-test",
+            cwd=folder,
+            env=env,
+            check=False,
+        )
         found[name] = qtest_result(name, status, text)
         _append(log, f"== {name}: {found[name]}\n{text}")
     return found

@@ -26,7 +26,7 @@ from ..source import catalog, trees
 from . import build, driver, rootfs
 
 TEST = "migration"
-KERNEL = "v7.3"      # series whose base is the kernel of L1
+KERNEL = "v7.3"  # series whose base is the kernel of L1
 ARCH = "arm64"
 RINGS = (0, 1024, 4096, 65536)
 
@@ -40,15 +40,18 @@ class Job:
     settings: tuple[driver.Setting, ...]  # of driver.Setting
     samples: int
     accel: str = "tcg"
-    cpus: int = 4        # of L1
+    cpus: int = 4  # of L1
     tree: str | None = None  # the user's own
 
 
-def settings(rings: Iterable[int], vcpus: Iterable[int], working_sets: Iterable[int],
-             **others: Any) -> tuple[driver.Setting, ...]:
+def settings(
+    rings: Iterable[int], vcpus: Iterable[int], working_sets: Iterable[int], **others: Any
+) -> tuple[driver.Setting, ...]:
     """Settings for all combinations; working_sets in MiB."""
-    return tuple(driver.Setting(ring=ring, vcpus=count, working_set=size * 1024, **others)
-                 for size, count, ring in itertools.product(working_sets, vcpus, rings))
+    return tuple(
+        driver.Setting(ring=ring, vcpus=count, working_set=size * 1024, **others)
+        for size, count, ring in itertools.product(working_sets, vcpus, rings)
+    )
 
 
 def rings(text: str) -> tuple[int, ...]:
@@ -70,8 +73,9 @@ def check(accel: str) -> None:
 class Runner:
     """Runs commands of the driver on the QEMUs `programs` (label: build.Program), in L1 or here."""
 
-    def __init__(self, programs: Mapping[str, build.Program], accel: str = "tcg", cpus: int = 4,
-                 name: str = "migration") -> None:
+    def __init__(
+        self, programs: Mapping[str, build.Program], accel: str = "tcg", cpus: int = 4, name: str = "migration"
+    ) -> None:
         self.accel, self.name = accel, name
         self.machine = machines.Machine(ARCH, accel=accel, cpus=cpus, memory=2048, params=())
         self.tools = driver.build(ARCH)
@@ -81,8 +85,7 @@ class Runner:
         paths.remove(self.folder)
         self.folder.mkdir(parents=True)
         if accel == "kvm":
-            self.events = {label: driver.bundle(program, self.folder / label)
-                           for label, program in programs.items()}
+            self.events = {label: driver.bundle(program, self.folder / label) for label, program in programs.items()}
         else:
             self.kernel = kernels.kernel(catalog.load(KERNEL), 0, ARCH)
             self.events = rootfs.archive(programs, self.tools, self.folder / "initrd")
@@ -90,8 +93,13 @@ class Runner:
     def words(self, label: str, setting: driver.Setting) -> list[str]:
         """The command line of one run."""
         if self.accel == "kvm":
-            return [str(self.tools / "driver"), f"qemu={self.folder / label}", f"guest={self.tools / 'guest.elf'}",
-                    f"folder=/dev/shm/{self.name}", *setting.words()]
+            return [
+                str(self.tools / "driver"),
+                f"qemu={self.folder / label}",
+                f"guest={self.tools / 'guest.elf'}",
+                f"folder=/dev/shm/{self.name}",
+                *setting.words(),
+            ]
         return ["/migration/driver", f"qemu=/q/{label}", f"folder=/tmp/{self.name}", *setting.words()]
 
     def run(self, commands: Sequence[tuple[str, str, driver.Setting]], note: Note | None = None) -> list[guest.Outcome]:
@@ -146,34 +154,48 @@ def groups(job: Job) -> list[list[driver.Setting]]:
 
 def plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
     """Steps for progress.Steps, without the boots that are in `taken`."""
-    steps: list[progress.Step] = [(f"qemu-build-{ARCH}-{bool(point.count)}", f"build QEMU {point.label} for {ARCH}", 330)
-             for point in job.points]
+    steps: list[progress.Step] = [
+        (f"qemu-build-{ARCH}-{bool(point.count)}", f"build QEMU {point.label} for {ARCH}", 330) for point in job.points
+    ]
     steps.append(("migration-l1", "build the kernel of L1 and the guest", 200))
     for group in _left(job, taken):
         one = group[0]
         count = len(group) * len(job.points) * job.samples
-        steps.append((f"migrations-{one.vcpus}-{one.working_set}", f"{count} migrations, {one.vcpus} vCPUs, "
-                      f"{one.working_set // 1024} MiB", 60 * count))
+        steps.append(
+            (
+                f"migrations-{one.vcpus}-{one.working_set}",
+                f"{count} migrations, {one.vcpus} vCPUs, {one.working_set // 1024} MiB",
+                60 * count,
+            )
+        )
     return steps
 
 
-def run(job: Job, taken: unfinished.Taken | None = None, keep: Callable[[int], object] = lambda left: None,
-        built: Mapping[str, build.Program] | None = None) -> unfinished.Taken:
+def run(
+    job: Job,
+    taken: unfinished.Taken | None = None,
+    keep: Callable[[int], object] = lambda left: None,
+    built: Mapping[str, build.Program] | None = None,
+) -> unfinished.Taken:
     """Run `job`; returns `taken`, an unfinished.Taken, with what was measured and complaints about it.
 
     taken: with what an earlier run of it has measured.  keep: called after each boot with the number of those that are
     left.  built: {label: Program} instead of building them.
     """
     taken = unfinished.Taken() if taken is None else taken
-    steps = progress.Steps(plan(job, taken) if built is None else plan(job, taken)[len(job.points):])
+    steps = progress.Steps(plan(job, taken) if built is None else plan(job, taken)[len(job.points) :])
     built = programs(job, steps) if built is None else built
     with steps.step("migration-l1"):
         runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration")
     for group in taken.each(_left(job, taken), _part, keep):
         with steps.step(f"migrations-{group[0].vcpus}-{group[0].working_set}") as note:
-            commands = [(f"{setting.tracking}-{point.label.replace(':', '-')}-{number_}", point.label, setting)
-                        for setting in group for number_, point in enumerate(
-                            point for round_ in range(job.samples) for point in catalog.in_turn(job.points, round_))]
+            commands = [
+                (f"{setting.tracking}-{point.label.replace(':', '-')}-{number_}", point.label, setting)
+                for setting in group
+                for number_, point in enumerate(
+                    point for round_ in range(job.samples) for point in catalog.in_turn(job.points, round_)
+                )
+            ]
             outcomes = runner.run(commands, note)
         for (_, label, setting), outcome in zip(commands, outcomes):
             _take(taken, job, runner, label, setting, outcome)
@@ -192,8 +214,9 @@ def _left(job: Job, taken: unfinished.Taken) -> list[list[driver.Setting]]:
     return taken.left(groups(job), _part)
 
 
-def _take(taken: unfinished.Taken, job: Job, runner: Runner, label: str, setting: driver.Setting,
-          outcome: guest.Outcome) -> None:
+def _take(
+    taken: unfinished.Taken, job: Job, runner: Runner, label: str, setting: driver.Setting, outcome: guest.Outcome
+) -> None:
     """Add what one migration printed to `taken`."""
     values = found(outcome)
     where = f"{label}, {setting.tracking}, {setting.vcpus} vCPUs, {setting.working_set} KiB"
@@ -203,25 +226,53 @@ def _take(taken: unfinished.Taken, job: Job, runner: Runner, label: str, setting
     collect(taken.table, job, label, setting, driver.metrics(values, setting, runner.events[label]))
     rows = driver.samples(outcome.output)
     if rows:
-        taken.traces.append({"series": job.series.name, "kernel": label, "config": setting.tracking,
-                             "args": arguments(setting), "vcpus": setting.vcpus, "rows": rows})
+        taken.traces.append(
+            {
+                "series": job.series.name,
+                "kernel": label,
+                "config": setting.tracking,
+                "args": arguments(setting),
+                "vcpus": setting.vcpus,
+                "rows": rows,
+            }
+        )
 
 
 def arguments(setting: driver.Setting) -> str:
     """The settings that a table keeps apart, as text."""
-    return (f"working-set={setting.working_set // 1024} rate={setting.rate} bandwidth={setting.bandwidth / 1e6:g} "
-            f"downtime={setting.downtime} limit={setting.limit}")
+    return (
+        f"working-set={setting.working_set // 1024} rate={setting.rate} bandwidth={setting.bandwidth / 1e6:g} "
+        f"downtime={setting.downtime} limit={setting.limit}"
+    )
 
 
-def collect(table: dict[tuple[str, ...], Run], job: Job, label: str, setting: driver.Setting,
-            values: Iterable[tuple[str, str, float]]) -> None:
+def collect(
+    table: dict[tuple[str, ...], Run],
+    job: Job,
+    label: str,
+    setting: driver.Setting,
+    values: Iterable[tuple[str, str, float]],
+) -> None:
     """Add one migration's metrics to `table`, a dict of runs by unfinished.key()."""
     for metric, unit, value in values:
         run_: Run = {
-            "series": job.series.name, "kernel": label, "arch": ARCH, "accel": job.accel, "clock": "wall",
-            "model": "", "cpu": "host" if job.accel == "kvm" else "max", "config": setting.tracking, "params": [],
-            "test": TEST, "args": arguments(setting), "vcpus": setting.vcpus, "iteration": None,
-            "metric": metric, "unit": unit, "samples": []}
+            "series": job.series.name,
+            "kernel": label,
+            "arch": ARCH,
+            "accel": job.accel,
+            "clock": "wall",
+            "model": "",
+            "cpu": "host" if job.accel == "kvm" else "max",
+            "config": setting.tracking,
+            "params": [],
+            "test": TEST,
+            "args": arguments(setting),
+            "vcpus": setting.vcpus,
+            "iteration": None,
+            "metric": metric,
+            "unit": unit,
+            "samples": [],
+        }
         table.setdefault(unfinished.key(run_), run_)["samples"].append(value)
 
 
@@ -232,23 +283,39 @@ def host(job: Job, versions: Mapping[str, str]) -> Host:
 
 def state(job: Job) -> list[str]:
     """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
-    return [*(ids.files(driver.FOLDER / name) for name in ("driver", "guest")),
-            *(point.series.patches_id(point.count) for point in job.points)]
+    return [
+        *(ids.files(driver.FOLDER / name) for name in ("driver", "guest")),
+        *(point.series.patches_id(point.count) for point in job.points),
+    ]
 
 
 def what(job: Job) -> list[object]:
     """All that the figures of `job` follow from on this machine, for unfinished.Keeper."""
     info = results.host_info()
-    return [job.series.name, [(point.label, point.count) for point in job.points], job.settings, job.samples, job.accel,
-            job.cpus, trees.key(job.series, job.tree), state(job),
-            [info[name] for name in ("machine", "cpu", "cpus", "kernel")]]
+    return [
+        job.series.name,
+        [(point.label, point.count) for point in job.points],
+        job.settings,
+        job.samples,
+        job.accel,
+        job.cpus,
+        trees.key(job.series, job.tree),
+        state(job),
+        [info[name] for name in ("machine", "cpu", "cpus", "kernel")],
+    ]
 
 
 def made_of(job: Job) -> Ids:
     """The ids of all that `job` measures, for results.save(): of QEMU's sources and, emulated, of L1."""
-    found: Ids = {"kernels": {point.label: ids.source(trees.worktree(point.series, point.count, job.tree).path, ARCH,
-                                                 point.series.project) for point in job.points},
-             "tests": {name: ids.files(driver.FOLDER / name) for name in ("driver", "guest")}}
+    found: Ids = {
+        "kernels": {
+            point.label: ids.source(
+                trees.worktree(point.series, point.count, job.tree).path, ARCH, point.series.project
+            )
+            for point in job.points
+        },
+        "tests": {name: ids.files(driver.FOLDER / name) for name in ("driver", "guest")},
+    }
     if job.accel != "kvm":
         host_series = catalog.load(KERNEL)
         found["kernels"]["L1"] = ids.source(trees.worktree(host_series, 0).path, ARCH)

@@ -18,8 +18,16 @@ from ..source import catalog
 from . import build, driver, migration
 
 # How often each is drawn.
-SCENARIOS = {"plain": 5, "cancel": 3, "kill": 2, "stop": 2, "stop-cancel": 2, "cut": 3, "postcopy": 2,
-             "postcopy-run": 3}
+SCENARIOS = {
+    "plain": 5,
+    "cancel": 3,
+    "kill": 2,
+    "stop": 2,
+    "stop-cancel": 2,
+    "cut": 3,
+    "postcopy": 2,
+    "postcopy-run": 3,
+}
 # What must be the same of the host where a run goes on, of results.host_info().
 HOST = ("machine", "cpu", "cpus", "memory", "os", "kernel")
 # Migrations in one boot of L1: what a boot that dies takes with it.
@@ -35,13 +43,22 @@ def draw(source: random.Random) -> driver.Setting:
     size = source.choice((256, 1024, 2048, 4096, 8192))
     bandwidth = source.choice((1000000, 2600000, 8000000, 30000000))
     return driver.Setting(
-        ring=source.choice(migration.RINGS), vcpus=source.choice((1, 1, 2, 2, 4, 8)), working_set=size,
-        static_set=source.choice((0, 1024, 8192)), rate=source.choice((0, 200, 1000, 2000, 5000)),
-        bandwidth=bandwidth, downtime=source.choice((30, 100, 300, 1000)), limit=30,
-        auto_converge=source.choice((0, 1, 1)), computed=source.choice((0, 1)), scenario=scenario,
+        ring=source.choice(migration.RINGS),
+        vcpus=source.choice((1, 1, 2, 2, 4, 8)),
+        working_set=size,
+        static_set=source.choice((0, 1024, 8192)),
+        rate=source.choice((0, 200, 1000, 2000, 5000)),
+        bandwidth=bandwidth,
+        downtime=source.choice((30, 100, 300, 1000)),
+        limit=30,
+        auto_converge=source.choice((0, 1, 1)),
+        computed=source.choice((0, 1)),
+        scenario=scenario,
         # Early, late, or between: most migrations take from 1 to 20 s.
-        after=round(100 * 10 ** source.uniform(0, 2)), hold=source.choice((200, 1000, 5000)),
-        cut=source.randrange(1, 4 * size * 1024))
+        after=round(100 * 10 ** source.uniform(0, 2)),
+        hold=source.choice((200, 1000, 5000)),
+        cut=source.randrange(1, 4 * size * 1024),
+    )
 
 
 def plan(seed: object, count: int) -> list[Chosen]:
@@ -65,17 +82,25 @@ def batch(runner: migration.Runner, label: str, chosen: Sequence[Chosen], note: 
         outcomes = runner.run(commands, note)
     except Fail as error:
         # L1 died: what it printed before is kept, the first without an end is to blame.
-        text = (paths.out("runs", runner.name) / "job.log")
-        outcomes, _ = guest.parse_job(text.read_text(encoding="utf-8", errors="replace").replace("\r", "")
-                                      if text.exists() else "")
+        text = paths.out("runs", runner.name) / "job.log"
+        outcomes, _ = guest.parse_job(
+            text.read_text(encoding="utf-8", errors="replace").replace("\r", "") if text.exists() else ""
+        )
         rows = [(number, setting, *judge(outcome)) for (number, setting), outcome in zip(chosen, outcomes)]
         number, setting = chosen[min(len(outcomes), len(chosen) - 1)]
         return [*rows, (number, setting, {}, [str(error)])]
     return [(number, setting, *judge(outcome)) for (number, setting), outcome in zip(chosen, outcomes)]
 
 
-def run(series: catalog.Series, program: build.Program, count: int, seed: object, path: Path, accel: str = "tcg",
-        hours: float | None = None) -> list[str]:
+def run(
+    series: catalog.Series,
+    program: build.Program,
+    count: int,
+    seed: object,
+    path: Path,
+    accel: str = "tcg",
+    hours: float | None = None,
+) -> list[str]:
     """Run `count` migrations of `program` (a build.Program); returns the complaints.
 
     path: the JSON, written after every batch; what it has of an interrupted run of the same patches and seed is
@@ -83,7 +108,7 @@ def run(series: catalog.Series, program: build.Program, count: int, seed: object
     """
     chosen, begin = plan(seed, count), time.monotonic()
     before, rows = interrupted(path, series, seed, chosen)
-    chosen = chosen[len(rows):]
+    chosen = chosen[len(rows) :]
     if rows:
         say(f"soak: goes on after {len(rows)} of {count} migrations")
     runner = migration.Runner({"series": program}, accel, name=f"soak-{series.name}-migration-{seed}")
@@ -101,8 +126,7 @@ def run(series: catalog.Series, program: build.Program, count: int, seed: object
         save(path, series, seed, rows, runner.version, seconds)
         say(f"soak: {len(rows)} of {count} migrations ({clock(seconds)})")
     runner.close()
-    return [f"migration {number} ({setting.scenario}): {line}"
-            for number, setting, _, wrong in rows for line in wrong]
+    return [f"migration {number} ({setting.scenario}): {line}" for number, setting, _, wrong in rows for line in wrong]
 
 
 def interrupted(path: Path, series: catalog.Series, seed: object, chosen: Sequence[Chosen]) -> tuple[int, list[Row]]:
@@ -121,17 +145,21 @@ def interrupted(path: Path, series: catalog.Series, seed: object, chosen: Sequen
     host = results.host_info()
     for key, value in ran_on.items():
         if value != host[key]:
-            raise Fail(f"{path} is an unfinished run on another host ({key}: {value}, here {host[key]}): "
-                       "name another file with --json, or finish it there")
-    return seconds, [(*entry, *found[entry[0]]) for entry in chosen[:len(found)]]
+            raise Fail(
+                f"{path} is an unfinished run on another host ({key}: {value}, here {host[key]}): "
+                "name another file with --json, or finish it there"
+            )
+    return seconds, [(*entry, *found[entry[0]]) for entry in chosen[: len(found)]]
 
 
 def summary(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     """Counts over all migrations, by scenario: a dict of dicts."""
     found: dict[str, dict[str, int]] = {}
     for _, setting, values, wrong in rows:
-        entry = found.setdefault(setting.scenario, {"run": 0, "completed": 0, "struck": 0, "pages_compared": 0,
-                                                    "pages_lost": 0, "complaints": 0})
+        entry = found.setdefault(
+            setting.scenario,
+            {"run": 0, "completed": 0, "struck": 0, "pages_compared": 0, "pages_lost": 0, "complaints": 0},
+        )
         entry["run"] += 1
         entry["completed"] += int(values.get("completed", 0))
         entry["struck"] += int(values.get("struck", 0))
@@ -143,8 +171,17 @@ def summary(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
 
 def save(path: Path, series: catalog.Series, seed: object, rows: Sequence[Row], version: str, seconds: int) -> None:
     """Write the results, whole or not at all."""
-    data = {"schema": 1, "series": series.name, "patches": series.patches_id(len(series.patches)), "seed": seed,
-            "seconds": seconds, "host": results.host_info(kernels={"L1": version}), "summary": summary(rows),
-            "migrations": [{"number": number, "setting": " ".join(setting.words()), "complaints": wrong,
-                            "figures": values} for number, setting, values, wrong in rows]}
+    data = {
+        "schema": 1,
+        "series": series.name,
+        "patches": series.patches_id(len(series.patches)),
+        "seed": seed,
+        "seconds": seconds,
+        "host": results.host_info(kernels={"L1": version}),
+        "summary": summary(rows),
+        "migrations": [
+            {"number": number, "setting": " ".join(setting.words()), "complaints": wrong, "figures": values}
+            for number, setting, values, wrong in rows
+        ],
+    }
     files.write(path, files.lines(data, "migrations"))

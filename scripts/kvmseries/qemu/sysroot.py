@@ -15,8 +15,16 @@ from ..kernel import toolchain
 
 # Debian's packages; of several names the first that the suite has.  No libc and no linux headers:
 # those of the cross compiler must not be hidden by others.
-_PACKAGES = (("libglib2.0-0t64", "libglib2.0-0"), ("libglib2.0-dev",), ("libpcre2-8-0",),
-             ("libpcre2-dev",), ("libfdt1",), ("libfdt-dev",), ("zlib1g",), ("zlib1g-dev",))
+_PACKAGES = (
+    ("libglib2.0-0t64", "libglib2.0-0"),
+    ("libglib2.0-dev",),
+    ("libpcre2-8-0",),
+    ("libpcre2-dev",),
+    ("libfdt1",),
+    ("libfdt-dev",),
+    ("zlib1g",),
+    ("zlib1g-dev",),
+)
 _PKG_CONFIG = """\
 #!/bin/sh
 root=$(dirname "$(readlink -f "$0")")
@@ -73,9 +81,10 @@ def relink(root: Path) -> None:
 def flags(folder: Path, arch: str) -> tuple[str, str]:
     """(compiler's, linker's) flags for a cross build with the libraries in `folder`."""
     places = library_folders(folder, arch)
-    return (f"-I{folder}/usr/include",
-            " ".join([*(f"-L{place}" for place in places),
-                      *(f"-Wl,-rpath-link,{place}" for place in places)]))
+    return (
+        f"-I{folder}/usr/include",
+        " ".join([*(f"-L{place}" for place in places), *(f"-Wl,-rpath-link,{place}" for place in places)]),
+    )
 
 
 def library_folders(folder: Path, arch: str) -> list[Path]:
@@ -86,8 +95,7 @@ def library_folders(folder: Path, arch: str) -> list[Path]:
 def needed(text: str) -> tuple[str | None, list[str]]:
     """(loader or None, names of libraries) that `readelf -lW -d` prints of a program or library."""
     loader = re.search(r"program interpreter: ([^\]\s]+)\]", text)
-    return (loader[1] if loader else None,
-            re.findall(r"\(NEEDED\).*Shared library: \[([^\]]+)\]", text))
+    return (loader[1] if loader else None, re.findall(r"\(NEEDED\).*Shared library: \[([^\]]+)\]", text))
 
 
 def libraries(program: str | Path, arch: str, folder: Path | None = None) -> list[Path]:
@@ -119,6 +127,7 @@ def _library(name: str, arch: str, folder: Path | None) -> Path:
     path = Path(proc.run([compiler, f"-print-file-name={name}"], compiler).strip())
     # A name that the compiler does not know comes back as it is.
     if not path.is_absolute() or not path.exists():
-        raise Fail(f"{name}, which QEMU for {arch} is linked with, is not found: remove "
-                   f"{folder or 'the build'} and repeat")
+        raise Fail(
+            f"{name}, which QEMU for {arch} is linked with, is not found: remove {folder or 'the build'} and repeat"
+        )
     return path

@@ -13,7 +13,7 @@ from kvmseries.qemu import build, check
 from kvmseries.qemu.conftest import KVM
 from kvmseries.source import catalog, export, trees
 
-NATIVE, OTHER = (("x86_64", "arm64") if not toolchain.prefix("x86_64") else ("arm64", "x86_64"))
+NATIVE, OTHER = ("x86_64", "arm64") if not toolchain.prefix("x86_64") else ("arm64", "x86_64")
 
 
 def calls(path):
@@ -125,7 +125,8 @@ def test_warnings_of_what_the_series_changes_are_told_from_others(qmini, qemu_mi
     series = changed(qmini, [("int kvm20;", "int warned;")])
     assert extra.touched_warnings(series, "arm64") == {f"../{KVM}: warning: unused [-Wunused]"}
     build.log_of(trees.worktree(series, 3), build.Kind("program", "arm64", ("arm64",))).write_text(
-        "../hw/other.c:7:1: warning: unused [-Wunused]\n", encoding="utf-8")
+        "../hw/other.c:7:1: warning: unused [-Wunused]\n", encoding="utf-8"
+    )
     assert extra.touched_warnings(series, "arm64") == set()
 
 
@@ -143,9 +144,11 @@ def test_a_few_things_can_be_built_alone(qmini, qemu_mirror, compilers):
 
 def test_unit_tests_are_found_with_what_they_are_built_as(tmp_path, program, monkeypatch):
     meson = tmp_path / "bin/meson"
-    cmd = [{"name": "a", "suite": ["qemu:unit"], "cmd": [f"{tmp_path}/tests/unit/a", "-k"]},
-           {"name": "schema", "suite": ["qemu:unit"], "cmd": [f"{tmp_path}/pyvenv/bin/python3", "x.py"]},
-           {"name": "q", "suite": ["qemu:qtest", "qemu:qtest-aarch64"], "cmd": [f"{tmp_path}/tests/qtest/q"]}]
+    cmd = [
+        {"name": "a", "suite": ["qemu:unit"], "cmd": [f"{tmp_path}/tests/unit/a", "-k"]},
+        {"name": "schema", "suite": ["qemu:unit"], "cmd": [f"{tmp_path}/pyvenv/bin/python3", "x.py"]},
+        {"name": "q", "suite": ["qemu:qtest", "qemu:qtest-aarch64"], "cmd": [f"{tmp_path}/tests/qtest/q"]},
+    ]
     program("meson", f"echo 'WARNING: words'\ncat <<'END'\n{json.dumps(cmd)}\nEND\n")
     monkeypatch.setattr(build, "meson", lambda: str(meson))
     assert build.test_programs(tmp_path, {}) == ["tests/qtest/migration-test", "tests/unit/a"]

@@ -18,52 +18,64 @@ from kvmseries.verify import check as checks
 from kvmseries.verify.functional import judge
 
 
-@pytest.mark.parametrize("words, wanted", [
-    (("boot", "qmini"), "qmini is for QEMU: 'boot' is for kernels .for QEMU: fetch, apply, export, check, build"),
-    (("litmus", "qmini"), "'litmus' is for kernels"), (("calibrate", "qmini"), "'calibrate' is for kernels"),
-    (("build", "qmini", "--config", "debug"), "qmini is for QEMU: --config is for kernels"),
-    (("test", "qmini", "--param", "x=1"), "--param is for kernels"),
-    (("test", "qmini", "--cpu", "cortex-a72"), "--cpu is for kernels"),
-    (("soak", "qmini", "--only", "x86-default"), "--only is for kernels"),
-    (("soak", "qmini", "--for", "5"), "--for is for kernels"),
-    (("bench", "qmini", "--here", "x", "--sensitivity"), "qmini is for QEMU: --here is for kernels"),
-    (("bench", "qmini", "--sensitivity"), "--sensitivity is for kernels"),
-    (("bench", "qmini", "--clock", "virtual"), "--clock is for kernels"),
-    (("bench", "qmini", "--case=stall"), "--case is for kernels"),
-    (("bench", "qmini", "--test-args", "-x"), "--test-args is for kernels"),
-    (("bench", "qmini", "--slice", "100"), "--slice is for kernels"),
-    (("bench", "qmini", "--no-counts"), "--no-counts is for kernels"),
-    (("bench", "qmini", "--no-times"), "--no-times is for kernels"),
-    (("bench", "qmini", "--model", "line*2"), "--model is for kernels"),
-    (("bench", "qmini", "--retry", "2"), "--retry is for kernels"),
-    (("bench", "qmini", "--test", "dirty_log_perf_test"), "bench knows the test migration, not 'dirty_log_perf_test'"),
-    (("bench", "qmini", "--rate", "-1"), "--rate -1: give a number from 0 on"),
-    (("bench", "qmini", "--bandwidth", "nan"), "--bandwidth nan: give a number above 0"),
-    (("build", "qmini", "--arch", "riscv"), "unknown arch 'riscv': qmini is built for arm64, x86_64"),
-    (("build", "qmini", "--upto", "9"), "--upto 9 is beyond the end"),
-    (("test", "qmini", "--kernels", "other"), "unknown kernel 'other'"),
-    (("test", "qmini", "--kernels", "base,v5.10:base"), "unknown series 'v5.10'"),
-])
+@pytest.mark.parametrize(
+    "words, wanted",
+    [
+        (("boot", "qmini"), "qmini is for QEMU: 'boot' is for kernels .for QEMU: fetch, apply, export, check, build"),
+        (("litmus", "qmini"), "'litmus' is for kernels"),
+        (("calibrate", "qmini"), "'calibrate' is for kernels"),
+        (("build", "qmini", "--config", "debug"), "qmini is for QEMU: --config is for kernels"),
+        (("test", "qmini", "--param", "x=1"), "--param is for kernels"),
+        (("test", "qmini", "--cpu", "cortex-a72"), "--cpu is for kernels"),
+        (("soak", "qmini", "--only", "x86-default"), "--only is for kernels"),
+        (("soak", "qmini", "--for", "5"), "--for is for kernels"),
+        (("bench", "qmini", "--here", "x", "--sensitivity"), "qmini is for QEMU: --here is for kernels"),
+        (("bench", "qmini", "--sensitivity"), "--sensitivity is for kernels"),
+        (("bench", "qmini", "--clock", "virtual"), "--clock is for kernels"),
+        (("bench", "qmini", "--case=stall"), "--case is for kernels"),
+        (("bench", "qmini", "--test-args", "-x"), "--test-args is for kernels"),
+        (("bench", "qmini", "--slice", "100"), "--slice is for kernels"),
+        (("bench", "qmini", "--no-counts"), "--no-counts is for kernels"),
+        (("bench", "qmini", "--no-times"), "--no-times is for kernels"),
+        (("bench", "qmini", "--model", "line*2"), "--model is for kernels"),
+        (("bench", "qmini", "--retry", "2"), "--retry is for kernels"),
+        (
+            ("bench", "qmini", "--test", "dirty_log_perf_test"),
+            "bench knows the test migration, not 'dirty_log_perf_test'",
+        ),
+        (("bench", "qmini", "--rate", "-1"), "--rate -1: give a number from 0 on"),
+        (("bench", "qmini", "--bandwidth", "nan"), "--bandwidth nan: give a number above 0"),
+        (("build", "qmini", "--arch", "riscv"), "unknown arch 'riscv': qmini is built for arm64, x86_64"),
+        (("build", "qmini", "--upto", "9"), "--upto 9 is beyond the end"),
+        (("test", "qmini", "--kernels", "other"), "unknown kernel 'other'"),
+        (("test", "qmini", "--kernels", "base,v5.10:base"), "unknown series 'v5.10'"),
+    ],
+)
 def test_what_is_not_for_qemu_is_refused(qmini, refused, words, wanted):
     assert re.search(wanted, refused(*words))
 
 
 def test_a_kernel_is_not_compared_with_qemu(qmini, made, refused):
     shutil.copytree(made.patches / "mini", paths.PATCHES / "mini")
-    assert refused("test", "qmini", "--kernels", "base,mini:base") \
+    assert (
+        refused("test", "qmini", "--kernels", "base,mini:base")
         == "--kernels base,mini:base: mini is for linux, qmini for qemu"
+    )
 
 
-@pytest.mark.parametrize("words, wanted", [
-    (("soak", "mini", "--migrations", "7"), "mini is for linux: --migrations is for series of QEMU"),
-    (("soak", "mini", "--migrations"), "mini is for linux: --migrations is for series of QEMU"),
-    (("soak", "mini", "--seed", "7"), "--seed is for series of QEMU"),
-    (("bench", "mini", "--rings", "7"), "--rings is for series of QEMU"),
-    (("bench", "mini", "--rings=7", "--sensitivity"), "--rings is for series of QEMU"),
-    (("bench", "mini", "--working-set", "x"), "--working-set is for series of QEMU"),
-    (("bench", "mini", "--bogus", "x"), "unrecognized arguments: --bogus x (see scripts/series bench -h)"),
-    (("bench", "mini", "--sens"), "unrecognized arguments: --sens (see scripts/series bench -h)"),
-])
+@pytest.mark.parametrize(
+    "words, wanted",
+    [
+        (("soak", "mini", "--migrations", "7"), "mini is for linux: --migrations is for series of QEMU"),
+        (("soak", "mini", "--migrations"), "mini is for linux: --migrations is for series of QEMU"),
+        (("soak", "mini", "--seed", "7"), "--seed is for series of QEMU"),
+        (("bench", "mini", "--rings", "7"), "--rings is for series of QEMU"),
+        (("bench", "mini", "--rings=7", "--sensitivity"), "--rings is for series of QEMU"),
+        (("bench", "mini", "--working-set", "x"), "--working-set is for series of QEMU"),
+        (("bench", "mini", "--bogus", "x"), "unrecognized arguments: --bogus x (see scripts/series bench -h)"),
+        (("bench", "mini", "--sens"), "unrecognized arguments: --sens (see scripts/series bench -h)"),
+    ],
+)
 def test_what_is_not_for_kernels_is_refused(mini, refused, words, wanted):
     assert wanted in refused(*words)
 
@@ -133,8 +145,10 @@ def judged(monkeypatch):
             verdict = judge("unit/test-a", results, "")
             complaints = [f"{verdict.name}: {verdict.complaint}"] if verdict.complaint else []
             return [verdict], complaints, {"machine": "x"}
+
         monkeypatch.setattr(functional, "run", run)
         return seen
+
     return fake
 
 
@@ -142,8 +156,7 @@ def test_test_saves_its_results(qmini, series, judged):
     seen = judged({"base": "pass", "series": "pass"})
     result = series("test", "qmini", "--pattern", "unit/")
     assert result.status == 0, result.err
-    assert seen == {"points": ["base", "series"], "targets": ("arm64", "x86_64"), "accel": "tcg",
-                    "pattern": "unit/"}
+    assert seen == {"points": ["base", "series"], "targets": ("arm64", "x86_64"), "accel": "tcg", "pattern": "unit/"}
     saved = json.loads(paths.out("results/qmini-arm64-x86_64-tests-tcg.json").read_text(encoding="utf-8"))
     assert saved["tests"][0]["results"] == {"base": "pass", "series": "pass"}
     assert "unit tests and migration qtests" in result.out
@@ -167,8 +180,9 @@ def _nothing_runs(monkeypatch):
     monkeypatch.setattr(migration, "check", lambda accel: made.append(("check", accel)))
     monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
     monkeypatch.setattr(migration, "run", lambda job, taken, keep: made.append(("run", job)) or keep(0) or taken)
-    monkeypatch.setattr(migration, "made_of", lambda job: {
-        "kernels": {point.label: str(point.count) for point in job.points}})
+    monkeypatch.setattr(
+        migration, "made_of", lambda job: {"kernels": {point.label: str(point.count) for point in job.points}}
+    )
     monkeypatch.setattr(soak, "run", lambda *words: made.append(("soak", words[1:])) or [])
     return made
 
@@ -176,12 +190,20 @@ def _nothing_runs(monkeypatch):
 def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
     result = series("soak", "qmini", "--migrations", "7", "--seed", "x", "--hours", "1")
     assert result.status == 0, result.err
-    assert nothing_runs == [("check", "tcg"), ("program", (2, "arm64")), (
-        "soak", ("the program", 7, "x", paths.out("results/soak-qmini-x.json"), "tcg", 1.0))]
+    assert nothing_runs == [
+        ("check", "tcg"),
+        ("program", (2, "arm64")),
+        ("soak", ("the program", 7, "x", paths.out("results/soak-qmini-x.json"), "tcg", 1.0)),
+    ]
 
 
-@pytest.mark.parametrize("words, where", [(("--commit-results",), paths.ROOT / "Documentation/results/soak-qmini.json"),
-                                          (("--json", "my/file.json"), Path("my/file.json"))])
+@pytest.mark.parametrize(
+    "words, where",
+    [
+        (("--commit-results",), paths.ROOT / "Documentation/results/soak-qmini.json"),
+        (("--json", "my/file.json"), Path("my/file.json")),
+    ],
+)
 def test_soak_writes_to_the_file_that_is_asked_for(qmini, series, nothing_runs, words, where):
     assert series("soak", "qmini", *words).status == 0
     assert nothing_runs[-1][1][3] == where
@@ -189,8 +211,10 @@ def test_soak_writes_to_the_file_that_is_asked_for(qmini, series, nothing_runs, 
 
 def test_a_run_of_another_host_is_refused_before_any_work(qmini, refused, nothing_runs):
     host = {**results.host_info(), "cpu": "Another CPU"}
-    write(paths.out("results/soak-qmini.json"), json.dumps(
-        {"patches": qmini.patches_id(2), "seed": "1", "seconds": 1, "host": host, "migrations": []}))
+    write(
+        paths.out("results/soak-qmini.json"),
+        json.dumps({"patches": qmini.patches_id(2), "seed": "1", "seconds": 1, "host": host, "migrations": []}),
+    )
     assert "is an unfinished run on another host (cpu: Another CPU, here " in refused("soak", "qmini")
     assert nothing_runs == [("check", "tcg")]
 
@@ -200,18 +224,37 @@ def test_a_seed_is_part_of_a_file_name(qmini, refused, nothing_runs):
 
 
 def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp_path):
-    result = series("bench", "qmini", "--rings", "bitmap,1024", "--vcpus", "1,4", "--working-set", "2", "--rate", "0",
-                    "--bandwidth", "2.5", "--limit", "9", "--json", str(tmp_path / "x.json"))
+    result = series(
+        "bench",
+        "qmini",
+        "--rings",
+        "bitmap,1024",
+        "--vcpus",
+        "1,4",
+        "--working-set",
+        "2",
+        "--rate",
+        "0",
+        "--bandwidth",
+        "2.5",
+        "--limit",
+        "9",
+        "--json",
+        str(tmp_path / "x.json"),
+    )
     assert result.status == 0, result.err
     (_, _), (_, job) = nothing_runs
     assert [point.label for point in job.points] == ["base", "series"] and job.samples == 2
     assert {(one.ring, one.vcpus) for one in job.settings} == {(0, 1), (1024, 1), (0, 4), (1024, 4)}
     assert {(one.working_set, one.rate, one.bandwidth, one.limit) for one in job.settings} == {(2048, 0, 2500000, 9)}
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {
-        "kernels": {"base": "0", "series": "2"}}
+        "kernels": {"base": "0", "series": "2"}
+    }
 
 
-def test_bench_whose_sources_change_meanwhile_is_of_an_unknown_state(qmini, series, nothing_runs, tmp_path, monkeypatch):
+def test_bench_whose_sources_change_meanwhile_is_of_an_unknown_state(
+    qmini, series, nothing_runs, tmp_path, monkeypatch
+):
     numbers = iter(range(100))
     monkeypatch.setattr(migration, "state", lambda job: next(numbers))
     result = series("bench", "qmini", "--json", str(tmp_path / "x.json"))

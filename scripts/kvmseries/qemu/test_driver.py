@@ -51,8 +51,8 @@ def test_words_are_options_of_the_driver():
 
 def test_scenarios_of_the_soak_are_those_of_the_driver():
     source = (driver.FOLDER / "driver/main.c").read_text(encoding="utf-8")
-    table = source[source.index("scenario scenarios[]"):]
-    assert set(re.findall(r'[.]name = "([\w-]+)"', table[:table.index("};")])) == set(soak.SCENARIOS)
+    table = source[source.index("scenario scenarios[]") :]
+    assert set(re.findall(r'[.]name = "([\w-]+)"', table[: table.index("};")])) == set(soak.SCENARIOS)
 
 
 def test_what_headers_of_the_driver_declare_is_called():
@@ -100,8 +100,10 @@ def test_parse_names_the_error():
 
 def _values(text, **setting):
     setting = driver.Setting(ring=1024, vcpus=4, **setting)
-    return {name: value for name, _, value in driver.metrics(driver.parse(text), setting,
-                                                             setting and ("kvm_dirty_ring_flush",))}
+    return {
+        name: value
+        for name, _, value in driver.metrics(driver.parse(text), setting, setting and ("kvm_dirty_ring_flush",))
+    }
 
 
 def test_kicks_of_base_are_its_flushes():
@@ -114,12 +116,14 @@ def test_kicks_of_base_are_its_flushes():
 
 def test_kicks_of_the_series_are_its_own():
     found = driver.parse(PRINTED + "trace kvm_dirty_ring_kick 12\ntrace kvm_dirty_ring_kick_asleep 19\n")
-    values = {name: value for name, _, value in
-              driver.metrics(found, driver.Setting(ring=1024, vcpus=4), driver.EVENTS)}
+    values = {
+        name: value for name, _, value in driver.metrics(found, driver.Setting(ring=1024, vcpus=4), driver.EVENTS)
+    }
     assert values["kicks"] == 12 and values["kicks_skipped"] == 19
     del found["trace kvm_dirty_ring_kick"]
-    values = {name: value for name, _, value in
-              driver.metrics(found, driver.Setting(ring=1024, vcpus=4), driver.EVENTS)}
+    values = {
+        name: value for name, _, value in driver.metrics(found, driver.Setting(ring=1024, vcpus=4), driver.EVENTS)
+    }
     assert values["kicks"] == 0
 
 
@@ -129,13 +133,26 @@ def test_of_a_migration_that_did_not_end_nothing_was_compared():
     assert "pages_lost" not in values and "downtime" not in values and values["completed"] == 0
 
 
-@pytest.mark.parametrize("old, new, wrong", [
-    ("stale 0", "stale_at 0x40805000 0x50000000007 0x50000000006\nstale 8",
-     "8 stale pages found by the guest on the destination (the first at 0x40805000: 0x50000000006 instead of 0x50000000007)"),
-    ("stale 0", "source_stale_at 0x40805000 0x7 0x6\nsource_stale 1",
-     "1 stale pages found by the guest on the source (the first at 0x40805000: 0x6 instead of 0x7)"),
-    ("pages_lost 0", "pages_lost 13\nfirst_lost 0x40203000",
-     "13 pages differ between the two sides (the first at 0x40203000)")])
+@pytest.mark.parametrize(
+    "old, new, wrong",
+    [
+        (
+            "stale 0",
+            "stale_at 0x40805000 0x50000000007 0x50000000006\nstale 8",
+            "8 stale pages found by the guest on the destination (the first at 0x40805000: 0x50000000006 instead of 0x50000000007)",
+        ),
+        (
+            "stale 0",
+            "source_stale_at 0x40805000 0x7 0x6\nsource_stale 1",
+            "1 stale pages found by the guest on the source (the first at 0x40805000: 0x6 instead of 0x7)",
+        ),
+        (
+            "pages_lost 0",
+            "pages_lost 13\nfirst_lost 0x40203000",
+            "13 pages differ between the two sides (the first at 0x40203000)",
+        ),
+    ],
+)
 def test_a_complaint_says_which_page(old, new, wrong):
     assert driver.complaints(driver.parse(PRINTED.replace(old, new))) == [wrong]
 
@@ -144,13 +161,17 @@ def test_what_the_guest_found_counts_as_lost():
     assert _values(PRINTED.replace("stale 0", "stale 2"))["pages_lost"] == 2
 
 
-@pytest.mark.parametrize("old,new,what", [
-    ("pages_lost 0", "pages_lost 3", "3 pages differ"),
-    ("stale 0", "stale 1", "1 stale pages found by the guest on the destination"),
-    ("target_lives 1", "target_lives 0", "does not work on the destination"),
-    ("stale 0", "source_stale 4", "4 stale pages found by the guest on the source"),
-    ("stale 0", "source_lives 0", "does not work on the source"),
-    ("pages_lost 0\ntarget_lives 1", "", "compared nothing")])
+@pytest.mark.parametrize(
+    "old,new,what",
+    [
+        ("pages_lost 0", "pages_lost 3", "3 pages differ"),
+        ("stale 0", "stale 1", "1 stale pages found by the guest on the destination"),
+        ("target_lives 1", "target_lives 0", "does not work on the destination"),
+        ("stale 0", "source_stale 4", "4 stale pages found by the guest on the source"),
+        ("stale 0", "source_lives 0", "does not work on the source"),
+        ("pages_lost 0\ntarget_lives 1", "", "compared nothing"),
+    ],
+)
 def test_complaints(old, new, what):
     assert not driver.complaints(driver.parse(PRINTED))
     assert old in PRINTED

@@ -17,44 +17,64 @@ PLAIN = "aarch64/migration/precopy/unix/plain"
 TAP = f"TAP version 13\n# random seed: R02S\n1..1\n# Start of {{0}}\nok 1 /{PLAIN}\n# End\n"
 
 
-@pytest.mark.parametrize("status, text, result", [
-    (0, TAP, "pass"),
-    (0, TAP.replace("plain\n", "plain # SKIP no KVM\n"), "skip"),
-    (1, TAP.replace("ok 1", "not ok 1"), "fail"),
-    # Aborted before its line, or after it.
-    (134, "TAP version 13\n", "fail"), (134, TAP, "fail"),
-    (124, TAP, "timeout"), (137, "", "timeout"),
-    # The line of another test.
-    (0, TAP.replace("plain\n", "plain/more\n"), "fail"), (0, "", "fail"),
-])
+@pytest.mark.parametrize(
+    "status, text, result",
+    [
+        (0, TAP, "pass"),
+        (0, TAP.replace("plain\n", "plain # SKIP no KVM\n"), "skip"),
+        (1, TAP.replace("ok 1", "not ok 1"), "fail"),
+        # Aborted before its line, or after it.
+        (134, "TAP version 13\n", "fail"),
+        (134, TAP, "fail"),
+        (124, TAP, "timeout"),
+        (137, "", "timeout"),
+        # The line of another test.
+        (0, TAP.replace("plain\n", "plain/more\n"), "fail"),
+        (0, "", "fail"),
+    ],
+)
 def test_a_qtest_is_what_its_line_and_status_say(status, text, result):
     assert functional.qtest_result(PLAIN, status, text) == result
 
 
 def test_names_are_listed_without_other_lines():
-    assert functional.listed(f"/{PLAIN}\n/aarch64/migration/multifd/tcp/uri/plain/none\n# skipping\n") \
-        == [PLAIN, "aarch64/migration/multifd/tcp/uri/plain/none"]
+    assert functional.listed(f"/{PLAIN}\n/aarch64/migration/multifd/tcp/uri/plain/none\n# skipping\n") == [
+        PLAIN,
+        "aarch64/migration/multifd/tcp/uri/plain/none",
+    ]
 
 
 def test_mesons_log_has_a_result_a_line():
-    lines = [{"name": "qemu:unit / test-a", "result": "OK"}, {"name": "qemu:unit / test-b", "result": "ERROR"},
-             {"name": "test-c", "result": "TIMEOUT"}, {"name": "qemu:unit / test-d", "result": "SKIP"}]
+    lines = [
+        {"name": "qemu:unit / test-a", "result": "OK"},
+        {"name": "qemu:unit / test-b", "result": "ERROR"},
+        {"name": "test-c", "result": "TIMEOUT"},
+        {"name": "qemu:unit / test-d", "result": "SKIP"},
+    ]
     assert functional.unit_results("\n".join(json.dumps(line) for line in lines)) == {
-        "unit/test-a": "pass", "unit/test-b": "fail", "unit/test-c": "timeout", "unit/test-d": "skip"}
+        "unit/test-a": "pass",
+        "unit/test-b": "fail",
+        "unit/test-c": "timeout",
+        "unit/test-d": "skip",
+    }
 
 
-@pytest.mark.parametrize("base, series, reasons, complaint", [
-    ({"a": "pass"}, {"a": "pass"}, {}, ""),
-    ({"a": "pass"}, {"a": "fail"}, {}, "fail on series, but pass on base"),
-    ({"a": "pass"}, {"a": "timeout"}, {}, "timeout on series, but pass on base"),
-    ({"a": "pass"}, {"a": "fail"}, {"a": "why"}, "fail on series, but pass on base"),
-    ({"a": "pass"}, {}, {}, "skip on series, but pass on base"),
-    ({"a": "fail"}, {"a": "fail"}, {"a": "why"}, ""),
-    ({"a": "fail"}, {"a": "fail"}, {}, "and tests.yaml does not say why"),
-    # A test that the series brings.
-    ({}, {"a": "pass"}, {}, ""), ({}, {"a": "fail"}, {}, "fail on series"),
-    ({"a": "skip"}, {"a": "pass"}, {}, ""),
-])
+@pytest.mark.parametrize(
+    "base, series, reasons, complaint",
+    [
+        ({"a": "pass"}, {"a": "pass"}, {}, ""),
+        ({"a": "pass"}, {"a": "fail"}, {}, "fail on series, but pass on base"),
+        ({"a": "pass"}, {"a": "timeout"}, {}, "timeout on series, but pass on base"),
+        ({"a": "pass"}, {"a": "fail"}, {"a": "why"}, "fail on series, but pass on base"),
+        ({"a": "pass"}, {}, {}, "skip on series, but pass on base"),
+        ({"a": "fail"}, {"a": "fail"}, {"a": "why"}, ""),
+        ({"a": "fail"}, {"a": "fail"}, {}, "and tests.yaml does not say why"),
+        # A test that the series brings.
+        ({}, {"a": "pass"}, {}, ""),
+        ({}, {"a": "fail"}, {}, "fail on series"),
+        ({"a": "skip"}, {"a": "pass"}, {}, ""),
+    ],
+)
 def test_series_must_do_what_base_does(base, series, reasons, complaint):
     verdicts = functional.compare({"base": base, "series": series}, reasons)
     assert [verdict.name for verdict in verdicts] == ["a"]
@@ -75,20 +95,28 @@ UNITS = [{"name": name, "suite": ["qemu:unit"], "cmd": []} for name in ("test-a"
 @pytest.fixture
 def qtests(compilers, program, tmp_path, monkeypatch):
     """Builds that hold MIGRATION, and a meson whose unit tests pass."""
-    program("ninja", """\
+    program(
+        "ninja",
+        """\
 for name; do
 	case $name in qemu-system-*) printf '#!/bin/sh\\necho QEMU 10\\n' > $name; chmod +x $name ;; esac
 done
 mkdir -p tests/qtest meson-logs
 cat > tests/qtest/migration-test <<'END'
-""" + MIGRATION + """END
+"""
+        + MIGRATION
+        + """END
 chmod +x tests/qtest/migration-test
-""")
-    program("meson", f"""\
+""",
+    )
+    program(
+        "meson",
+        f"""\
 [ "$1" = introspect ] && {{ echo '{json.dumps(UNITS)}'; exit; }}
 for name; do case $name in test-*) echo '{{"name": "qemu:unit / '$name'", "result": "OK"}}' ;; esac; done \\
 	> meson-logs/testlog.json
-""")
+""",
+    )
     monkeypatch.setattr(build, "meson", lambda: str(tmp_path / "bin/meson"))
     monkeypatch.setattr(functional, "KNOWN", tmp_path / "tests.yaml")
 
@@ -101,11 +129,13 @@ def test_base_and_series_are_compared(qmini, qemu_mirror, qtests):
     verdicts, complaints, host = functional.run(qmini, points(qmini), ("arm64",))
     assert complaints == []
     assert {verdict.name: verdict.results for verdict in verdicts} == {
-        name: {"base": "pass", "series": "pass"} for name in
-        ("aarch64/migration/a", "aarch64/migration/b", "unit/test-a", "unit/test-b")}
+        name: {"base": "pass", "series": "pass"}
+        for name in ("aarch64/migration/a", "aarch64/migration/b", "unit/test-a", "unit/test-b")
+    }
     assert host["kernels"] == {f"{label} {functional.host_arch()}": "QEMU 10" for label in ("base", "series")}
     assert "== aarch64/migration/a: pass" in paths.out("logs/qemu-tests-qmini-tcg-series.log").read_text(
-        encoding="utf-8")
+        encoding="utf-8"
+    )
 
 
 def test_a_test_that_aborts_is_a_failure_of_its_own(qmini, qemu_mirror, qtests):
@@ -138,8 +168,7 @@ def test_a_pattern_without_a_test(qmini, qemu_mirror, qtests):
 
 
 def test_unit_tests_that_do_not_run_at_all(qmini, qemu_mirror, qtests, program):
-    program("meson", f"[ \"$1\" = introspect ] && {{ echo '{json.dumps(UNITS)}'; exit; }}\n"
-                     "echo 'ERROR: no'; exit 1\n")
+    program("meson", f"[ \"$1\" = introspect ] && {{ echo '{json.dumps(UNITS)}'; exit; }}\necho 'ERROR: no'; exit 1\n")
     with pytest.raises(Fail, match="the unit tests did not run: ERROR: no"):
         functional.run(qmini, points(qmini), ("arm64",))
 
@@ -166,8 +195,9 @@ def test_the_unit_tests_that_a_series_adds_are_run_alone(qmini, qemu_mirror, com
     def unit(folder, env, names):
         ran.append((folder.name, names))
         return {"unit/test-ring": "pass"}
+
     monkeypatch.setattr(functional, "unit", unit)
     # What meson does not know has not passed.
     assert extra.own_units(catalog.load(qmini.name)) == {"unit/test-ring": "pass", "unit/test-other": "skip"}
-    (folder, names), = ran
+    ((folder, names),) = ran
     assert folder.startswith("build-units-") and sorted(names) == ["test-other", "test-ring"]

@@ -22,11 +22,14 @@ class FakeRunner:
     """Answers with PRINTED, for the series with fewer steps; notes what it is asked."""
 
     def __init__(self, programs, *_):
-        self.events = {label: driver.EVENTS if label == "series" else ("kvm_dirty_ring_flush",)
-                       for label in programs}
+        self.events = {label: driver.EVENTS if label == "series" else ("kvm_dirty_ring_flush",) for label in programs}
         self.asked, self.version = [], "7.3"
-        self.text = {"base": PRINTED, "series": PRINTED.replace("throttle_steps 8", "throttle_steps 2")
-                     .replace("total_time_ms 50230", "total_time_ms 10046")}
+        self.text = {
+            "base": PRINTED,
+            "series": PRINTED.replace("throttle_steps 8", "throttle_steps 2").replace(
+                "total_time_ms 50230", "total_time_ms 10046"
+            ),
+        }
 
     def run(self, commands, note=None):
         self.asked.append(commands)
@@ -52,7 +55,8 @@ def job(**others):
 def test_settings_are_all_combinations():
     found = job().settings
     assert len(found) == 8 and {(one.ring, one.vcpus, one.working_set) for one in found} == {
-        (ring, vcpus, size) for ring in (0, 1024) for vcpus in (1, 4) for size in (2048, 8192)}
+        (ring, vcpus, size) for ring in (0, 1024) for vcpus in (1, 4) for size in (2048, 8192)
+    }
     assert [len(group) for group in migration.groups(job())] == [2, 2, 2, 2]
 
 
@@ -81,6 +85,7 @@ def test_boots_that_are_done_are_not_run_again(runner):
         broken.append(left)
         if left == 2:
             raise Fail("no more")
+
     with pytest.raises(Fail, match="no more"):
         migration.run(job(), half, breaks_off, {"base": None, "series": None})
     before = len(runner.asked)
@@ -99,14 +104,19 @@ def test_lost_pages_are_a_complaint(runner):
 
 def test_results_say_what_they_are_of(qmini, qemu_mirror, program):
     """On a machine with KVM: of QEMU's sources and the tools alone.  The fake tree is one of each count."""
-    points = (SimpleNamespace(label="base", count=0, series=qmini),
-              SimpleNamespace(label="series", count=len(qmini.patches), series=qmini))
+    points = (
+        SimpleNamespace(label="base", count=0, series=qmini),
+        SimpleNamespace(label="series", count=len(qmini.patches), series=qmini),
+    )
     job_ = migration.Job(qmini, points, (), 1, accel="kvm")
     found = migration.made_of(job_)
     assert len(set(found["kernels"].values())) == 2 and set(found["kernels"]) == {"base", "series"}
     tree = trees.worktree(qmini, len(qmini.patches)).path
     assert found["kernels"]["series"] == ids.source(tree, "arm64", "qemu")
-    assert found["tests"] == {"driver": ids.files(driver.FOLDER / "driver"), "guest": ids.files(driver.FOLDER / "guest")}
+    assert found["tests"] == {
+        "driver": ids.files(driver.FOLDER / "driver"),
+        "guest": ids.files(driver.FOLDER / "guest"),
+    }
     results.check_made({"ids": found, "rounds": 1, "command": "", "seconds": 1}, "here")
 
 
@@ -138,7 +148,7 @@ def test_tables(runner):
     assert "ring-1024: series/base" in text and "2 of 2" in text and "0 of 2" not in text
     rows = [line.split() for line in text.splitlines() if "series/base" in line]
     assert len(rows) == 8
-    assert all("0.25" in row and "0.20" in row for row in rows)      # throttle steps, length of the migration
+    assert all("0.25" in row and "0.20" in row for row in rows)  # throttle steps, length of the migration
 
 
 def test_soak_is_the_same_for_the_same_seed():
@@ -167,8 +177,10 @@ def test_soak_goes_on_after_a_boot_that_died(monkeypatch, tmp_path):
     monkeypatch.setattr(migration, "Runner", lambda *_, **__: dying)
     log = tmp_path / "out/runs/soak-test/job.log"
     log.parent.mkdir(parents=True)
-    log.write_text("".join(f"@@ begin m{number}\n{PRINTED}@@ end m{number} rc=0 seconds=1.0\n"
-                           for number in (0, 1)) + "@@ begin m2\nspeed 5\n")
+    log.write_text(
+        "".join(f"@@ begin m{number}\n{PRINTED}@@ end m{number} rc=0 seconds=1.0\n" for number in (0, 1))
+        + "@@ begin m2\nspeed 5\n"
+    )
     series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
     wrong = soak.run(series, None, 12, "1", tmp_path / "soak.json")
     assert len(wrong) == 1 and wrong[0].startswith("migration 2 (") and "panicked" in wrong[0]
@@ -239,7 +251,9 @@ def test_migrations_are_recorded_over_time(runner, tmp_path):
     data = results.load(tmp_path / "x.json")
     assert data["traces"] == traces
     page = report.write_page([data], tmp_path / "page", []).read_text(encoding="utf-8")
-    assert "Migrations over time, 4 vCPUs, bitmap" in page and "throttle of the vCPUs" in page and "bandwidth used" in page
+    assert (
+        "Migrations over time, 4 vCPUs, bitmap" in page and "throttle of the vCPUs" in page and "bandwidth used" in page
+    )
     assert "no samples over time" not in page
     for rows in ([[1, 2]], [["0", 1, 2, 3, 4]], 5):
         with pytest.raises(Fail, match="trace"):

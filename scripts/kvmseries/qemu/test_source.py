@@ -27,8 +27,9 @@ def test_base_is_debians_tarball(qmini, qemu_mirror):
     assert tree.path == paths.out("trees/qmini-10.0.13+ds-1/base")
     assert (tree.path / KVM).exists()
     assert trees.base(qmini) == tree
-    assert qemu_mirror.read_text(encoding="utf-8").splitlines() \
-        == ["-q source --download-only --tar-only qemu=1:10.0.13+ds-1"]
+    assert qemu_mirror.read_text(encoding="utf-8").splitlines() == [
+        "-q source --download-only --tar-only qemu=1:10.0.13+ds-1"
+    ]
     lines = paths.out("cache/apt/src-trixie-trixie-security/sources.list").read_text(encoding="utf-8")
     assert [line.split()[0] for line in lines.splitlines()] == ["deb-src", "deb-src"]
 
@@ -46,8 +47,7 @@ def test_blobs_that_a_build_needs_are_no_changes(qmini, qemu_mirror):
 
 
 def test_a_tarball_with_another_checksum_is_not_kept(qmini, qemu_mirror, program, qemu_made):
-    program("apt-get", f"case \"$*\" in *update*) exit 0 ;; *source*) echo other > {FILE}; exit 0 ;; esac\n"
-                       f"{NO_NETWORK}")
+    program("apt-get", f'case "$*" in *update*) exit 0 ;; *source*) echo other > {FILE}; exit 0 ;; esac\n{NO_NETWORK}')
     with pytest.raises(Fail, match="qemu 1:10.0.13.ds-1 from the mirror has another checksum"):
         debian.fetch_source(qmini.versions[0])
     assert not paths.out("cache/deb", FILE).exists()
@@ -76,8 +76,10 @@ def test_a_users_own_qemu(qmini, qemu_made, what):
 
 
 def test_a_kernel_is_no_qemu(qmini, kernel, refused):
-    assert refused("fetch", "qmini", "--tree", kernel) \
+    assert (
+        refused("fetch", "qmini", "--tree", kernel)
         == f"--tree {kernel} is not a QEMU tree: it has no VERSION and accel/kvm/kvm-all.c at its top"
+    )
 
 
 def test_a_qemu_is_no_kernel(mini, qemu_made, refused):
@@ -90,6 +92,8 @@ def test_a_patch_that_does_not_apply_names_the_versions(qmini, qemu_made, tmp_pa
     edit(tree, KVM, "int kvm30;", "int other;")
     write(tree / "VERSION", "10.0.14\n")
     git(tree, "commit", "-q", "-a", "-m", "newer")
-    with pytest.raises(Fail, match="patch 2 does not apply .* of accel/kvm/kvm-all.c .*the tree is QEMU 10.0.14, "
-                                   "the series is for 10.0.13"):
+    with pytest.raises(
+        Fail,
+        match="patch 2 does not apply .* of accel/kvm/kvm-all.c .*the tree is QEMU 10.0.14, the series is for 10.0.13",
+    ):
         trees.worktree(qmini, 2, tree)

@@ -36,16 +36,17 @@ def test_absolute_links_stay_in_the_sysroot(tmp_path):
 @pytest.fixture
 def program_of(program, tmp_path):
     """readelf prints what the file has; gcc knows the libraries in tmp_path/gcc."""
-    program("readelf", "for file; do :; done\ncat \"$file\"\n")
+    program("readelf", 'for file; do :; done\ncat "$file"\n')
     for name in ("gcc", "aarch64-linux-gnu-gcc"):
-        program(name, f"name=${{1#*=}}\n[ -e '{tmp_path}/gcc/'$name ] && echo '{tmp_path}/gcc/'$name || "
-                      "echo $name\n")
+        program(name, f"name=${{1#*=}}\n[ -e '{tmp_path}/gcc/'$name ] && echo '{tmp_path}/gcc/'$name || echo $name\n")
     write(tmp_path / "qemu", PROGRAM)
     for name in ("libc.so.6", "ld-linux-aarch64.so.1"):
         write(tmp_path / "gcc" / name, " (NEEDED) Shared library: [ld-linux-aarch64.so.1]\n")
     write(tmp_path / "root/lib/aarch64-linux-gnu/libpcre2-8.so.0", "")
-    write(tmp_path / "root/usr/lib/aarch64-linux-gnu/libglib-2.0.so.0",
-          " (NEEDED) Shared library: [libpcre2-8.so.0]\n (NEEDED) Shared library: [libc.so.6]\n")
+    write(
+        tmp_path / "root/usr/lib/aarch64-linux-gnu/libglib-2.0.so.0",
+        " (NEEDED) Shared library: [libpcre2-8.so.0]\n (NEEDED) Shared library: [libc.so.6]\n",
+    )
     return tmp_path / "qemu"
 
 
@@ -70,8 +71,9 @@ def debs(program, monkeypatch, tmp_path):
         if package == "libglib2.0-0t64" or package == os.environ.get("LACKS"):
             raise Fail(f"fetching {package} failed")
         return tmp_path / f"{package}_{arch}"
+
     monkeypatch.setattr(debian, "fetch_native", fetch)
-    program("dpkg-deb", "mkdir -p \"$3/usr\"; touch \"$3/usr/${2##*/}\"\n")
+    program("dpkg-deb", 'mkdir -p "$3/usr"; touch "$3/usr/${2##*/}"\n')
 
 
 def test_a_sysroot_is_made_of_what_the_suite_has(debs):

@@ -29,24 +29,28 @@ def write_page(results: Sequence[Results], out: str | Path, commands: Sequence[s
     Returns the Path of index.html.
     """
     from .page import write_page as write
+
     return write(results, out, commands)
 
 
 def print_table(results: Sequence[Results], console: Console) -> None:
     """Print the main table of each group of runs to `console` (a rich.console.Console)."""
     from .table import print_table as write
+
     write(results, console)
 
 
 def markdown_table(results: Sequence[Results]) -> str:
     """The main tables as Markdown, for README.md; ends with a newline."""
     from .table import markdown_table as make
+
     return make(results)
 
 
 def ascii_table(results: Sequence[Results]) -> str:
     """The main tables in ASCII, at most 75 columns wide, for a cover letter; ends in a newline."""
     from .table import ascii_table as make
+
     return make(results)
 
 
@@ -54,4 +58,5 @@ def plot_png(results: Sequence[Results], out: str | Path) -> None:
     """Write README's picture, a PNG of 1200x500 pixels, to the file `out`, atomically; where all
     results are of aging, the plot of that, of 1200x672, where all are of merging, of that."""
     from .plots import plot_png as write
+
     write(results, out)

@@ -115,12 +115,18 @@ def curves(summary: s.Summary) -> tuple[list[Drawn], list[Drawn]]:
     if summary.group.emulated:
         return [], []
     word, kernels = kind(summary)[2], _kernels(summary)
-    left: list[Drawn] = [(f"{word}: {s.short(summary.compared)}/base", None,
-                          curve(summary, lambda vcpus: passes(summary, vcpus)))] if summary.compared else []
-    left += [(f"{s.short(kernel)}: {word}/idle", kernel, curve(summary, functools.partial(beside, summary, kernel)))
-             for kernel in kernels]
-    right: list[Drawn] = [(s.short(kernel), kernel, curve(summary, functools.partial(slowdown, summary, kernel)))
-                          for kernel in kernels]
+    left: list[Drawn] = (
+        [(f"{word}: {s.short(summary.compared)}/base", None, curve(summary, lambda vcpus: passes(summary, vcpus)))]
+        if summary.compared
+        else []
+    )
+    left += [
+        (f"{s.short(kernel)}: {word}/idle", kernel, curve(summary, functools.partial(beside, summary, kernel)))
+        for kernel in kernels
+    ]
+    right: list[Drawn] = [
+        (s.short(kernel), kernel, curve(summary, functools.partial(slowdown, summary, kernel))) for kernel in kernels
+    ]
     return [entry for entry in left if entry[2]], [entry for entry in right if entry[2]]
 
 
@@ -133,8 +139,10 @@ def entries() -> tuple[published.Aging, ...]:
 def source() -> str:
     """Whose the published figures are, one sentence."""
     told = dict.fromkeys(f"{entry.message} ({entry.workload}; machine: {entry.machine})" for entry in entries())
-    return (f"Published: {', '.join(told)}. Those are other machines and, but for arm64, another "
-            "architecture: their shape alone compares.")
+    return (
+        f"Published: {', '.join(told)}. Those are other machines and, but for arm64, another "
+        "architecture: their shape alone compares."
+    )
 
 
 def _decimals(values: Iterable[s.Value]) -> int:
@@ -148,8 +156,15 @@ def sheet(summary: s.Summary) -> layout.Sheet:
     count = s.in_phase(s.PER_FAULT, phase)
     kernels, number = _kernels(summary), LAST.iteration(summary)
     where = [(kernel, vcpus) for kernel in kernels for vcpus in _vcpus(summary)]
-    decimals = _decimals([value for side in (aged, alone) for metric in (IDLE, RUNNING, time)
-                          for value in (LAST.value(side, *place, metric) for place in where) if value])
+    decimals = _decimals(
+        [
+            value
+            for side in (aged, alone)
+            for metric in (IDLE, RUNNING, time)
+            for value in (LAST.value(side, *place, metric) for place in where)
+            if value
+        ]
+    )
 
     def micros(seconds: float) -> str:
         return f"{seconds * 1e6:,.{decimals}f}"
@@ -159,41 +174,53 @@ def sheet(summary: s.Summary) -> layout.Sheet:
     of = LAST.of
     # A column: (Column, how to write a number, value(kernel, vcpus)).  Of a Value there is a ratio of kernels.
     columns: list[tuple[layout.Column, layout.Text, Callable[[str, int], s.Value | s.Ratio | None]]] = [
-        (layout.Column(passing, "vCPUs idle", "pass, vCPUs idle (us)"),
-         micros, of(aged, IDLE)),
+        (layout.Column(passing, "vCPUs idle", "pass, vCPUs idle (us)"), micros, of(aged, IDLE)),
         (layout.Column(passing, busy, f"pass, {busy} (us)"), micros, of(aged, RUNNING)),
         (layout.Column(passing, "p99", "p99 (us)"), micros, of(aged, P99)),
         (layout.Column(passing, "max", "max (us)"), micros, of(aged, MAX)),
-        (layout.Column(passing, f"{word}/idle", f"{word}/idle"), layout.ratio_text,
-         lambda kernel, vcpus: beside(summary, kernel, vcpus)),
-        (layout.Column(taking, "vCPU time, aging", "vCPU time, aging (us)"),
-         micros, of(aged, time)),
-        (layout.Column(taking, "no aging", "vCPU time, no aging (us)"),
-         micros, of(alone, time)),
-        (layout.Column(taking, "aging/no aging", "aging/no aging"), layout.ratio_text,
-         lambda kernel, vcpus: slowdown(summary, kernel, vcpus)),
-        (layout.Column(taking, "instructions per fault, aging", "insns per fault, aging"),
-         layout.count_text, of(aged, count)),
-        (layout.Column(taking, "no aging", "insns per fault, no aging"),
-         layout.count_text, of(alone, count))]
+        (
+            layout.Column(passing, f"{word}/idle", f"{word}/idle"),
+            layout.ratio_text,
+            lambda kernel, vcpus: beside(summary, kernel, vcpus),
+        ),
+        (layout.Column(taking, "vCPU time, aging", "vCPU time, aging (us)"), micros, of(aged, time)),
+        (layout.Column(taking, "no aging", "vCPU time, no aging (us)"), micros, of(alone, time)),
+        (
+            layout.Column(taking, "aging/no aging", "aging/no aging"),
+            layout.ratio_text,
+            lambda kernel, vcpus: slowdown(summary, kernel, vcpus),
+        ),
+        (
+            layout.Column(taking, "instructions per fault, aging", "insns per fault, aging"),
+            layout.count_text,
+            of(aged, count),
+        ),
+        (layout.Column(taking, "no aging", "insns per fault, no aging"), layout.count_text, of(alone, count)),
+    ]
     blocks: list[layout.Block] = []
     for vcpus in _vcpus(summary):
-        rows = [(kernel, [layout.value_cell(value(kernel, vcpus), text)
-                          for _, text, value in columns]
-                 + [_young(aged, kernel, vcpus), _false_idle(aged, kernel, vcpus)])
-                for kernel in kernels]
+        rows = [
+            (
+                kernel,
+                [layout.value_cell(value(kernel, vcpus), text) for _, text, value in columns]
+                + [_young(aged, kernel, vcpus), _false_idle(aged, kernel, vcpus)],
+            )
+            for kernel in kernels
+        ]
         if all(cell == layout.Cell() for _, cells in rows for cell in cells):
             continue
         if summary.compared:
-            rows.append((s.short(summary.compared) + layout.RATIO, [
-                _by_base(value(summary.compared, vcpus), value(s.BASE, vcpus)) for _, _, value in columns]
-                + [layout.Cell()] * 2))
+            rows.append(
+                (
+                    s.short(summary.compared) + layout.RATIO,
+                    [_by_base(value(summary.compared, vcpus), value(s.BASE, vcpus)) for _, _, value in columns]
+                    + [layout.Cell()] * 2,
+                )
+            )
         blocks.append((vcpus, rows))
     heads = [column for column, *_ in columns]
-    heads.append(layout.Column("pages found young", "vCPUs idle, running",
-                               "young pages: idle, running"))
-    heads.append(layout.Column("after a flush", "false idle of touched pages",
-                               "false idle, flushed"))
+    heads.append(layout.Column("pages found young", "vCPUs idle, running", "young pages: idle, running"))
+    heads.append(layout.Column("after a flush", "false idle of touched pages", "false idle, flushed"))
     return layout.Sheet(heads if blocks else [], blocks, notes=_notes(summary, number, time))
 
 
@@ -221,16 +248,18 @@ def _false_idle(aged: s.Summary | None, kernel: str, vcpus: int) -> layout.Cell:
 
 def _notes(summary: s.Summary, number: int | None, time: str) -> list[str]:
     aged, alone = _sides(summary)
-    made = [f"{words} {side.sample_note(METRICS)}" for words, side in
-            (("with aging", aged), ("without", alone)) if side and side.sample_note(METRICS)]
+    made = [
+        f"{words} {side.sample_note(METRICS)}"
+        for words, side in (("with aging", aged), ("without", alone))
+        if side and side.sample_note(METRICS)
+    ]
     note = f"Aging: medians; {', '.join(made)}; iteration {number}, {NOTE}. "
     if alone:
         note += f"No aging: the same test with -a 0. vCPU time: {time}."
     else:
         note += f"No aging (-a 0): not in these results. vCPU time: {time}."
     if aged and alone and LAST.iteration(alone) != LAST.iteration(aged):
-        note += (f" Without aging the last iteration is {LAST.iteration(alone)}: another one, hence no "
-                 "ratio.")
+        note += f" Without aging the last iteration is {LAST.iteration(alone)}: another one, hence no ratio."
     return [note]
 
 
@@ -240,27 +269,30 @@ def measures(summary: s.Summary) -> list[Measure]:
     time, phase, word = kind(summary)
 
     of = LAST.of
-    return [Measure(f"aging pass while vCPUs are {word}", of(aged, RUNNING), time_text, main=True),
-            Measure(f"99th percentile of it while vCPUs are {word}", of(aged, P99), time_text),
-            Measure("slowest of these passes", of(aged, MAX), time_text),
-            Measure("aging pass while vCPUs are idle", of(aged, IDLE), time_text),
-            Measure("vCPUs while memory is aged", of(aged, time), time_text),
-            Measure("vCPUs without aging", of(alone, time), time_text, main=aged is None),
-            Measure(f"instructions a fault ({phase})", of(aged, s.in_phase(s.PER_FAULT, phase)), layout.count_text,
-                    count=True),
-            Measure("false idle pages", of(aged, FALSE), layout.count_text, count=True, each=True)]
+    return [
+        Measure(f"aging pass while vCPUs are {word}", of(aged, RUNNING), time_text, main=True),
+        Measure(f"99th percentile of it while vCPUs are {word}", of(aged, P99), time_text),
+        Measure("slowest of these passes", of(aged, MAX), time_text),
+        Measure("aging pass while vCPUs are idle", of(aged, IDLE), time_text),
+        Measure("vCPUs while memory is aged", of(aged, time), time_text),
+        Measure("vCPUs without aging", of(alone, time), time_text, main=aged is None),
+        Measure(
+            f"instructions a fault ({phase})", of(aged, s.in_phase(s.PER_FAULT, phase)), layout.count_text, count=True
+        ),
+        Measure("false idle pages", of(aged, FALSE), layout.count_text, count=True, each=True),
+    ]
 
 
 def highlights(summary: s.Summary) -> list[str]:
     """Lines for the largest vCPU count that has them."""
     found = []
-    for what, value in ((f"time of an aging pass while vCPUs are {kind(summary)[2]}, relative to idle ones", beside),
-                        ("time of the vCPUs with aging, relative to none", slowdown)):
+    for what, value in (
+        (f"time of an aging pass while vCPUs are {kind(summary)[2]}, relative to idle ones", beside),
+        ("time of the vCPUs with aging, relative to none", slowdown),
+    ):
         lines = {kernel: curve(summary, functools.partial(value, summary, kernel)) for kernel in _kernels(summary)}
         most = max((vcpus for line in lines.values() for vcpus in line), default=None)
         if most:
-            parts = [f"{layout.ratio_text(line[most])} on {kernel}"
-                     for kernel, line in lines.items() if most in line]
-            found.append(f"{most} vCPU{'s' * (most > 1)}, {what}: "
-                         f"{', '.join(parts)}")
+            parts = [f"{layout.ratio_text(line[most])} on {kernel}" for kernel, line in lines.items() if most in line]
+            found.append(f"{most} vCPU{'s' * (most > 1)}, {what}: {', '.join(parts)}")
     return found

@@ -38,15 +38,22 @@ from .layout import count_text, TO
 
 KEY = tuple(key for key in KEYS if key not in ("samples", "unit"))
 SHARED = ("series", "arch", "accel", "clock", "cpu", "config", "params", "test", "args")
-LOWER_IS_BETTER = s.MAIN_TIMES + s.OTHER_TIMES + s.LOCK_METRICS + s.COUNTERS + merging.METRICS \
-    + unmapping.LOWER_IS_BETTER + holding.LOWER_IS_BETTER
+LOWER_IS_BETTER = (
+    s.MAIN_TIMES
+    + s.OTHER_TIMES
+    + s.LOCK_METRICS
+    + s.COUNTERS
+    + merging.METRICS
+    + unmapping.LOWER_IS_BETTER
+    + holding.LOWER_IS_BETTER
+)
 INSTEAD = {s.READS: s.WRITES, s.CONTENDED_READS: s.CONTENDED_WRITES, "tlbi_local": "tlbi_broadcast"}
 UNCONTENDED, CONTENDED = 0.02, 0.05
-PER_PAGE, DIFFERENCE = 0.1, 10e-6      # exits a page; seconds for each CPU
+PER_PAGE, DIFFERENCE = 0.1, 10e-6  # exits a page; seconds for each CPU
 WORSE, BETTER, CHANGED, SAME = "worse", "better", "changed", "same"
 MODELS = "virtual times: the models differ"
 WALL = f"times, contentions and exits meanwhile: {s.EMULATED}"
-OVERLAPPING = "contentions", "while_merged"     # in names of counts that depend on what overlaps
+OVERLAPPING = "contentions", "while_merged"  # in names of counts that depend on what overlaps
 
 # The values of KEY.
 Key = tuple[Any, ...]
@@ -116,11 +123,11 @@ def compare(before: Results, after: Results, names: Sequence[str] = ("the first 
         if reason:
             left_out[reason] = left_out.get(reason, 0) + 1
             continue
-        changes[key] = Change(named, unit, tuple(samples), tuple(new[key][1]),
-                              _verdict(named, unit, samples, new[key][1]))
+        changes[key] = Change(
+            named, unit, tuple(samples), tuple(new[key][1]), _verdict(named, unit, samples, new[key][1])
+        )
     if not changes:
-        raise Fail(f"{names[0]} and {names[1]} have nothing in common that can be compared: "
-                   + ", ".join(left_out))
+        raise Fail(f"{names[0]} and {names[1]} have nothing in common that can be compared: " + ", ".join(left_out))
     judged = [_traded(key, change, changes) for key, change in changes.items()]
     return Comparison(judged, left_out, (len(old) - len(common), len(new) - len(common)))
 
@@ -142,13 +149,12 @@ def _differences(old: Iterable[Key], new: Iterable[Key]) -> str:
     for number, name in enumerate(KEY):
         left, right = ({key[number] for key in keys} for keys in (old, new))
         if not left & right:
-            return (f"'{name}' is {_listed(left)} in one, {_listed(right)} in the other")
+            return f"'{name}' is {_listed(left)} in one, {_listed(right)} in the other"
     return "no run of one agrees in all of its keys with one of the other"
 
 
 def _listed(values: Iterable[object]) -> str:
-    words = sorted(" ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-                   for value in values)
+    words = sorted(" ".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in values)
     return ", ".join(f"'{word}'" for word in words[:3]) + (", ..." if len(words) > 3 else "")
 
 
@@ -159,8 +165,9 @@ def _metric(key: Mapping[str, Any]) -> str:
 
 def _reason(key: Mapping[str, Any], unit: str, same_model: bool) -> str | None:
     """Why a measurement is not compared, or None."""
-    if s.clock_name(key["accel"], key["clock"]) == s.EMULATED \
-            and (unit == "s" or any(word in _metric(key) for word in OVERLAPPING)):
+    if s.clock_name(key["accel"], key["clock"]) == s.EMULATED and (
+        unit == "s" or any(word in _metric(key) for word in OVERLAPPING)
+    ):
         return WALL
     if key["clock"] == "virtual" and unit == "s" and not same_model:
         return MODELS
@@ -182,7 +189,7 @@ def _verdict(key: Mapping[str, Any], unit: str, before: Sequence[float], after: 
         if not contended and len(set(before)) == len(set(after)) == 1:
             floor = 0
     else:
-        slack = key["vcpus"] + 1        # the CPUs of the machine
+        slack = key["vcpus"] + 1  # the CPUs of the machine
     if min(after) <= max(before) and min(before) <= max(after):
         return SAME
     old, new = statistics.median(before), statistics.median(after)
@@ -198,9 +205,9 @@ def _traded(key: Key, change: Change, changes: Mapping[Key, Change]) -> Change:
     dearer = INSTEAD.get(_metric(change.key))
     if change.verdict != WORSE or not dearer:
         return change
-    phase = change.key["metric"][len(_metric(change.key)):]
+    phase = change.key["metric"][len(_metric(change.key)) :]
     number = KEY.index("metric")
-    other = changes.get(key[:number] + (dearer + phase,) + key[number + 1:])
+    other = changes.get(key[:number] + (dearer + phase,) + key[number + 1 :])
     if other is None:
         return change
     rise = statistics.median(change.after) - statistics.median(change.before)
@@ -213,8 +220,10 @@ def _traded(key: Key, change: Change, changes: Mapping[Key, Change]) -> Change:
 
 def _samples_text(samples: Sequence[float], unit: str) -> str:
     """ "3.41 ms (3.39-3.44)": the median, and the spread where there is one."""
+
     def text(number: float) -> str:
         return f"{number * 1e3:,.4g}" if unit == "s" else count_text(number)
+
     middle, low, high = (text(of(samples)) for of in (statistics.median, min, max))
     if unit == "s":
         middle += " ms"
@@ -236,8 +245,10 @@ def view(comparison: Comparison) -> Group:
     for shared, changes in groups.items():
         key = dict(zip(SHARED, shared))
         clock = s.clock_name(key["accel"], key["clock"])
-        what = [f"{key['series']}, {key['arch']}, cpu {key['cpu']}, accel {key['accel']}, "
-                f"config {key['config']}", *key["params"]]
+        what = [
+            f"{key['series']}, {key['arch']}, cpu {key['cpu']}, accel {key['accel']}, config {key['config']}",
+            *key["params"],
+        ]
         parts.append(Text(f"{key['test']} {key['args']}".rstrip(), style="bold"))
         parts.append(Text(f"{', '.join(what)}; {clock}"))
         variants = any(change.key["model"] not in ("", s.NOMINAL) for change in changes)
@@ -248,12 +259,21 @@ def view(comparison: Comparison) -> Group:
         order = (WORSE, CHANGED, BETTER)
         for change in sorted(changes, key=lambda one: order.index(one.verdict)):
             iteration = change.key["iteration"]
-            table.add_row(*map(Text, (
-                change.verdict, s.short(change.key["kernel"]), str(change.key["vcpus"]),
-                change.key["metric"] + ("" if iteration is None else f" {iteration}"),
-                *([change.key["model"]] if variants else []),
-                _samples_text(change.before, change.unit),
-                _samples_text(change.after, change.unit), change_text(change))))
+            table.add_row(
+                *map(
+                    Text,
+                    (
+                        change.verdict,
+                        s.short(change.key["kernel"]),
+                        str(change.key["vcpus"]),
+                        change.key["metric"] + ("" if iteration is None else f" {iteration}"),
+                        *([change.key["model"]] if variants else []),
+                        _samples_text(change.before, change.unit),
+                        _samples_text(change.after, change.unit),
+                        change_text(change),
+                    ),
+                )
+            )
         parts.append(table)
     return Group(*parts)
 
@@ -261,14 +281,16 @@ def view(comparison: Comparison) -> Group:
 def verdict(comparison: Comparison) -> str:
     """One line that says it all."""
     counts = {name: comparison.of(name) for name in (WORSE, BETTER, CHANGED, SAME)}
-    parts = [f"{name} {len(changes)}" for name, changes in counts.items()
-             if changes or name in (WORSE, BETTER, SAME)]
+    parts = [f"{name} {len(changes)}" for name, changes in counts.items() if changes or name in (WORSE, BETTER, SAME)]
     if counts[WORSE]:
         worst = max(counts[WORSE], key=lambda change: change.relative)
-        parts[0] += (f" (most: {worst.key['metric']} on {worst.key['kernel']}, "
-                     f"{worst.key['vcpus']} vCPU{'s' * (worst.key['vcpus'] > 1)}, "
-                     f"{change_text(worst)})")
+        parts[0] += (
+            f" (most: {worst.key['metric']} on {worst.key['kernel']}, "
+            f"{worst.key['vcpus']} vCPU{'s' * (worst.key['vcpus'] > 1)}, "
+            f"{change_text(worst)})"
+        )
     parts += [f"not compared {count} ({reason})" for reason, count in comparison.left_out.items()]
-    parts += [f"only in the {which} file {count}"
-              for which, count in zip(("first", "second"), comparison.alone) if count]
+    parts += [
+        f"only in the {which} file {count}" for which, count in zip(("first", "second"), comparison.alone) if count
+    ]
     return ", ".join(parts)

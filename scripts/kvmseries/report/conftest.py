@@ -5,23 +5,43 @@ import pytest
 from kvmseries.data.summary import COUNTERS
 
 HOST = {
-    "machine": "x86_64", "cpu": "Fixture CPU @ 2.00GHz", "cpus": 2, "memory": 8 * 2 ** 30,
-    "os": "Fixture GNU/Linux 13", "kernel": "6.12.0-fixture",
+    "machine": "x86_64",
+    "cpu": "Fixture CPU @ 2.00GHz",
+    "cpus": 2,
+    "memory": 8 * 2**30,
+    "os": "Fixture GNU/Linux 13",
+    "kernel": "6.12.0-fixture",
     "tools": {"qemu-system-aarch64": "QEMU emulator version 10.0.2", "missing-tool": None},
-    "kernels": {"base arm64 normal": "5.10.262-fixture",
-                "series arm64 normal": "5.10.262-fixture-series",
-                "base arm64 lockstat": "5.10.262-fixture",
-                "series arm64 lockstat": "5.10.262-fixture-series"},
+    "kernels": {
+        "base arm64 normal": "5.10.262-fixture",
+        "series arm64 normal": "5.10.262-fixture-series",
+        "base arm64 lockstat": "5.10.262-fixture",
+        "series arm64 lockstat": "5.10.262-fixture-series",
+    },
 }
-PAGES = 1024      # a vCPU
+PAGES = 1024  # a vCPU
 
 
 def make_run(**keys):
     """One run with all keys; `keys` replace the defaults."""
-    run = {"series": "v5.10", "kernel": "base", "arch": "arm64", "accel": "tcg", "clock": "wall",
-           "model": "", "cpu": "max", "config": "normal", "params": [],
-           "test": "dirty_log_perf_test", "args": "-m 2 -i 2 -b 4M -v 1", "vcpus": 1,
-           "iteration": None, "metric": "dirty_memory_time", "unit": "s", "samples": [1.0]}
+    run = {
+        "series": "v5.10",
+        "kernel": "base",
+        "arch": "arm64",
+        "accel": "tcg",
+        "clock": "wall",
+        "model": "",
+        "cpu": "max",
+        "config": "normal",
+        "params": [],
+        "test": "dirty_log_perf_test",
+        "args": "-m 2 -i 2 -b 4M -v 1",
+        "vcpus": 1,
+        "iteration": None,
+        "metric": "dirty_memory_time",
+        "unit": "s",
+        "samples": [1.0],
+    }
     unknown = set(keys) - set(run)
     assert not unknown, unknown
     if keys.get("clock") == "virtual":
@@ -37,24 +57,35 @@ def make_file(*runs, **host):
 def _times(kernel, vcpus, **keys):
     slow = 1 if kernel == "base" else 0.55 + 0.4 / vcpus
     for metric, seconds, iterations in (
-            ("dirty_memory_time", 0.21, (1, 2)), ("populate_memory_time", 0.34, (None,)),
-            ("get_dirty_log_time", 0.0061, (1, 2)), ("clear_dirty_log_time", 0.018, (1, 2)),
-            ("enable_dirty_log_time", 0.0081, (None,)),
-            ("disable_dirty_log_time", 0.0102, (None,))):
+        ("dirty_memory_time", 0.21, (1, 2)),
+        ("populate_memory_time", 0.34, (None,)),
+        ("get_dirty_log_time", 0.0061, (1, 2)),
+        ("clear_dirty_log_time", 0.018, (1, 2)),
+        ("enable_dirty_log_time", 0.0081, (None,)),
+        ("disable_dirty_log_time", 0.0102, (None,)),
+    ):
         for iteration in iterations:
             factor = slow if metric == "dirty_memory_time" else 1
-            samples = [round(seconds * vcpus * factor * noise * (1 + 0.02 * (iteration or 0)), 9)
-                       for noise in (1.0, 1.06, 0.97)]
-            yield make_run(kernel=kernel, vcpus=vcpus, metric=metric, iteration=iteration,
-                           samples=samples, **keys)
+            samples = [
+                round(seconds * vcpus * factor * noise * (1 + 0.02 * (iteration or 0)), 9)
+                for noise in (1.0, 1.06, 0.97)
+            ]
+            yield make_run(kernel=kernel, vcpus=vcpus, metric=metric, iteration=iteration, samples=samples, **keys)
 
 
 def _counts(kernel, vcpus, **keys):
     faults = PAGES * vcpus
     wait = (vcpus - 1) * 0.11
-    shares = {"setup": (7, 0), "populate": (faults + 30, 0), "enable": (3, 0),
-              "dirty": (faults, 0), "get": (2, 0), "clear": (16 * vcpus, 0), "disable": (3, 0),
-              "exit": (12, 0)}
+    shares = {
+        "setup": (7, 0),
+        "populate": (faults + 30, 0),
+        "enable": (3, 0),
+        "dirty": (faults, 0),
+        "get": (2, 0),
+        "clear": (16 * vcpus, 0),
+        "disable": (3, 0),
+        "exit": (12, 0),
+    }
     if kernel != "base":
         shares["dirty"] = (0, faults)
     total = [0, 0, 0, 0]
@@ -63,20 +94,41 @@ def _counts(kernel, vcpus, **keys):
         for iteration in times:
             numbers = (writes, reads, int(writes * wait), int(reads * wait * 0.01))
             total = [a + b for a, b in zip(total, numbers)]
-            for metric, number in zip(("write_acquisitions", "read_acquisitions",
-                                       "write_contentions", "read_contentions"), numbers):
-                yield make_run(kernel=kernel, vcpus=vcpus, config="lockstat", unit="1",
-                               metric=f"mmu_lock_{metric}.{phase}", iteration=iteration,
-                               samples=[number], **keys)
-    for metric, number in zip(("write_acquisitions", "read_acquisitions", "write_contentions",
-                               "read_contentions"), total):
+            for metric, number in zip(
+                ("write_acquisitions", "read_acquisitions", "write_contentions", "read_contentions"), numbers
+            ):
+                yield make_run(
+                    kernel=kernel,
+                    vcpus=vcpus,
+                    config="lockstat",
+                    unit="1",
+                    metric=f"mmu_lock_{metric}.{phase}",
+                    iteration=iteration,
+                    samples=[number],
+                    **keys,
+                )
+    for metric, number in zip(
+        ("write_acquisitions", "read_acquisitions", "write_contentions", "read_contentions"), total
+    ):
         spread = number // 20 if "contentions" in metric else 0
-        yield make_run(kernel=kernel, vcpus=vcpus, config="lockstat", unit="1",
-                       metric=f"mmu_lock_{metric}", samples=[number, number + spread], **keys)
-    yield make_run(kernel=kernel, vcpus=vcpus, config="lockstat", unit="1",
-                   metric="mmu_lock_contentions", samples=[total[2] + total[3] + extra for extra in
-                                                           (0, total[2] // 20 + total[3] // 20)],
-                   **keys)
+        yield make_run(
+            kernel=kernel,
+            vcpus=vcpus,
+            config="lockstat",
+            unit="1",
+            metric=f"mmu_lock_{metric}",
+            samples=[number, number + spread],
+            **keys,
+        )
+    yield make_run(
+        kernel=kernel,
+        vcpus=vcpus,
+        config="lockstat",
+        unit="1",
+        metric="mmu_lock_contentions",
+        samples=[total[2] + total[3] + extra for extra in (0, total[2] // 20 + total[3] // 20)],
+        **keys,
+    )
 
 
 def full_results(kernels=("base", "series"), vcpus=(1, 2, 4), **keys):
@@ -89,15 +141,22 @@ def full_results(kernels=("base", "series"), vcpus=(1, 2, 4), **keys):
     return make_file(*runs)
 
 
-VTIME = {"qemu": "10.0.2", "slice_ns": 500, "parameters": {
-    "insn": {"ns": 0.4, "what": "every instruction", "source": "invented, for a fixture"},
-    "line": {"ns": 60.0, "what": "moving a cache line", "source": "invented, for a fixture"}}}
+VTIME = {
+    "qemu": "10.0.2",
+    "slice_ns": 500,
+    "parameters": {
+        "insn": {"ns": 0.4, "what": "every instruction", "source": "invented, for a fixture"},
+        "line": {"ns": 60.0, "what": "moving a cache line", "source": "invented, for a fixture"},
+    },
+}
 HUGETLB = "-b 4M -i 2 -m 2 -s anonymous_hugetlb_2mb -g -G"
-GROWTH = {"base": {1: 1, 2: 1.2, 4: 2.5, 8: 5.5, 16: 12.0},
-          "upto:fast-path": {1: 1, 2: 1.05, 4: 1.2, 8: 2.0, 16: 3.6},
-          "upto:parallel": {1: 1, 2: 1.04, 4: 1.15, 8: 1.4, 16: 2.0},
-          "series": {1: 1, 2: 1.02, 4: 1.05, 8: 1.1, 16: 1.3},
-          "v7.3:base": {1: 1, 2: 1.01, 4: 1.1, 8: 1.2, 16: 1.5}}
+GROWTH = {
+    "base": {1: 1, 2: 1.2, 4: 2.5, 8: 5.5, 16: 12.0},
+    "upto:fast-path": {1: 1, 2: 1.05, 4: 1.2, 8: 2.0, 16: 3.6},
+    "upto:parallel": {1: 1, 2: 1.04, 4: 1.15, 8: 1.4, 16: 2.0},
+    "series": {1: 1, 2: 1.02, 4: 1.05, 8: 1.1, 16: 1.3},
+    "v7.3:base": {1: 1, 2: 1.01, 4: 1.1, 8: 1.2, 16: 1.5},
+}
 
 
 def virtual_runs(kernel="base", vcpus=(1, 2, 4, 8, 16), args=HUGETLB, model="nominal", factor=1.0):
@@ -109,32 +168,41 @@ def virtual_runs(kernel="base", vcpus=(1, 2, 4, 8, 16), args=HUGETLB, model="nom
         keys = {"kernel": kernel, "vcpus": count, "args": args, "clock": "virtual", "model": model}
         growth = 1 + (GROWTH[kernel][count] - 1) * factor
         for iteration in (1, 2):
-            yield make_run(**keys, iteration=iteration, samples=[
-                PAGES * 1.5e-6 * growth * noise * iteration for noise in (1, 1.01, 0.99)])
-        yield make_run(**keys, metric="populate_memory_time",
-                       samples=[PAGES * 3e-6 * (1 + (growth - 1) / 3)])
+            yield make_run(
+                **keys,
+                iteration=iteration,
+                samples=[PAGES * 1.5e-6 * growth * noise * iteration for noise in (1, 1.01, 0.99)],
+            )
+        yield make_run(**keys, metric="populate_memory_time", samples=[PAGES * 3e-6 * (1 + (growth - 1) / 3)])
         for phase, iterations in (("dirty", (1, 2)), ("populate", (None,)), ("exit", (None,))):
             for iteration in iterations:
                 for number, counter in enumerate(COUNTERS):
                     count_of = 3350 if not number else PAGES * count * number * (iteration or 1)
-                    yield make_run(**keys, metric=f"{counter}.{phase}", unit="1",
-                                   iteration=iteration, samples=[count_of])
+                    yield make_run(
+                        **keys, metric=f"{counter}.{phase}", unit="1", iteration=iteration, samples=[count_of]
+                    )
 
 
 def virtual_results(kernels=("base", "upto:fast-path"), variants=(), **keys):
     """A results file of virtual time; variants: {model: factor of virtual_runs}."""
     runs = [run for kernel in kernels for run in virtual_runs(kernel, **keys)]
-    runs += [run for kernel in kernels for model, factor in dict(variants).items()
-             for run in virtual_runs(kernel, model=model, factor=factor, **keys)
-             if run["unit"] == "s"]
+    runs += [
+        run
+        for kernel in kernels
+        for model, factor in dict(variants).items()
+        for run in virtual_runs(kernel, model=model, factor=factor, **keys)
+        if run["unit"] == "s"
+    ]
     return make_file(*runs, vtime=VTIME)
 
 
 AGING = "-p -S -b 64K -B 2M -i 3 -n 16 -m 2 -k page_idle"
 # Kernel -> vCPUs -> us: a pass beside idle vCPUs, beside faulting ones; vCPU time with aging and
 # without.
-AGES = {"base": {1: (8, 12, 720, 660), 4: (32, 160, 1800, 1600), 16: (120, 3000, 6800, 6700)},
-        "series": {1: (8, 8, 670, 670), 4: (34, 34, 740, 740), 16: (125, 130, 800, 810)}}
+AGES = {
+    "base": {1: (8, 12, 720, 660), 4: (32, 160, 1800, 1600), 16: (120, 3000, 6800, 6700)},
+    "series": {1: (8, 8, 670, 670), 4: (34, 34, 740, 740), 16: (125, 130, 800, 810)},
+}
 
 
 def aging_runs(kernel, alone=False, args=AGING, vcpus=(1, 4, 16), time="fault", **more):
@@ -142,24 +210,36 @@ def aging_runs(kernel, alone=False, args=AGING, vcpus=(1, 4, 16), time="fault", 
     of the whole test.  alone: with -a 0."""
     for count in vcpus:
         idle, busy, with_aging, without = AGES[kernel][count]
-        keys = {"kernel": kernel, "vcpus": count, "clock": "virtual", **more,
-                "test": "access_tracking_stress_test", "args": args + " -a 0" * alone}
-        figures = {f"{time}_memory_time": (without if alone else with_aging, "s"),
-                   f"instructions_per_fault.{time}": (2650 if alone else 2700, "1")}
+        keys = {
+            "kernel": kernel,
+            "vcpus": count,
+            "clock": "virtual",
+            **more,
+            "test": "access_tracking_stress_test",
+            "args": args + " -a 0" * alone,
+        }
+        figures = {
+            f"{time}_memory_time": (without if alone else with_aging, "s"),
+            f"instructions_per_fault.{time}": (2650 if alone else 2700, "1"),
+        }
         if not alone:
-            figures |= {"pass_median.idle": (idle, "s"), "pass_median.running": (busy, "s"),
-                        "pass_p99.running": (busy * 1.1, "s"),
-                        "pass_max.running": (busy * 1.2, "s"),
-                        "young.idle": (16 * count, "1"), "young.running": (15.4 * count, "1"),
-                        "false_idle.after": (0, "1"), "touched.after": (11 * count, "1")}
+            figures |= {
+                "pass_median.idle": (idle, "s"),
+                "pass_median.running": (busy, "s"),
+                "pass_p99.running": (busy * 1.1, "s"),
+                "pass_max.running": (busy * 1.2, "s"),
+                "young.idle": (16 * count, "1"),
+                "young.running": (15.4 * count, "1"),
+                "false_idle.after": (0, "1"),
+                "touched.after": (11 * count, "1"),
+            }
         for metric, (value, unit) in figures.items():
             for iteration in (1, 2, 3, None):
                 if iteration is None and not metric.startswith(("pass", "young", "false", "touched")):
                     continue
                 # A figure that is not of the last iteration would show.
                 factor = (1e-6 if unit == "s" else 1) * (1 if iteration == 3 else 7)
-                yield make_run(**keys, metric=metric, iteration=iteration, unit=unit,
-                               samples=[value * factor] * 2)
+                yield make_run(**keys, metric=metric, iteration=iteration, unit=unit, samples=[value * factor] * 2)
 
 
 def aging_results(kernels=("base", "series"), **keys):
@@ -171,28 +251,48 @@ def aging_results(kernels=("base", "series"), **keys):
 MERGING = "-t 0 -i 2 -b 2M"
 # Kernel -> vCPUs -> exits a page read, written, read while merged; us of ksmd, vCPUs reading, vCPUs
 # writing, ksmd while vCPUs read.
-MERGES = {"base": {2: (0, 2, 2.25, 5000, 0, 6000, 5400), 8: (0, 2, 3.5, 9000, 0, 30000, 9600)},
-          "upto:aging": {2: (1, 2, 4.5, 3400, 900, 4300, 3700), 8: (1, 2, 6, 3500, 5600, 9000, 3900)},
-          "series": {2: (0.002, 2, 0.25, 4200, 3, 4100, 4300), 8: (0.004, 2, 0.5, 4400, 20, 8500, 4500)}}
+MERGES = {
+    "base": {2: (0, 2, 2.25, 5000, 0, 6000, 5400), 8: (0, 2, 3.5, 9000, 0, 30000, 9600)},
+    "upto:aging": {2: (1, 2, 4.5, 3400, 900, 4300, 3700), 8: (1, 2, 6, 3500, 5600, 9000, 3900)},
+    "series": {2: (0.002, 2, 0.25, 4200, 3, 4100, 4300), 8: (0.004, 2, 0.5, 4400, 20, 8500, 4500)},
+}
 
 
 def merging_runs(kernel, vcpus=(2, 8), **more):
     """Runs of change_pte_test: of two iterations, the first other than the last."""
     for count in vcpus:
-        keys = {"kernel": kernel, "vcpus": count, "clock": "virtual", "test": "change_pte_test",
-                "args": MERGING, **more}
-        names = ("read_merged_exits_per_page", "write_merged_exits_per_page",
-                 "read_while_merged_exits_per_page", "merge_ksmd_time", "read_merged_vcpu_time",
-                 "write_merged_vcpu_time", "merge_ksmd_time_while_read")
-        figures = {name: (number * 1e-6 if name in names[3:] else number,
-                          "s" if name in names[3:] else "1")
-                   for name, number in zip(names, MERGES[kernel][count])}
+        keys = {
+            "kernel": kernel,
+            "vcpus": count,
+            "clock": "virtual",
+            "test": "change_pte_test",
+            "args": MERGING,
+            **more,
+        }
+        names = (
+            "read_merged_exits_per_page",
+            "write_merged_exits_per_page",
+            "read_while_merged_exits_per_page",
+            "merge_ksmd_time",
+            "read_merged_vcpu_time",
+            "write_merged_vcpu_time",
+            "merge_ksmd_time_while_read",
+        )
+        figures = {
+            name: (number * 1e-6 if name in names[3:] else number, "s" if name in names[3:] else "1")
+            for name, number in zip(names, MERGES[kernel][count])
+        }
         figures |= {"pages_merged": (512 * count, "1"), "read_while_merged_vcpu_time": (-0.0123, "s")}
         for metric, (value, unit) in figures.items():
             for iteration in (1, 2):
                 # A figure that is not of the last iteration would show.
-                yield make_run(**keys, metric=metric, iteration=iteration, unit=unit,
-                               samples=[value * (1 if iteration == 2 else 7)] * 2)
+                yield make_run(
+                    **keys,
+                    metric=metric,
+                    iteration=iteration,
+                    unit=unit,
+                    samples=[value * (1 if iteration == 2 else 7)] * 2,
+                )
 
 
 def merging_results(kernels=("base", "upto:aging", "series"), **keys):

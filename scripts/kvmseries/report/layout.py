@@ -9,11 +9,11 @@ from typing import Optional, TypeVar, Union
 
 from ..data import repeat, summary as s
 
-MISSING = "\u2014"    # em dash: not measured, or a ratio that would mean nothing
-RATIO = f"/{s.BASE}"   # ends the label of a row of ratios
-TO = "\u2013"         # en dash, between the ends of a spread
-OLD = " (old)"       # behind the label of a kernel that patches/ make of another source today
-DIFFERS = "*"        # behind what does not repeat from round to round
+MISSING = "\u2014"  # em dash: not measured, or a ratio that would mean nothing
+RATIO = f"/{s.BASE}"  # ends the label of a row of ratios
+TO = "\u2013"  # en dash, between the ends of a spread
+OLD = " (old)"  # behind the label of a kernel that patches/ make of another source today
+DIFFERS = "*"  # behind what does not repeat from round to round
 
 # Writes a number.
 Text = Callable[[float], str]
@@ -38,7 +38,8 @@ class Column:
     head: str
     name: str
     full: str = ""
-    timed: bool = False     # a time: its spread is shown wherever the table is drawn
+    timed: bool = False  # a time: its spread is shown wherever the table is drawn
+
 
 # Label, cells; and what a block is of (a number of vCPUs, a phase), its rows.
 Row = tuple[str, list[Cell]]
@@ -83,7 +84,7 @@ def time_unit(values: Iterable[s.Value]) -> tuple[str, float, int]:
     """(unit, how many make a second, decimals) in which to show these Values (seconds)."""
     medians = [value.median for value in values]
     greatest = max(medians, default=0)
-    unit, scale = ("s", 1) if greatest >= 10 else ("us", 10 ** 6) if 0 < greatest < 1e-3 else ("ms", 1000)
+    unit, scale = ("s", 1) if greatest >= 10 else ("us", 10**6) if 0 < greatest < 1e-3 else ("ms", 1000)
     least = min((median for median in medians if median > 0), default=0) * scale
     decimals = next((places for places, limit in enumerate((100, 10, 1)) if least >= limit), 3)
     return unit, scale, decimals
@@ -102,19 +103,26 @@ def value_cell(value: s.Value | s.Ratio | None, text: Text = count_text) -> Cell
     return Cell(text(value.median), f"{text(low)}{TO}{text(high)}")
 
 
-def sheet_of(summary: s.Summary, columns: Sequence[tuple[Column, Text, Getter]], notes: list[str],
-             counts: Sequence[int] | None = None) -> Sheet:
+def sheet_of(
+    summary: s.Summary,
+    columns: Sequence[tuple[Column, Text, Getter]],
+    notes: list[str],
+    counts: Sequence[int] | None = None,
+) -> Sheet:
     """A Sheet of (Column, how to write a number, value(kernel, vcpus)) for all kernels; counts: of vCPUs, all unless said."""
     compared = summary.compared
     blocks: list[Block] = []
     for vcpus in counts or summary.vcpus:
-        rows = [(kernel, [value_cell(value(kernel, vcpus), text) for _, text, value in columns])
-                for kernel in summary.kernels]
+        rows = [
+            (kernel, [value_cell(value(kernel, vcpus), text) for _, text, value in columns])
+            for kernel in summary.kernels
+        ]
         if all(cell == Cell() for _, cells in rows for cell in cells):
             continue
         if compared:
-            cells = [value_cell(s.ratio(value(compared, vcpus), value(s.BASE, vcpus)), ratio_text)
-                     for _, _, value in columns]
+            cells = [
+                value_cell(s.ratio(value(compared, vcpus), value(s.BASE, vcpus)), ratio_text) for _, _, value in columns
+            ]
             rows.append((s.short(compared) + RATIO, cells))
         blocks.append((vcpus, rows))
     return Sheet([column for column, _, _ in columns], blocks, notes=notes)
@@ -131,14 +139,22 @@ def repeat_notes(summary: s.Summary) -> list[str]:
         found.setdefault(s.short(run["kernel"]), []).append(run["vcpus"])
     lines = []
     for (metric, why), kernels in places.items():
-        where = "; ".join(f"{kernel} with {', '.join(map(str, dict.fromkeys(counts)))} vCPUs"
-                          for kernel, counts in kernels.items())
-        lines.append(f"{DIFFERS} {metric} does not repeat from round to round ({where}): the least and the greatest "
-                     f"are shown. {f'By chance: {why}.' if why else 'No reason is known.'}")
+        where = "; ".join(
+            f"{kernel} with {', '.join(map(str, dict.fromkeys(counts)))} vCPUs" for kernel, counts in kernels.items()
+        )
+        lines.append(
+            f"{DIFFERS} {metric} does not repeat from round to round ({where}): the least and the greatest "
+            f"are shown. {f'By chance: {why}.' if why else 'No reason is known.'}"
+        )
     if summary.retries:
-        lines.append("Measured again, because rounds did not agree: " + "; ".join(
-            f"{s.short(kernel)} with {vcpus} vCPU{'s' * (vcpus > 1)}, {count} retr{'ies' if count > 1 else 'y'}"
-            for (kernel, vcpus), count in summary.retries.items()) + ". The results file keeps the earlier samples.")
+        lines.append(
+            "Measured again, because rounds did not agree: "
+            + "; ".join(
+                f"{s.short(kernel)} with {vcpus} vCPU{'s' * (vcpus > 1)}, {count} retr{'ies' if count > 1 else 'y'}"
+                for (kernel, vcpus), count in summary.retries.items()
+            )
+            + ". The results file keeps the earlier samples."
+        )
     return lines
 
 
@@ -154,9 +170,12 @@ def getter_at(summary: s.Summary, metric: str, iteration: int | None) -> Getter:
 
 def _unsplit(summary: s.Summary, phase: str | None = None) -> bool:
     """True if some contentions are known only as a total, not by write and read."""
-    return any(summary.value(kernel, vcpus, s.in_phase(s.CONTENDED, phase))
-               and not summary.value(kernel, vcpus, s.in_phase(s.CONTENDED_WRITES, phase))
-               for kernel in summary.kernels for vcpus in summary.vcpus)
+    return any(
+        summary.value(kernel, vcpus, s.in_phase(s.CONTENDED, phase))
+        and not summary.value(kernel, vcpus, s.in_phase(s.CONTENDED_WRITES, phase))
+        for kernel in summary.kernels
+        for vcpus in summary.vcpus
+    )
 
 
 def lock_sheet(summary: s.Summary) -> Sheet:
@@ -165,17 +184,19 @@ def lock_sheet(summary: s.Summary) -> Sheet:
         return Sheet([], [])
     split = not _unsplit(summary) or summary.has(s.CONTENDED_WRITES)
     taken, waited = "mmu_lock acquisitions", "mmu_lock contentions"
-    columns = [(Column(taken, "write", "write acquired"), s.WRITES),
-               (Column(taken, "read", "read acquired"), s.READS)]
+    columns = [(Column(taken, "write", "write acquired"), s.WRITES), (Column(taken, "read", "read acquired"), s.READS)]
     if _unsplit(summary):
         columns.append((Column(waited, "all", "all contended"), s.CONTENDED))
     if split:
-        columns += [(Column(waited, "write", "write contended"), s.CONTENDED_WRITES),
-                    (Column(waited, "read", "read contended"), s.CONTENDED_READS)]
-    note = (f"mmu_lock, counts of the whole test: {_samples(summary, s.LOCK_METRICS)}, lockstat "
-            "kernels. A spinlock counts as write.")
-    return sheet_of(summary, [(column, count_text, getter(summary, metric))
-                              for column, metric in columns], [note])
+        columns += [
+            (Column(waited, "write", "write contended"), s.CONTENDED_WRITES),
+            (Column(waited, "read", "read contended"), s.CONTENDED_READS),
+        ]
+    note = (
+        f"mmu_lock, counts of the whole test: {_samples(summary, s.LOCK_METRICS)}, lockstat "
+        "kernels. A spinlock counts as write."
+    )
+    return sheet_of(summary, [(column, count_text, getter(summary, metric)) for column, metric in columns], [note])
 
 
 def _samples(summary: s.Summary, metrics: Collection[str]) -> str:
@@ -199,8 +220,7 @@ def iterations_note(summary: s.Summary, metric: str) -> str:
 def time_sheet(summary: s.Summary, metrics: Iterable[str]) -> Sheet:
     """Times of `metrics` per vCPU count and kernel, all in one unit, with spread."""
     metrics = [metric for metric in metrics if summary.has(metric)]
-    unit, scale, decimals = time_unit(
-        [value for metric in metrics for value in summary.values(metric)])
+    unit, scale, decimals = time_unit([value for metric in metrics for value in summary.values(metric)])
 
     def text(seconds: float) -> str:
         return f"{seconds * scale:,.{decimals}f}"
@@ -209,9 +229,15 @@ def time_sheet(summary: s.Summary, metrics: Iterable[str]) -> Sheet:
     for metric in metrics:
         name, made = metric.replace("_", " "), iterations_note(summary, metric)
         full = [f"{name} ({unit})", made]
-        columns.append((Column(f"times, {unit}", ", ".join(filter(None, (name, made))),
-                               ", ".join(filter(None, full)), timed=True),
-                        text, getter(summary, metric)))
+        columns.append(
+            (
+                Column(
+                    f"times, {unit}", ", ".join(filter(None, (name, made))), ", ".join(filter(None, full)), timed=True
+                ),
+                text,
+                getter(summary, metric),
+            )
+        )
     if not columns:
         return Sheet([], [])
     several = any(len(value.samples) > 1 for metric in metrics for value in summary.values(metric))
@@ -231,14 +257,24 @@ def latency_sheet(summary: s.Summary) -> Sheet:
         iteration = max(summary.iterations(metric), default=None)
 
         name = f"{what}{f', iteration {iteration}' if iteration else ''}"
-        columns.append((Column(name, part, f"{name}, {part} (ns)", timed=True),
-                        lambda seconds: count_text(seconds * 1e9), getter_at(summary, metric, iteration)))
+        columns.append(
+            (
+                Column(name, part, f"{name}, {part} (ns)", timed=True),
+                lambda seconds: count_text(seconds * 1e9),
+                getter_at(summary, metric, iteration),
+            )
+        )
     if not columns:
         return Sheet([], [])
-    return sheet_of(summary, columns, [
-        "Latency, ns: of a write as the guest measures it, and of the "
-        f"host's harvests while it writes; {_samples(summary, s.LATENCIES)}. p50 and p99: up to "
-        "1/16 too large."])
+    return sheet_of(
+        summary,
+        columns,
+        [
+            "Latency, ns: of a write as the guest measures it, and of the "
+            f"host's harvests while it writes; {_samples(summary, s.LATENCIES)}. p50 and p99: up to "
+            "1/16 too large."
+        ],
+    )
 
 
 def marked(sheet: Sheet, summary: s.Summary) -> Sheet:
@@ -248,8 +284,17 @@ def marked(sheet: Sheet, summary: s.Summary) -> Sheet:
     def label(text: str) -> str:
         return text + OLD if text.rpartition(": ")[2] in old else text
 
-    return Sheet(sheet.columns, [(block, [(label(name), cells) for name, cells in rows]) for block, rows in sheet.blocks],
-                 sheet.row_head, sheet.notes, sheet.block_head) if old else sheet
+    return (
+        Sheet(
+            sheet.columns,
+            [(block, [(label(name), cells) for name, cells in rows]) for block, rows in sheet.blocks],
+            sheet.row_head,
+            sheet.notes,
+            sheet.block_head,
+        )
+        if old
+        else sheet
+    )
 
 
 def join(left: Sheet, right: Sheet) -> Sheet:
@@ -273,10 +318,16 @@ def join(left: Sheet, right: Sheet) -> Sheet:
 def part(sheet: Sheet, wanted: Callable[[Column], bool]) -> Sheet:
     """The Sheet with the columns alone for which wanted(column)."""
     numbers = [number for number, column in enumerate(sheet.columns) if wanted(column)]
-    return Sheet([sheet.columns[number] for number in numbers],
-                 [(vcpus, [(label, [cells[number] for number in numbers])
-                           for label, cells in rows]) for vcpus, rows in sheet.blocks],
-                 sheet.row_head, sheet.notes, sheet.block_head)
+    return Sheet(
+        [sheet.columns[number] for number in numbers],
+        [
+            (vcpus, [(label, [cells[number] for number in numbers]) for label, cells in rows])
+            for vcpus, rows in sheet.blocks
+        ],
+        sheet.row_head,
+        sheet.notes,
+        sheet.block_head,
+    )
 
 
 def _under(head: str, column: Column) -> bool:
@@ -285,14 +336,17 @@ def _under(head: str, column: Column) -> bool:
 
 def by_heading(sheet: Sheet) -> list[Sheet]:
     """One Sheet for each heading of columns, the notes below the last."""
-    parts = [part(sheet, functools.partial(_under, head)) for head in dict.fromkeys(column.head for column in sheet.columns)]
+    parts = [
+        part(sheet, functools.partial(_under, head)) for head in dict.fromkeys(column.head for column in sheet.columns)
+    ]
     for one in parts[:-1]:
         one.notes = []
     return parts
 
 
-def most_vcpus(summary: s.Summary, kernels: Iterable[str],
-               value: Callable[[str, int], V | None]) -> tuple[int, dict[str, V]] | None:
+def most_vcpus(
+    summary: s.Summary, kernels: Iterable[str], value: Callable[[str, int], V | None]
+) -> tuple[int, dict[str, V]] | None:
     """(vCPUs, {kernel: value(kernel, vcpus)}) at the largest count where there is one, or None."""
     for vcpus in reversed(summary.vcpus):
         values = ((kernel, value(kernel, vcpus)) for kernel in kernels)
@@ -302,8 +356,13 @@ def most_vcpus(summary: s.Summary, kernels: Iterable[str],
     return None
 
 
-def most_line(summary: s.Summary, what: str, kernels: Iterable[str], value: Callable[[str, int], s.Value | s.Ratio | None],
-              text: Text) -> list[str]:
+def most_line(
+    summary: s.Summary,
+    what: str,
+    kernels: Iterable[str],
+    value: Callable[[str, int], s.Value | s.Ratio | None],
+    text: Text,
+) -> list[str]:
     """One line about most_vcpus(): "16 vCPUs, WHAT: 1.2 on base, 0.3 on series"; [] where there is nothing."""
     most: tuple[int, dict[str, s.Value | s.Ratio]] | None = most_vcpus(summary, kernels, value)
     if not most:
@@ -316,23 +375,42 @@ def most_line(summary: s.Summary, what: str, kernels: Iterable[str], value: Call
 def phase_sheets(summary: s.Summary) -> list[tuple[int, Sheet]]:
     """[(vCPUs, Sheet)]: which phase takes mmu_lock how; a block for each phase, a row for each kernel, and the ratio."""
     phases = summary.phases()
-    names = [("acquisitions", "write", s.WRITES), ("acquisitions", "read", s.READS),
-             ("contentions", "write", s.CONTENDED_WRITES), ("contentions", "read", s.CONTENDED_READS)]
+    names = [
+        ("acquisitions", "write", s.WRITES),
+        ("acquisitions", "read", s.READS),
+        ("contentions", "write", s.CONTENDED_WRITES),
+        ("contentions", "read", s.CONTENDED_READS),
+    ]
     if any(_unsplit(summary, phase) for phase in phases):
         names.append(("contentions", "all", s.CONTENDED))
-    names = [(head, name, metric) for head, name, metric in names
-             if any(summary.has(s.in_phase(metric, phase)) for phase in phases)]
+    names = [
+        (head, name, metric)
+        for head, name, metric in names
+        if any(summary.has(s.in_phase(metric, phase)) for phase in phases)
+    ]
     found = []
     for vcpus in summary.vcpus:
         blocks: list[Block] = []
         for phase in phases:
-            columns = [(Column(head, name), count_text, getter(summary, s.in_phase(metric, phase)))
-                       for head, name, metric in names]
+            columns = [
+                (Column(head, name), count_text, getter(summary, s.in_phase(metric, phase)))
+                for head, name, metric in names
+            ]
             blocks += [(phase, rows) for _, rows in sheet_of(summary, columns, [], [vcpus]).blocks]
         if blocks:
-            found.append((vcpus, Sheet([Column(head, name, f"{name} {head}") for head, name, _ in names], blocks, notes=[
-                "Counts by phase of the test, summed over its iterations: median of the samples, lockstat kernels."],
-                block_head="phase")))
+            found.append(
+                (
+                    vcpus,
+                    Sheet(
+                        [Column(head, name, f"{name} {head}") for head, name, _ in names],
+                        blocks,
+                        notes=[
+                            "Counts by phase of the test, summed over its iterations: median of the samples, lockstat kernels."
+                        ],
+                        block_head="phase",
+                    ),
+                )
+            )
     return found
 
 
@@ -343,16 +421,19 @@ def highlights(summary: s.Summary) -> list[str]:
     if not compared:
         return lines
     for name, value in (
-            ("write acquisitions", getter(summary, s.WRITES)),
-            ("read acquisitions", getter(summary, s.READS)),
-            ("contentions", summary.contended)):
+        ("write acquisitions", getter(summary, s.WRITES)),
+        ("read acquisitions", getter(summary, s.READS)),
+        ("contentions", summary.contended),
+    ):
         for vcpus in reversed(summary.vcpus):
             before, after = value(s.BASE, vcpus), value(compared, vcpus)
             if before and after:
                 quotient = s.ratio(after, before)
                 factor = f" (\u00d7 {ratio_text(quotient.median)})" if quotient else ""
-                lines.append(f"{vcpus} vCPU{'s' * (vcpus > 1)}, mmu_lock {name}: "
-                             f"{count_text(before.median)} on {s.BASE}, "
-                             f"{count_text(after.median)} on {compared}{factor}")
+                lines.append(
+                    f"{vcpus} vCPU{'s' * (vcpus > 1)}, mmu_lock {name}: "
+                    f"{count_text(before.median)} on {s.BASE}, "
+                    f"{count_text(after.median)} on {compared}{factor}"
+                )
                 break
     return lines

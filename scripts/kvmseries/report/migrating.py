@@ -38,12 +38,28 @@ COLUMNS: tuple[Shown, ...] = (
 )
 METRICS = tuple(metric for _, _, metric, _, _ in COLUMNS)
 # Of these, less is better; the last throttle, reaps and work done are neither good nor bad of themselves.
-LOWER_IS_BETTER = ("pages_lost", "syncs", "throttle_steps", "ring_full_exits", "kicks", "bytes_sent", "guest_work_lost",
-                   "slow_time", "guest_stall", "migration_time", "downtime")
+LOWER_IS_BETTER = (
+    "pages_lost",
+    "syncs",
+    "throttle_steps",
+    "ring_full_exits",
+    "kicks",
+    "bytes_sent",
+    "guest_work_lost",
+    "slow_time",
+    "guest_stall",
+    "migration_time",
+    "downtime",
+)
 # (label, metric, what it is multiplied with) of the plot of bars.
-BARS = (("sync passes", "syncs", 1), ("throttle steps", "throttle_steps", 1), ("MB sent", "bytes_sent", 1e-6),
-        ("length of the migration, s", "migration_time", 1), ("guest work lost, s", "guest_work_lost", 1),
-        ("longest stall, ms", "guest_stall", 1e3))
+BARS = (
+    ("sync passes", "syncs", 1),
+    ("throttle steps", "throttle_steps", 1),
+    ("MB sent", "bytes_sent", 1e-6),
+    ("length of the migration, s", "migration_time", 1),
+    ("guest work lost, s", "guest_work_lost", 1),
+    ("longest stall, ms", "guest_stall", 1e3),
+)
 
 
 class Family(s.Summary):
@@ -68,8 +84,11 @@ class Family(s.Summary):
 
     def sample_note(self, metrics: Iterable[str]) -> str:
         notes = list(dict.fromkeys(part.sample_note(metrics) for part in self.parts.values()))
-        return notes[0] if len(notes) == 1 else "samples: " + ", ".join(
-            f"{name} {part.sample_note(metrics)}" for name, part in self.parts.items())
+        return (
+            notes[0]
+            if len(notes) == 1
+            else "samples: " + ", ".join(f"{name} {part.sample_note(metrics)}" for name, part in self.parts.items())
+        )
 
 
 def _order(tracking: str) -> tuple[int, str]:
@@ -87,8 +106,12 @@ def families(summaries: Iterable[s.Summary], results: Sequence[Results]) -> list
         group = replace(summary.group, variant="")
         if group not in known:
             known[group] = Family(group, summary.host)
-            known[group].traces = [trace for data in results for trace in data.get("traces", ())
-                                   if trace["args"] == group.args and trace["series"] == group.series]
+            known[group].traces = [
+                trace
+                for data in results
+                for trace in data.get("traces", ())
+                if trace["args"] == group.args and trace["series"] == group.series
+            ]
             found.append(known[group])
         known[group].add(summary)
     for family in known.values():
@@ -103,8 +126,13 @@ def is_migration(summary: s.Summary) -> bool:
 
 def words(args: str) -> str:
     """What a migration's arguments say, for people: "working set 2 MiB, 2000 pages/s, bandwidth 2.6 MB/s"."""
-    known = {"working-set": "working set {} MiB", "rate": "guest dirties {} pages/s", "bandwidth": "bandwidth {} MB/s",
-             "downtime": "downtime limit {} ms", "limit": "given up after {} s"}
+    known = {
+        "working-set": "working set {} MiB",
+        "rate": "guest dirties {} pages/s",
+        "bandwidth": "bandwidth {} MB/s",
+        "downtime": "downtime limit {} ms",
+        "limit": "given up after {} s",
+    }
     parts = []
     for word in args.split():
         name, _, value = word.partition("=")
@@ -133,8 +161,9 @@ def _ratio(part: s.Summary, compared: str, vcpus: int, column: Shown) -> layout.
     _, _, metric, form, _ = column
     if form is None or metric in ("pages_lost", "throttle_last", "slow_share"):
         return layout.Cell()
-    return layout.value_cell(s.ratio(part.value(compared, vcpus, metric), part.value(s.BASE, vcpus, metric)),
-                             layout.ratio_text)
+    return layout.value_cell(
+        s.ratio(part.value(compared, vcpus, metric), part.value(s.BASE, vcpus, metric)), layout.ratio_text
+    )
 
 
 def sheet(family: Family) -> layout.Sheet:
@@ -150,8 +179,12 @@ def sheet(family: Family) -> layout.Sheet:
                 if any(cell != layout.Cell() for cell in cells):
                     rows.append((f"{tracking}: {kernel}", cells))
             if part.compared and vcpus in part.vcpus:
-                rows.append((f"{tracking}: {s.short(part.compared)}{layout.RATIO}",
-                             [_ratio(part, part.compared, vcpus, column) for column in columns]))
+                rows.append(
+                    (
+                        f"{tracking}: {s.short(part.compared)}{layout.RATIO}",
+                        [_ratio(part, part.compared, vcpus, column) for column in columns],
+                    )
+                )
         if rows:
             blocks.append((vcpus, rows))
     heads = [layout.Column(head, name, name) for head, name, *_ in columns]
@@ -164,12 +197,16 @@ def _note(family: Family) -> str:
 
 def measures(family: Family) -> list[Measure]:
     """The Measures of the verdict; their place is (vCPUs, way to track dirty pages)."""
+
     def of(metric: str) -> Callable[[str, tuple[int, str]], s.Value | None]:
         return lambda kernel, place: family.parts[place[1]].value(kernel, place[0], metric)
 
-    return [Measure(name, of(metric), text, main=metric == "migration_time", count=text is not time_text,
-                    each=text is _count)
-            for name, metric, text in _MEASURES]
+    return [
+        Measure(
+            name, of(metric), text, main=metric == "migration_time", count=text is not time_text, each=text is _count
+        )
+        for name, metric, text in _MEASURES
+    ]
 
 
 def _count(number: float) -> str:
@@ -180,11 +217,18 @@ def _megabytes(number: float) -> str:
     return f"{number / 1e6:,.1f} MB"
 
 
-_MEASURES = (("length of the migration", "migration_time", time_text), ("sync passes", "syncs", _count),
-             ("throttle steps", "throttle_steps", _count), ("bytes sent", "bytes_sent", _megabytes),
-             ("kicks of vCPUs", "kicks", _count), ("ring-full exits", "ring_full_exits", _count),
-             ("guest work lost", "guest_work_lost", time_text), ("guest slowed by > 50 %", "slow_time", time_text),
-             ("longest stall of the guest", "guest_stall", time_text), ("downtime", "downtime", time_text))
+_MEASURES = (
+    ("length of the migration", "migration_time", time_text),
+    ("sync passes", "syncs", _count),
+    ("throttle steps", "throttle_steps", _count),
+    ("bytes sent", "bytes_sent", _megabytes),
+    ("kicks of vCPUs", "kicks", _count),
+    ("ring-full exits", "ring_full_exits", _count),
+    ("guest work lost", "guest_work_lost", time_text),
+    ("guest slowed by > 50 %", "slow_time", time_text),
+    ("longest stall of the guest", "guest_stall", time_text),
+    ("downtime", "downtime", time_text),
+)
 
 
 def highlights(family: Family) -> list[str]:

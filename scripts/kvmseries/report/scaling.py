@@ -35,8 +35,7 @@ class Curve:
 
     def error(self, vcpus: int) -> float | None:
         """Growth by published growth, minus 1; None where there is not both, or by definition 0."""
-        if vcpus == 1 or self.column is None or vcpus not in self.growth \
-                or vcpus not in self.column.growth:
+        if vcpus == 1 or self.column is None or vcpus not in self.growth or vcpus not in self.column.growth:
             return None
         return self.growth[vcpus] / self.column.growth[vcpus] - 1
 
@@ -44,8 +43,11 @@ class Curve:
     def worst(self) -> tuple[float, int] | None:
         """(error, vCPUs) where it is furthest off, or None."""
         errors = ((self.error(vcpus), vcpus) for vcpus in sorted(self.growth))
-        return max(((error, vcpus) for error, vcpus in errors if error is not None), key=lambda pair: abs(pair[0]),
-                   default=None)
+        return max(
+            ((error, vcpus) for error, vcpus in errors if error is not None),
+            key=lambda pair: abs(pair[0]),
+            default=None,
+        )
 
 
 @functools.lru_cache(maxsize=None)
@@ -56,8 +58,11 @@ def _published() -> tuple[published.Column, ...]:
 def chosen(summary: s.Summary, metric: str) -> tuple[int | None, list[published.Column]]:
     """(the iteration that curves of `metric` are of, the published Columns that fit it)."""
     group = summary.group
-    columns = [column for column in _published() if column.metric == metric
-               and column.fits(group.series, group.arch, group.test, group.args)]
+    columns = [
+        column
+        for column in _published()
+        if column.metric == metric and column.fits(group.series, group.arch, group.test, group.args)
+    ]
     known = summary.iterations(metric)
     # Of the whole test, where there are no iterations.
     there: list[int | None] = [*known] or [None]
@@ -77,31 +82,34 @@ def curves(summary: s.Summary, metric: str) -> list[Curve]:
         if not values:
             continue
         growths = [_growth(values)] + [
-            _growth(_values(summary, kernel, metric, iteration, model))
-            for model in summary.variants]
-        band = {vcpus: (min(line[vcpus] for line in growths if vcpus in line),
-                        max(line[vcpus] for line in growths if vcpus in line))
-                for vcpus in growths[0] if any(vcpus in line for line in growths[1:])}
+            _growth(_values(summary, kernel, metric, iteration, model)) for model in summary.variants
+        ]
+        band = {
+            vcpus: (
+                min(line[vcpus] for line in growths if vcpus in line),
+                max(line[vcpus] for line in growths if vcpus in line),
+            )
+            for vcpus in growths[0]
+            if any(vcpus in line for line in growths[1:])
+        }
         column = next((one for one in columns if kernel in one.kernels), None)
         found.append(Curve(kernel, values, growths[0], band, column))
     return found
 
 
 def _values(summary: s.Summary, kernel: str, metric: str, iteration: int | None, model: str) -> dict[int, s.Value]:
-    values = {vcpus: summary.at(kernel, vcpus, metric, iteration, model)
-              for vcpus in summary.vcpus if vcpus > 0}
+    values = {vcpus: summary.at(kernel, vcpus, metric, iteration, model) for vcpus in summary.vcpus if vcpus > 0}
     return {vcpus: value for vcpus, value in values.items() if value and value.median > 0}
 
 
 def _growth(values: Mapping[int, s.Value]) -> dict[int, float]:
-    return {vcpus: value.median / values[1].median for vcpus, value in values.items()} \
-        if 1 in values else {}
+    return {vcpus: value.median / values[1].median for vcpus, value in values.items()} if 1 in values else {}
 
 
 def pages(args: str) -> int | None:
     """Pages of 4 KiB that a vCPU has by the test's arguments, or None if they do not say."""
     size = published.options(args).get("-b") or ""
-    unit = {"k": 2 ** 10, "m": 2 ** 20, "g": 2 ** 30, "t": 2 ** 40}.get(size[-1:].lower())
+    unit = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}.get(size[-1:].lower())
     digits = size[:-1] if unit else size
     if not (digits.isascii() and digits.isdigit()):
         return None
@@ -126,10 +134,8 @@ def errors(lines: Iterable[Curve]) -> list[str]:
     for curve in lines:
         if curve.column:
             how = "fitted on it" if curve.column.fitted else "predicted"
-            text = f"{error_text(curve.worst[0])} at {curve.worst[1]} vCPUs" if curve.worst \
-                else "no point in common"
-            found.append(f"{s.short(curve.kernel)} against {curve.column.what} ({how}): "
-                         f"worst error {text}.")
+            text = f"{error_text(curve.worst[0])} at {curve.worst[1]} vCPUs" if curve.worst else "no point in common"
+            found.append(f"{s.short(curve.kernel)} against {curve.column.what} ({how}): worst error {text}.")
     return found
 
 
@@ -139,8 +145,11 @@ def sheet(summary: s.Summary, metric: str) -> layout.Sheet:
     count = pages(summary.group.args)
 
     def page(value: s.Value | None) -> layout.Cell:
-        return layout.value_cell(value, lambda seconds: f"{seconds / count * 1e9:,.0f}") \
-            if value and count else layout.Cell()
+        return (
+            layout.value_cell(value, lambda seconds: f"{seconds / count * 1e9:,.0f}")
+            if value and count
+            else layout.Cell()
+        )
 
     def number(value: float | None, text: Callable[[float], str] = layout.ratio_text) -> layout.Cell:
         return layout.Cell() if value is None else layout.Cell(text(value))
@@ -151,37 +160,57 @@ def sheet(summary: s.Summary, metric: str) -> layout.Sheet:
 
     head, what = name(summary, metric), metric.replace("_", " ")
     columns = [
-        (layout.Column(head, "ns a page", f"{what}, ns a page"),
-         lambda curve, vcpus: page(curve.values.get(vcpus))),
-        (layout.Column(head, "growth", "growth"),
-         lambda curve, vcpus: number(curve.growth.get(vcpus)))]
+        (layout.Column(head, "ns a page", f"{what}, ns a page"), lambda curve, vcpus: page(curve.values.get(vcpus))),
+        (layout.Column(head, "growth", "growth"), lambda curve, vcpus: number(curve.growth.get(vcpus))),
+    ]
     if any(curve.band for curve in lines):
         columns.append((layout.Column(head, "band", "band"), band))
     if any(curve.column for curve in lines):
         columns += [
-            (layout.Column("published", "ns a page"),
-             lambda curve, vcpus: number(curve.column and curve.column.page_ns(vcpus),
-                                         layout.count_text)),
-            (layout.Column("published", "growth", "published growth"),
-             lambda curve, vcpus: number(curve.column and curve.column.growth.get(vcpus))),
-            (layout.Column("published", "error of growth", "error of growth"),
-             lambda curve, vcpus: number(curve.error(vcpus), error_text))]
-    blocks = [(vcpus, [(s.short(curve.kernel), [cell(curve, vcpus) for _, cell in columns])
-                       for curve in lines if vcpus in curve.values] + _ratio_row(summary, lines, vcpus, len(columns)))
-              for vcpus in summary.vcpus]
+            (
+                layout.Column("published", "ns a page"),
+                lambda curve, vcpus: number(curve.column and curve.column.page_ns(vcpus), layout.count_text),
+            ),
+            (
+                layout.Column("published", "growth", "published growth"),
+                lambda curve, vcpus: number(curve.column and curve.column.growth.get(vcpus)),
+            ),
+            (
+                layout.Column("published", "error of growth", "error of growth"),
+                lambda curve, vcpus: number(curve.error(vcpus), error_text),
+            ),
+        ]
+    blocks = [
+        (
+            vcpus,
+            [
+                (s.short(curve.kernel), [cell(curve, vcpus) for _, cell in columns])
+                for curve in lines
+                if vcpus in curve.values
+            ]
+            + _ratio_row(summary, lines, vcpus, len(columns)),
+        )
+        for vcpus in summary.vcpus
+    ]
     notes = [f"{name(summary, metric)}. Growth: relative to the time with 1 vCPU of the same kernel."]
     if any(curve.band for curve in lines):
-        notes[0] += (f" Band: least and greatest growth over {len(summary.variants)} variants of "
-                     "the model, one parameter halved or doubled in each.")
-    return layout.Sheet([column for column, _ in columns],
-                        [(vcpus, rows) for vcpus, rows in blocks if rows], notes=notes
-                        + errors(lines))
+        notes[0] += (
+            f" Band: least and greatest growth over {len(summary.variants)} variants of "
+            "the model, one parameter halved or doubled in each."
+        )
+    return layout.Sheet(
+        [column for column, _ in columns],
+        [(vcpus, rows) for vcpus, rows in blocks if rows],
+        notes=notes + errors(lines),
+    )
 
 
 def _ratio_row(summary: s.Summary, lines: Sequence[Curve], vcpus: int, count: int) -> list[layout.Row]:
     """[(label, Cells)] of the compared kernel's time and growth relative to base's; [] where one of them is missing."""
-    ours, base = (next((curve for curve in lines if curve.kernel == kernel and vcpus in curve.values), None)
-                  for kernel in (summary.compared, s.BASE))
+    ours, base = (
+        next((curve for curve in lines if curve.kernel == kernel and vcpus in curve.values), None)
+        for kernel in (summary.compared, s.BASE)
+    )
     if not summary.compared or not ours or not base:
         return []
     cells = [layout.value_cell(s.ratio(ours.values[vcpus], base.values[vcpus]), layout.ratio_text), layout.Cell()]
@@ -206,12 +235,17 @@ def counter_sheet(summary: s.Summary, phase: str) -> layout.Sheet:
         value = layout.getter_at(summary, metric, iteration)
         if any(value(kernel, vcpus) for kernel in summary.kernels for vcpus in summary.vcpus):
             made.add(iteration)
-            columns.append((layout.Column(phase, counter.replace("_", " "),
-                                          f"{counter.replace('_', ' ')}, {phase}"),
-                            layout.count_text, value))
+            columns.append(
+                (
+                    layout.Column(phase, counter.replace("_", " "), f"{counter.replace('_', ' ')}, {phase}"),
+                    layout.count_text,
+                    value,
+                )
+            )
     which = " and ".join(f"iteration {one}" for one in sorted(one for one in made if one is not None))
-    return layout.sheet_of(summary, columns, [f"Counts in phase {phase}" + (f", {which}" if which
-                                           else "") + ": median of the samples."])
+    return layout.sheet_of(
+        summary, columns, [f"Counts in phase {phase}" + (f", {which}" if which else "") + ": median of the samples."]
+    )
 
 
 def highlights(summary: s.Summary) -> list[str]:
@@ -220,8 +254,9 @@ def highlights(summary: s.Summary) -> list[str]:
     for metric in s.MAIN_TIMES:
         lines = [curve for curve in curves(summary, metric) if curve.growth]
         most = max((vcpus for curve in lines for vcpus in curve.growth), default=1)
-        parts = [f"{layout.ratio_text(curve.growth[most])} on {curve.kernel}"
-                 for curve in lines if most in curve.growth]
+        parts = [
+            f"{layout.ratio_text(curve.growth[most])} on {curve.kernel}" for curve in lines if most in curve.growth
+        ]
         if most > 1:
             found.append(f"Growth of {name(summary, metric)} from 1 to {most} vCPUs: {', '.join(parts)}")
     return found

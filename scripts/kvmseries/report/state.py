@@ -14,8 +14,10 @@ def notes(results: Iterable[Results]) -> list[str]:
     for data in results:
         rest = data.get("made", {}).get("unfinished")
         if rest:
-            lines.append(f"unfinished: {len(rest['parts'])} boots of {len(rest['parts']) + rest['left']}; the same command "
-                         "goes on.")
+            lines.append(
+                f"unfinished: {len(rest['parts'])} boots of {len(rest['parts']) + rest['left']}; the same command "
+                "goes on."
+            )
         lines += _of(data)
     return list(dict.fromkeys(lines))
 
@@ -27,8 +29,10 @@ def _of(data: Results) -> list[str]:
     lines = []
     for (series, arch), labels in found.items():
         states = {label: of_label(data, label, series, arch) for label in labels}
-        for state, text in (("old", "old: patches/ make another source today"),
-                            ("unknown", "of an unknown state of the source")):
+        for state, text in (
+            ("old", "old: patches/ make another source today"),
+            ("unknown", "of an unknown state of the source"),
+        ):
             names = [label for label in labels if states[label] == state]
             if names:
                 lines.append(f"{series} {arch}: {', '.join(names)}: {text}.")

@@ -46,8 +46,12 @@ def _variables(number: int) -> str:
     return "".join(f"--{role}:{colours[number]};" for role, colours in PALETTE.items())
 
 
-STYLE = (":root{color-scheme:light dark;" + _variables(0) + "}\n"
-         "@media screen and (prefers-color-scheme:dark){:root{" + _variables(1) + "}}\n" + """
+STYLE = (
+    ":root{color-scheme:light dark;" + _variables(0) + "}\n"
+    "@media screen and (prefers-color-scheme:dark){:root{"
+    + _variables(1)
+    + "}}\n"
+    + """
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,-apple-system,
  "Segoe UI",Roboto,"Noto Sans","Liberation Sans",Arial,sans-serif}
@@ -111,4 +115,5 @@ footer{margin-top:3rem;color:var(--muted);font-size:.85rem}
  table{font-size:7.5pt}th,td{padding:.15rem .35rem}.scroll{overflow:visible}
  pre{white-space:pre-wrap;overflow-wrap:anywhere}h2,h3{break-after:avoid}
  figure,tbody,tr,.notice{break-inside:avoid}.raw{display:none}}
-""")
+"""
+)

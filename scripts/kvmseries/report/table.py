@@ -16,7 +16,7 @@ from ..data import summary as s
 from ..data.shape import Results
 from . import layout, own, scaling, state, verdict
 
-WIDTH = 75      # of an ASCII table: it survives being quoted in mail
+WIDTH = 75  # of an ASCII table: it survives being quoted in mail
 NOTHING = "No runs in these results."
 PLAIN = str.maketrans({layout.MISSING: "-", layout.TO: "-", "\u00d7": "x", verdict.ARROW: "->"})
 
@@ -42,11 +42,11 @@ def _cell_texts(cells: Sequence[layout.Cell], column: layout.Column, aligned: bo
 def _grid(sheet: layout.Sheet, aligned: bool = True) -> list[tuple[str, list[list[str]]]]:
     """Lines of text cells of a Sheet: [(vcpus, [[label, cell, ...] for each row])]."""
     rows = [cells for _, block in sheet.blocks for _, cells in block]
-    columns = [_cell_texts([cells[number] for cells in rows], column, aligned)
-               for number, column in enumerate(sheet.columns)]
+    columns = [
+        _cell_texts([cells[number] for cells in rows], column, aligned) for number, column in enumerate(sheet.columns)
+    ]
     lines = iter(zip(*columns))
-    return [(str(vcpus), [[label, *next(lines)] for label, _ in block])
-            for vcpus, block in sheet.blocks]
+    return [(str(vcpus), [[label, *next(lines)] for label, _ in block]) for vcpus, block in sheet.blocks]
 
 
 def _main_sheets(summary: s.Summary) -> tuple[layout.Sheet, layout.Sheet]:
@@ -86,7 +86,11 @@ def _judgement(summary: s.Summary) -> tuple[list[str], list[str]]:
 
 def _texts(sheet: layout.Sheet, clean: Clean) -> tuple[list[str], list[list[str]], list[int]]:
     """(headings, [[text of each cell] for each row], numbers of the rows that end a block) of a Sheet."""
-    heads, rows, ends = [sheet.block_head, sheet.row_head] + [column.full or column.name for column in sheet.columns], [], []
+    heads, rows, ends = (
+        [sheet.block_head, sheet.row_head] + [column.full or column.name for column in sheet.columns],
+        [],
+        [],
+    )
     for block, lines in _grid(sheet):
         rows += [[clean(cell) for cell in (block if number == 0 else "", *line)] for number, line in enumerate(lines)]
         ends.append(len(rows) - 1)
@@ -100,11 +104,18 @@ def _rich_table(sheet: layout.Sheet, clean: Clean, lines: box.Box = box.SIMPLE_H
     heads, rows, ends = _texts(sheet, clean)
     for number, head in enumerate(heads):
         room = max([len(row[number]) for row in rows] + [len(word) for word in head.split()])
-        table.add_column(Text("\n".join(textwrap.wrap(head, room, break_on_hyphens=False))), no_wrap=True,
-                         justify="left" if number == 1 or (framed and not number) else "right", min_width=room)
+        table.add_column(
+            Text("\n".join(textwrap.wrap(head, room, break_on_hyphens=False))),
+            no_wrap=True,
+            justify="left" if number == 1 or (framed and not number) else "right",
+            min_width=room,
+        )
     for number, row in enumerate(rows):
-        table.add_row(*map(Text, row), style="bold" if row[1].endswith(layout.RATIO) and not framed else "",
-                      end_section=number in ends)
+        table.add_row(
+            *map(Text, row),
+            style="bold" if row[1].endswith(layout.RATIO) and not framed else "",
+            end_section=number in ends,
+        )
     return table
 
 
@@ -158,8 +169,11 @@ def print_table(results: Sequence[Results], console: Console) -> None:
         locks, times = _main_sheets(summary)
         main = layout.join(locks, times)
         sheets = [main] if main and _width(_rich_table(main, clean)) <= console.width else [locks, times]
-        sheets = [part for sheet in filter(None, [*sheets, *_further_sheets(summary)])
-                  for part in _fitted(sheet, console.width, lambda one: _rich_table(one, clean))]
+        sheets = [
+            part
+            for sheet in filter(None, [*sheets, *_further_sheets(summary)])
+            for part in _fitted(sheet, console.width, lambda one: _rich_table(one, clean))
+        ]
         for sheet in sheets:
             console.print()
             console.print(_rich_table(sheet, clean))
@@ -183,8 +197,7 @@ def _markdown_sheet(sheet: layout.Sheet) -> str:
     for block, rows in _grid(sheet, aligned=False):
         for number, row in enumerate(rows):
             lines.append([block if number == 0 else ""] + row)
-    lines = [line if number == 1 else [_markdown(cell) for cell in line]
-             for number, line in enumerate(lines)]
+    lines = [line if number == 1 else [_markdown(cell) for cell in line] for number, line in enumerate(lines)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -196,8 +209,7 @@ def markdown_table(results: Sequence[Results]) -> str:
         parts.append(f"**{_markdown(title)}** ({_markdown(how)})")
         judged, notes = _judgement(summary)
         parts += [_markdown(line) for line in (*judged, *notes)]
-        for sheet in filter(None, [layout.join(*_main_sheets(summary)),
-                                   *_further_sheets(summary)]):
+        for sheet in filter(None, [layout.join(*_main_sheets(summary)), *_further_sheets(summary)]):
             parts.append(_markdown_sheet(sheet))
             parts += [_markdown(note) for note in sheet.notes]
     parts += [_markdown(line) for line in state.notes(results)]
@@ -206,8 +218,16 @@ def markdown_table(results: Sequence[Results]) -> str:
 
 def _ascii_table(sheet: layout.Sheet) -> Table:
     """The Sheet as a rich Table of ASCII characters."""
-    return _rich_table(layout.Sheet(sheet.columns, sheet.blocks, sheet.row_head, block_head=f"#{sheet.block_head}"
-                                    if sheet.block_head != "vCPUs" else "#vCPU"), _ascii, box.ASCII)
+    return _rich_table(
+        layout.Sheet(
+            sheet.columns,
+            sheet.blocks,
+            sheet.row_head,
+            block_head=f"#{sheet.block_head}" if sheet.block_head != "vCPUs" else "#vCPU",
+        ),
+        _ascii,
+        box.ASCII,
+    )
 
 
 def ascii_table(results: Sequence[Results]) -> str:

@@ -26,14 +26,17 @@ def both_fixture():
 
 
 def only(results):
-    found, = aging.summarise(results)
+    (found,) = aging.summarise(results)
     return found
 
 
 def texts(sheet):
     """{(vcpus, row): {column: text}}"""
-    return {(vcpus, label): {column.full: cell.text for column, cell in zip(sheet.columns, cells)}
-            for vcpus, rows in sheet.blocks for label, cells in rows}
+    return {
+        (vcpus, label): {column.full: cell.text for column, cell in zip(sheet.columns, cells)}
+        for vcpus, rows in sheet.blocks
+        for label, cells in rows
+    }
 
 
 @pytest.mark.parametrize("order", (1, -1))
@@ -62,12 +65,19 @@ def test_other_kernels_configurations_and_tests_do_not_belong(both):
 def test_every_figure_is_of_the_last_iteration(both):
     rows = texts(aging.sheet(only(both)))
     assert rows[16, "base"] == {
-        "pass, vCPUs idle (us)": "120.0", "pass, vCPUs faulting (us)": "3,000.0",
-        "p99 (us)": "3,300.0", "max (us)": "3,600.0", "faulting/idle": "25.0",
-        "vCPU time, aging (us)": "6,800.0", "vCPU time, no aging (us)": "6,700.0",
-        "aging/no aging": "1.01", "insns per fault, aging": "2,700",
-        "insns per fault, no aging": "2,650", "young pages: idle, running": "256, 246",
-        "false idle, flushed": "0 of 176"}
+        "pass, vCPUs idle (us)": "120.0",
+        "pass, vCPUs faulting (us)": "3,000.0",
+        "p99 (us)": "3,300.0",
+        "max (us)": "3,600.0",
+        "faulting/idle": "25.0",
+        "vCPU time, aging (us)": "6,800.0",
+        "vCPU time, no aging (us)": "6,700.0",
+        "aging/no aging": "1.01",
+        "insns per fault, aging": "2,700",
+        "insns per fault, no aging": "2,650",
+        "young pages: idle, running": "256, 246",
+        "false idle, flushed": "0 of 176",
+    }
     assert rows[16, "series"]["faulting/idle"] == "1.04"
     assert rows[16, "series/base"]["pass, vCPUs faulting (us)"] == "0.043"
     assert rows[16, "series/base"]["vCPU time, aging (us)"] == "0.12"
@@ -84,8 +94,9 @@ def test_a_pass_over_pages_that_nobody_touches_shows(both):
 
 
 def test_the_whole_test_does_not_stand_in_for_the_last_iteration(both):
-    both[0]["runs"] = [run for run in both[0]["runs"]
-                       if (run["metric"], run["iteration"]) != ("pass_median.running", 3)]
+    both[0]["runs"] = [
+        run for run in both[0]["runs"] if (run["metric"], run["iteration"]) != ("pass_median.running", 3)
+    ]
     rows = texts(aging.sheet(only(both)))
     assert rows[16, "base"]["pass, vCPUs faulting (us)"] == layout.MISSING
     assert rows[16, "base"]["pass, vCPUs idle (us)"] == "120.0"
@@ -100,11 +111,15 @@ def test_another_number_of_iterations_without_aging_makes_no_ratio(both):
 
 
 def test_notes(both):
-    note, = aging.sheet(only(both)).notes
-    assert s.VIRTUAL not in note      # the head of the group says it
-    for words in ("iteration 3, the last", "-S",
-                  "with aging 2 samples, without 2 samples", "No aging: the same test with -a 0",
-                  "fault_memory_time"):
+    (note,) = aging.sheet(only(both)).notes
+    assert s.VIRTUAL not in note  # the head of the group says it
+    for words in (
+        "iteration 3, the last",
+        "-S",
+        "with aging 2 samples, without 2 samples",
+        "No aging: the same test with -a 0",
+        "fault_memory_time",
+    ):
         assert words in note, words
     assert "not in these results" in aging.sheet(only(both[:1])).notes[0]
 
@@ -119,8 +134,12 @@ def test_runs_without_aging_alone(both):
 
 
 def test_vcpus_that_access_memory_instead():
-    summary = only([aging_results(time="access", args=AGING.replace("-p -S ", "")),
-                    aging_results(time="access", args=AGING.replace("-p -S ", ""), alone=True)])
+    summary = only(
+        [
+            aging_results(time="access", args=AGING.replace("-p -S ", "")),
+            aging_results(time="access", args=AGING.replace("-p -S ", ""), alone=True),
+        ]
+    )
     row = texts(aging.sheet(summary))[4, "series"]
     assert row["pass, vCPUs running (us)"] == "34.0"
     assert row["vCPU time, no aging (us)"] == "740.0" and row["insns per fault, aging"] == "2,700"
@@ -130,14 +149,17 @@ def test_vcpus_that_access_memory_instead():
 def test_curves(both):
     left, right = aging.curves(only(both))
     assert [(label, kernel) for label, kernel, _ in left] == [
-        ("faulting: series/base", None), ("base: faulting/idle", "base"),
-        ("series: faulting/idle", "series")]
+        ("faulting: series/base", None),
+        ("base: faulting/idle", "base"),
+        ("series: faulting/idle", "series"),
+    ]
     assert left[0][2] == pytest.approx({1: 8 / 12, 4: 34 / 160, 16: 130 / 3000})
     assert left[1][2] == pytest.approx({1: 1.5, 4: 5, 16: 25})
     assert left[2][2] == pytest.approx({1: 1, 4: 1, 16: 1.04})
     assert [(label, points) for label, _, points in right] == [
         ("base", pytest.approx({1: 72 / 66, 4: 1.125, 16: 68 / 67})),
-        ("series", pytest.approx({1: 1, 4: 1, 16: 80 / 81}))]
+        ("series", pytest.approx({1: 1, 4: 1, 16: 80 / 81})),
+    ]
 
 
 def test_one_kernel_has_no_curve_by_base():
@@ -146,8 +168,7 @@ def test_one_kernel_has_no_curve_by_base():
 
 
 def test_the_wall_clock_of_an_emulator_has_a_table_but_no_curves(both):
-    wall = [make_file(*({**run, "clock": "wall", "model": ""} for run in file["runs"]))
-            for file in both]
+    wall = [make_file(*({**run, "clock": "wall", "model": ""} for run in file["runs"])) for file in both]
     summary = only(wall)
     assert aging.curves(summary) == ([], []) and plots.aging_figure(summary) is None
     assert s.EMULATED in printed(wall, 200) and s.EMULATED in Checker(page_html(wall, [])).text
@@ -157,22 +178,39 @@ def test_the_wall_clock_of_an_emulator_has_a_table_but_no_curves(both):
 def test_the_figure_has_ours_and_the_published(both):
     figure = plots.aging_figure(only(both), more="what was run")
     left, right = figure.axes
-    dashed = {tuple(line.get_xdata()): tuple(line.get_ydata()) for axes in (left, right)
-              for line in axes.lines if line.get_linestyle() != "-"}
+    dashed = {
+        tuple(line.get_xdata()): tuple(line.get_ydata())
+        for axes in (left, right)
+        for line in axes.lines
+        if line.get_linestyle() != "-"
+    }
     assert set(dashed) == {(8, 32, 64, 112), (64,), (32,)}
     assert dashed[32,] == pytest.approx((0.307 / 1.661,))
     assert dashed[64,] == pytest.approx((0.527 / 15.95,))
     drawn = [list(line.get_ydata()) for line in right.lines if len(line.get_xdata()) == 4]
-    assert drawn == [pytest.approx([1.078, 1.1927, 1.0968, 1.2019], abs=1e-4),
-                     pytest.approx([1.0163, 1.0118, 0.9914, 1.047], abs=1e-4)]
+    assert drawn == [
+        pytest.approx([1.078, 1.1927, 1.0968, 1.2019], abs=1e-4),
+        pytest.approx([1.0163, 1.0118, 0.9914, 1.047], abs=1e-4),
+    ]
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    for label in ("faulting: series/base", "base: faulting/idle", "series",
-                  "published, locked: x86, TDP", "published, lockless/locked: x86, shadow MMU",
-                  "published, lockless/locked: arm64, read lock"):
+    for label in (
+        "faulting: series/base",
+        "base: faulting/idle",
+        "series",
+        "published, locked: x86, TDP",
+        "published, lockless/locked: x86, shadow MMU",
+        "published, lockless/locked: arm64, read lock",
+    ):
         assert label in labels, label
     below = figure.get_supxlabel().replace("\n", " ")
-    for words in ("what was run.", "20241105184333.2305744-1-jthoughton@google.com", "20241105184333.2305744-1-jthoughton@google.com",
-                  "MGLRU", "1 GiB a vCPU", "other machines"):
+    for words in (
+        "what was run.",
+        "20241105184333.2305744-1-jthoughton@google.com",
+        "20241105184333.2305744-1-jthoughton@google.com",
+        "MGLRU",
+        "1 GiB a vCPU",
+        "other machines",
+    ):
         assert words in below, words
     assert all(axes.get_xscale() == "log" for axes in figure.axes)
     # Every point is in the panel.
@@ -183,10 +221,19 @@ def test_the_figure_has_ours_and_the_published(both):
 
 def test_page(both):
     checker = Checker(page_html(both, ["make run"]))
-    for words in ("faulting: series/base", "published, lockless: x86, TDP", "MGLRU", "3,000.0", "0 of 176",
-                  "No aging" + AGING + " -a 0", "iteration 3, the last", "Counters",
-                  "16 vCPUs, time of an aging pass while vCPUs are faulting, relative to idle ones: 25.0 on base, 1.04 on series",
-                  "16 vCPUs, time of the vCPUs with aging, relative to none: 1.01 on base", s.VIRTUAL):
+    for words in (
+        "faulting: series/base",
+        "published, lockless: x86, TDP",
+        "MGLRU",
+        "3,000.0",
+        "0 of 176",
+        "No aging" + AGING + " -a 0",
+        "iteration 3, the last",
+        "Counters",
+        "16 vCPUs, time of an aging pass while vCPUs are faulting, relative to idle ones: 25.0 on base, 1.04 on series",
+        "16 vCPUs, time of the vCPUs with aging, relative to none: 1.01 on base",
+        s.VIRTUAL,
+    ):
         assert words in checker.text, words
     assert len(checker.ids) == len(set(checker.ids))
     assert checker.text.count("access_tracking_stress_test, v5.10 on arm64") == 1
@@ -196,19 +243,39 @@ def test_page(both):
 
 
 def test_populating_memory_makes_no_main_table(both):
-    both[0]["runs"] += [make_run(test=aging.TEST, args=AGING, clock="virtual", vcpus=vcpus,
-                                 metric="populate_memory_time") for vcpus in (1, 4)]
-    for text in (Checker(page_html(both, [])).text.split("Raw runs")[0], printed(both, 200),
-                 report.ascii_table(both), report.markdown_table(both)):
+    both[0]["runs"] += [
+        make_run(test=aging.TEST, args=AGING, clock="virtual", vcpus=vcpus, metric="populate_memory_time")
+        for vcpus in (1, 4)
+    ]
+    for text in (
+        Checker(page_html(both, [])).text.split("Raw runs")[0],
+        printed(both, 200),
+        report.ascii_table(both),
+        report.markdown_table(both),
+    ):
         assert "populate memory" not in text
 
 
 def test_lock_counts_stand_beside(both):
-    runs = [make_run(test=aging.TEST, args=AGING, clock="virtual", config="lockstat", kernel=kernel,
-                     unit="1", vcpus=16, metric=metric, samples=[number])
-            for kernel in ("base", "series")
-            for metric, number in ((s.WRITES, 4321), (f"{s.READS}.exit", 0),
-                                   (f"{s.WRITES}.age", 256 if kernel == "base" else 0))]
+    runs = [
+        make_run(
+            test=aging.TEST,
+            args=AGING,
+            clock="virtual",
+            config="lockstat",
+            kernel=kernel,
+            unit="1",
+            vcpus=16,
+            metric=metric,
+            samples=[number],
+        )
+        for kernel in ("base", "series")
+        for metric, number in (
+            (s.WRITES, 4321),
+            (f"{s.READS}.exit", 0),
+            (f"{s.WRITES}.age", 256 if kernel == "base" else 0),
+        )
+    ]
     both[0]["runs"] += runs
     text = Checker(page_html(both, [])).text
     assert "4,321" in text and "By phase" in text and "contentions by phase" not in text
@@ -219,7 +286,7 @@ def test_lock_counts_stand_beside(both):
 def test_other_groups_stay_as_they_are(both):
     other = virtual_results()
     alone = page_html([other], [])
-    section = alone[alone.index("<section>"):alone.index("</section>")]
+    section = alone[alone.index("<section>") : alone.index("</section>")]
     assert section in page_html([other, *both], [])
     for make in (report.ascii_table, report.markdown_table):
         assert make([other]).split("v5.10 arm64: ")[0].strip() in make([other, *both])
@@ -243,8 +310,10 @@ def test_ascii_and_markdown(both):
         assert words in text, words
     rows = [line for line in report.markdown_table(both).splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 3 * 3 and {line.count("|") for line in rows} == {15}
-    assert "| 16 | base | 120.0 | 3,000.0 | 3,300.0 | 3,600.0 | 25.0 | 6,800.0 | 6,700.0 | 1.01 " \
+    assert (
+        "| 16 | base | 120.0 | 3,000.0 | 3,300.0 | 3,600.0 | 25.0 | 6,800.0 | 6,700.0 | 1.01 "
         "| 2,700 | 2,650 | 256, 246 | 0 of 176 |" in rows
+    )
 
 
 def test_png(both, tmp_path):
@@ -265,8 +334,7 @@ def test_any_figure_may_be_missing(both):
     metrics = {run["metric"] for file in both for run in file["runs"]}
     for metric in metrics:
         for keep in (True, False):
-            left = [make_file(*(run for run in file["runs"] if (run["metric"] == metric) == keep))
-                    for file in both]
+            left = [make_file(*(run for run in file["runs"] if (run["metric"] == metric) == keep)) for file in both]
             Checker(page_html(left, []))
             assert printed(left) and report.ascii_table(left) and report.markdown_table(left)
 
@@ -284,8 +352,7 @@ def test_kernels_and_vcpus_of_one_side_alone(both):
     rows = texts(aging.sheet(only(both)))
     assert rows[4, "base"]["aging/no aging"] == "1.12"
     assert rows[4, "series"]["aging/no aging"] == rows[16, "base"]["aging/no aging"] == layout.MISSING
-    both = [aging_results(("series",), vcpus=(1,)),
-            aging_results(("base",), alone=True, vcpus=(4,))]
+    both = [aging_results(("series",), vcpus=(1,)), aging_results(("base",), alone=True, vcpus=(4,))]
     rows = texts(aging.sheet(only(both)))
     assert rows[4, "base"]["vCPU time, no aging (us)"] == "1,600.0"
     assert rows[1, "series"]["pass, vCPUs idle (us)"] == "8.0"

@@ -23,7 +23,7 @@ def count(samples, metric=s.PER_FAULT + ".dirty", **keys):
 
 
 def outcome(before, after):
-    change, = compare.compare(before, after).changes
+    (change,) = compare.compare(before, after).changes
     return change.verdict
 
 
@@ -44,31 +44,63 @@ def printed(comparison):
     return " ".join(file.getvalue().split())
 
 
-@pytest.mark.parametrize("before, after, vcpus, verdict", [
-    ([1.0], [1.0], 1, "same"), ([1.0], [1.019], 1, "same"), ([1.0], [1.021], 1, "worse"),
-    ([1.0], [0.979], 1, "better"), ([1.0], [1.049], 2, "same"), ([1.0], [1.051], 2, "worse"),
-    ([1.0], [0.94], 64, "better"),
-    ([1.0, 1.1, 1.2], [1.19, 1.3, 1.4], 2, "same"), ([1.0, 1.1, 1.2], [1.21, 1.3, 1.4], 2, "worse"),
-    ([1.21, 1.3, 1.4], [1.0, 1.1, 1.2], 2, "better"), ([0.0], [0.0], 1, "same"),
-    ([0.0], [0.1], 1, "worse")])
+@pytest.mark.parametrize(
+    "before, after, vcpus, verdict",
+    [
+        ([1.0], [1.0], 1, "same"),
+        ([1.0], [1.019], 1, "same"),
+        ([1.0], [1.021], 1, "worse"),
+        ([1.0], [0.979], 1, "better"),
+        ([1.0], [1.049], 2, "same"),
+        ([1.0], [1.051], 2, "worse"),
+        ([1.0], [0.94], 64, "better"),
+        ([1.0, 1.1, 1.2], [1.19, 1.3, 1.4], 2, "same"),
+        ([1.0, 1.1, 1.2], [1.21, 1.3, 1.4], 2, "worse"),
+        ([1.21, 1.3, 1.4], [1.0, 1.1, 1.2], 2, "better"),
+        ([0.0], [0.0], 1, "same"),
+        ([0.0], [0.1], 1, "worse"),
+    ],
+)
 def test_virtual_time_beyond_spread_and_floor(before, after, vcpus, verdict):
     assert outcome(virtual(before, vcpus), virtual(after, vcpus)) == verdict
 
 
-@pytest.mark.parametrize("before, after, vcpus, verdict", [
-    ([3350], [3350], 1, "same"), ([3350], [3351], 1, "worse"), ([3350], [3349], 1, "better"),
-    ([3350, 3350], [3351, 3351], 1, "worse"), ([3350, 3352], [3353], 1, "same"),
-    ([3350], [3400], 2, "same"), ([3350], [3600], 2, "worse")])
+@pytest.mark.parametrize(
+    "before, after, vcpus, verdict",
+    [
+        ([3350], [3350], 1, "same"),
+        ([3350], [3351], 1, "worse"),
+        ([3350], [3349], 1, "better"),
+        ([3350, 3350], [3351, 3351], 1, "worse"),
+        ([3350, 3352], [3353], 1, "same"),
+        ([3350], [3400], 2, "same"),
+        ([3350], [3600], 2, "worse"),
+    ],
+)
 def test_instructions_per_fault_are_exact_with_one_vcpu(before, after, vcpus, verdict):
     assert outcome(count(before, vcpus=vcpus), count(after, vcpus=vcpus)) == verdict
 
 
-@pytest.mark.parametrize("metric", [name for name in compare.LOWER_IS_BETTER
-                                    if not name.endswith(("_time", "_time_while_read", "_per_page"))
-                                    and name != s.PER_FAULT])
-@pytest.mark.parametrize("before, after, verdict", [
-    (1000, 1050, "same"), (1000, 1051, "worse"), (1000, 949, "better"), (3, 6, "same"),
-    (3, 7, "worse"), (0, 3, "same"), (0, 4, "worse")])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        name
+        for name in compare.LOWER_IS_BETTER
+        if not name.endswith(("_time", "_time_while_read", "_per_page")) and name != s.PER_FAULT
+    ],
+)
+@pytest.mark.parametrize(
+    "before, after, verdict",
+    [
+        (1000, 1050, "same"),
+        (1000, 1051, "worse"),
+        (1000, 949, "better"),
+        (3, 6, "same"),
+        (3, 7, "worse"),
+        (0, 3, "same"),
+        (0, 4, "worse"),
+    ],
+)
 def test_counts(metric, before, after, verdict):
     for name in (metric, f"{metric}.dirty"):
         assert outcome(count([before], name, vcpus=2), count([after], name, vcpus=2)) == verdict
@@ -85,30 +117,28 @@ def test_a_planted_convoy_shows():
     before = virtual_results()
     after = planted(before, 1.3, kernel="upto:fast-path", vcpus=16, metric=s.DIRTY, iteration=2)
     comparison = compare.compare(before, after)
-    worse, = comparison.of("worse")
-    assert (worse.key["kernel"], worse.key["vcpus"], worse.key["iteration"]) == (
-        "upto:fast-path", 16, 2)
+    (worse,) = comparison.of("worse")
+    assert (worse.key["kernel"], worse.key["vcpus"], worse.key["iteration"]) == ("upto:fast-path", 16, 2)
     assert worse.relative == pytest.approx(0.3)
     assert comparison.status == 1
     line = compare.verdict(comparison)
-    assert line.startswith(
-        "worse 1 (most: dirty_memory_time on upto:fast-path, 16 vCPUs, +30.00 %)")
+    assert line.startswith("worse 1 (most: dirty_memory_time on upto:fast-path, 16 vCPUs, +30.00 %)")
     text = printed(comparison)
     assert s.VIRTUAL in text
-    assert "worse fast-path 16 dirty_memory_time 2 11.06 ms (10.95\u201311.17) 14.38 ms" \
-        in text
+    assert "worse fast-path 16 dirty_memory_time 2 11.06 ms (10.95\u201311.17) 14.38 ms" in text
     back = compare.compare(after, before)
     assert (back.status, len(back.of("better")), back.of("worse")) == (0, 1, [])
 
 
 def test_a_planted_shared_atomic_shows():
     before = virtual_results()
-    after = planted(planted(before, 1 + 1 / 3350, vcpus=1, metric=f"{s.PER_FAULT}.dirty"),
-                    1.1, metric="foreign_atomics.dirty")
+    after = planted(
+        planted(before, 1 + 1 / 3350, vcpus=1, metric=f"{s.PER_FAULT}.dirty"), 1.1, metric="foreign_atomics.dirty"
+    )
     comparison = compare.compare(before, after)
     assert {(change.key["metric"], change.key["vcpus"]) for change in comparison.of("worse")} == {
-        (f"{s.PER_FAULT}.dirty", 1)} | {("foreign_atomics.dirty", vcpus)
-                                        for vcpus in (1, 2, 4, 8, 16)}
+        (f"{s.PER_FAULT}.dirty", 1)
+    } | {("foreign_atomics.dirty", vcpus) for vcpus in (1, 2, 4, 8, 16)}
 
 
 def test_nothing_moves_between_a_file_and_itself():
@@ -128,9 +158,13 @@ def test_variants_of_the_model_are_compared_with_themselves():
 
 def test_a_lock_taken_for_read_instead_of_for_write_is_no_regression():
     def locks(writes, reads):
-        return make_file(*(make_run(config="lockstat", metric=f"{metric}.dirty", unit="1",
-                                    samples=[number], vcpus=2)
-                           for metric, number in ((s.WRITES, writes), (s.READS, reads))))
+        return make_file(
+            *(
+                make_run(config="lockstat", metric=f"{metric}.dirty", unit="1", samples=[number], vcpus=2)
+                for metric, number in ((s.WRITES, writes), (s.READS, reads))
+            )
+        )
+
     comparison = compare.compare(locks(2048, 0), locks(0, 2050))
     assert [change.verdict for change in comparison.changes] == ["better", "changed"]
     assert comparison.status == 0
@@ -143,10 +177,8 @@ def test_emulated_wall_clock_is_not_compared():
     comparison = compare.compare(before, planted(before, 3.0, unit="s"))
     assert comparison.status == 0 and not comparison.of("worse")
     assert s.EMULATED in compare.verdict(comparison)
-    assert all(change.unit == "1" and "contentions" not in change.key["metric"]
-               for change in comparison.changes)
-    assert compare.compare(before, planted(
-        before, 2, metric="mmu_lock_write_acquisitions.dirty")).status == 1
+    assert all(change.unit == "1" and "contentions" not in change.key["metric"] for change in comparison.changes)
+    assert compare.compare(before, planted(before, 2, metric="mmu_lock_write_acquisitions.dirty")).status == 1
     times = make_file(make_run())
     with pytest.raises(Fail, match="nothing in common that can be compared: .*not evidence"):
         compare.compare(times, times)
@@ -155,6 +187,7 @@ def test_emulated_wall_clock_is_not_compared():
 def test_wall_clock_of_real_hardware_is_compared():
     def real(number):
         return make_file(make_run(accel="here", samples=[number]))
+
     assert outcome(real(1.0), real(1.04)) == "same"
     assert outcome(real(1.0), real(1.06)) == "worse"
     assert s.WALL in printed(compare.compare(real(1.0), real(1.06)))
@@ -172,23 +205,25 @@ def test_times_of_other_models_are_not_compared():
 
 def test_what_only_one_file_has_is_told():
     before, after = virtual_results(("base",)), virtual_results(("base", "series"))
-    assert f"only in the second file {len(before['runs'])}" in compare.verdict(
-        compare.compare(before, after))
+    assert f"only in the second file {len(before['runs'])}" in compare.verdict(compare.compare(before, after))
 
 
 def test_files_with_nothing_in_common():
-    with pytest.raises(Fail, match=r"^A and B have nothing in common: 'vcpus' is '1' in one, "
-                       "'2', '4' in the other$"):
-        compare.compare(virtual([1.0]), make_file(*virtual([1.0], 2)["runs"],
-                                                  *virtual([1.0], 4)["runs"]), ("A", "B"))
+    with pytest.raises(
+        Fail,
+        match=r"^A and B have nothing in common: 'vcpus' is '1' in one, "
+        "'2', '4' in the other$",
+    ):
+        compare.compare(virtual([1.0]), make_file(*virtual([1.0], 2)["runs"], *virtual([1.0], 4)["runs"]), ("A", "B"))
     with pytest.raises(Fail, match="'clock' is"):
         compare.compare(virtual([1.0]), make_file(make_run()))
     with pytest.raises(Fail, match="one has no runs"):
         compare.compare(make_file(), virtual([1.0]))
     with pytest.raises(Fail, match="no run of one agrees"):
-        compare.compare(make_file(*virtual([1.0], 1)["runs"], *virtual([1.0], 2, kernel="series")[
-            "runs"]), make_file(*virtual([1.0], 2)["runs"], *virtual([1.0], 1, kernel="series")[
-                "runs"]))
+        compare.compare(
+            make_file(*virtual([1.0], 1)["runs"], *virtual([1.0], 2, kernel="series")["runs"]),
+            make_file(*virtual([1.0], 2)["runs"], *virtual([1.0], 1, kernel="series")["runs"]),
+        )
 
 
 def test_units_that_differ_are_not_compared():
@@ -204,6 +239,7 @@ def test_repeated_runs_are_further_samples():
 def test_markup_in_a_file_is_text():
     def file(number):
         return virtual([number], args="[red]x[/]", kernel="[bold]")
+
     assert "[red]x[/]" in printed(compare.compare(file(1.0), file(2.0)))
 
 
@@ -220,31 +256,46 @@ def test_the_verb(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["compare", *map(str, paths)]) == 1
     error = capsys.readouterr().err
-    assert error == f"series: error: {paths[0]} and {paths[1]} have nothing in common: " \
-        "one has no runs\n"
+    assert error == f"series: error: {paths[0]} and {paths[1]} have nothing in common: one has no runs\n"
     assert cli.main(["compare", str(paths[0])]) == 2
 
 
-@pytest.mark.parametrize("metric, unit, before, after, verdict", [
-    (merging.READ_EXITS, "1", 0, 0.09, "same"), (merging.READ_EXITS, "1", 0, 1, "worse"),
-    (merging.READ_EXITS, "1", 1.002, 0, "better"), (merging.READ_WHILE_EXITS, "1", 4.6, 4.8, "same"),
-    (merging.READ_WHILE_EXITS, "1", 0.25, 0.3, "same"), (merging.WRITE_EXITS, "1", 2, 2.2, "worse"),
-    (merging.KSMD, "s", 5e-3, 5.2e-3, "same"), (merging.KSMD, "s", 5e-3, 5.3e-3, "worse"),
-    (merging.KSMD_WHILE_READ, "s", 5e-3, 4.7e-3, "better"),
-    (merging.READ, "s", 0, 29e-6, "same"), (merging.READ, "s", 0, 961e-6, "worse"),
-    (merging.WRITE, "s", 5.8e-3, 4.3e-3, "better"), (merging.WRITE, "s", -3e-6, 1e-6, "same"),
-    ("pages_merged", "1", 512, 600, "changed"), ("merge_time", "s", 0.02, 0.04, "changed"),
-    ("read_merged_exits", "1", 0, 512, "changed"),
-    ("read_while_merged_vcpu_time", "s", -1e-4, 4e-3, "changed")])
+@pytest.mark.parametrize(
+    "metric, unit, before, after, verdict",
+    [
+        (merging.READ_EXITS, "1", 0, 0.09, "same"),
+        (merging.READ_EXITS, "1", 0, 1, "worse"),
+        (merging.READ_EXITS, "1", 1.002, 0, "better"),
+        (merging.READ_WHILE_EXITS, "1", 4.6, 4.8, "same"),
+        (merging.READ_WHILE_EXITS, "1", 0.25, 0.3, "same"),
+        (merging.WRITE_EXITS, "1", 2, 2.2, "worse"),
+        (merging.KSMD, "s", 5e-3, 5.2e-3, "same"),
+        (merging.KSMD, "s", 5e-3, 5.3e-3, "worse"),
+        (merging.KSMD_WHILE_READ, "s", 5e-3, 4.7e-3, "better"),
+        (merging.READ, "s", 0, 29e-6, "same"),
+        (merging.READ, "s", 0, 961e-6, "worse"),
+        (merging.WRITE, "s", 5.8e-3, 4.3e-3, "better"),
+        (merging.WRITE, "s", -3e-6, 1e-6, "same"),
+        ("pages_merged", "1", 512, 600, "changed"),
+        ("merge_time", "s", 0.02, 0.04, "changed"),
+        ("read_merged_exits", "1", 0, 512, "changed"),
+        ("read_while_merged_vcpu_time", "s", -1e-4, 4e-3, "changed"),
+    ],
+)
 def test_merging(metric, unit, before, after, verdict):
-    assert outcome(*(virtual([number], 2, metric=metric, unit=unit, test=merging.TEST, iteration=2)
-                     for number in (before, after))) == verdict
+    assert (
+        outcome(
+            *(
+                virtual([number], 2, metric=metric, unit=unit, test=merging.TEST, iteration=2)
+                for number in (before, after)
+            )
+        )
+        == verdict
+    )
 
 
 def test_exits_meanwhile_are_no_evidence_in_an_emulator():
-    data = make_file(*(make_run(test=merging.TEST, metric=metric, unit="1", samples=[1])
-                       for metric in merging.EXITS))
+    data = make_file(*(make_run(test=merging.TEST, metric=metric, unit="1", samples=[1]) for metric in merging.EXITS))
     comparison = compare.compare(data, planted(data, 2))
-    assert [change.key["metric"] for change in comparison.of("worse")] == [
-        merging.READ_EXITS, merging.WRITE_EXITS]
+    assert [change.key["metric"] for change in comparison.of("worse")] == [merging.READ_EXITS, merging.WRITE_EXITS]
     assert comparison.left_out == {compare.WALL: 1}

@@ -9,19 +9,40 @@ from kvmseries.report.conftest import make_file, make_run, merging_results
 from kvmseries.report.test_aging import texts
 
 # us on base; the series takes a tenth of it, but for what is WORSE.
-TIMES = {"clear_busy_hold": 427, "clear_busy_write": 430, "clear_busy_time": 429, "clear_idle_hold": 428,
-         "clear_idle_time": 429, "discard_hold": 26603, "discard_time": 27000}
+TIMES = {
+    "clear_busy_hold": 427,
+    "clear_busy_write": 430,
+    "clear_busy_time": 429,
+    "clear_idle_hold": 428,
+    "clear_idle_time": 429,
+    "discard_hold": 26603,
+    "discard_time": 27000,
+}
 WORSE = {"clear_busy_time": 2}
 
 
 def holds(*left_out):
-    return make_file(*(make_run(clock="virtual", test=holding.TEST, args="-b 64", kernel=kernel, vcpus=8, metric=metric, iteration=None,
-                                samples=[us * 1e-6 * (1 if kernel == "base" else WORSE.get(metric, 0.1))] * 3)
-                       for kernel in ("base", "series") for metric, us in TIMES.items() if metric not in left_out))
+    return make_file(
+        *(
+            make_run(
+                clock="virtual",
+                test=holding.TEST,
+                args="-b 64",
+                kernel=kernel,
+                vcpus=8,
+                metric=metric,
+                iteration=None,
+                samples=[us * 1e-6 * (1 if kernel == "base" else WORSE.get(metric, 0.1))] * 3,
+            )
+            for kernel in ("base", "series")
+            for metric, us in TIMES.items()
+            if metric not in left_out
+        )
+    )
 
 
 def only(results):
-    found, = s.summarise(results)
+    (found,) = s.summarise(results)
     return found
 
 
@@ -31,7 +52,11 @@ def test_only_this_test_has_the_table():
 
 
 def test_every_time_of_the_parser_has_a_column():
-    assert {measure.metric for measure in parse.parse(holding.TEST, HOLDS) if measure.unit == "s"} == set(holding.METRICS) == set(TIMES)
+    assert (
+        {measure.metric for measure in parse.parse(holding.TEST, HOLDS) if measure.unit == "s"}
+        == set(holding.METRICS)
+        == set(TIMES)
+    )
 
 
 def test_the_table_is_in_us_and_relative_to_base():
@@ -49,11 +74,14 @@ def test_verdict_and_highlights():
     assert found.worse == ["time (clear, vCPUs write) 2.00 times base (8 vCPUs: 429 us \u2192 858 us)"]
     assert holding.highlights(only([holds()])) == [
         "8 vCPUs, longest hold (clear, vCPUs write): 427 us on base, 42.7 us on series",
-        "8 vCPUs, longest write (clear, vCPUs write): 430 us on base, 43.0 us on series"]
+        "8 vCPUs, longest write (clear, vCPUs write): 430 us on base, 43.0 us on series",
+    ]
 
 
 @pytest.mark.parametrize("metric", holding.METRICS)
 def test_less_is_better(metric):
-    before, after = (make_file(make_run(clock="virtual", test=holding.TEST, metric=metric, iteration=None, samples=[number] * 3))
-                     for number in (1e-4, 1.2e-4))
+    before, after = (
+        make_file(make_run(clock="virtual", test=holding.TEST, metric=metric, iteration=None, samples=[number] * 3))
+        for number in (1e-4, 1.2e-4)
+    )
     assert compare.compare(before, after).changes[0].verdict == compare.WORSE

@@ -10,12 +10,30 @@ from kvmseries.report.conftest import make_file, make_run
 
 def _runs(ratio):
     """Two QEMUs, two ways to track pages, two vCPU counts; the series has `ratio` of base's figures."""
-    return [{"series": "qemu-10.0", "kernel": kernel, "arch": "arm64", "accel": "tcg", "clock": "wall",
-             "model": "", "cpu": "max", "config": config, "params": [], "test": "migration",
-             "args": "working-set=2", "vcpus": vcpus, "iteration": None, "metric": metric, "unit": "1",
-             "samples": [10 * (ratio if kernel == "series" else 1), 20 * (ratio if kernel == "series" else 1)]}
-            for kernel in ("base", "series") for config in ("bitmap", "ring-1024") for vcpus in (1, 4)
-            for metric in ("syncs", "migration_time", "guest_work_lost", "kicks")]
+    return [
+        {
+            "series": "qemu-10.0",
+            "kernel": kernel,
+            "arch": "arm64",
+            "accel": "tcg",
+            "clock": "wall",
+            "model": "",
+            "cpu": "max",
+            "config": config,
+            "params": [],
+            "test": "migration",
+            "args": "working-set=2",
+            "vcpus": vcpus,
+            "iteration": None,
+            "metric": metric,
+            "unit": "1",
+            "samples": [10 * (ratio if kernel == "series" else 1), 20 * (ratio if kernel == "series" else 1)],
+        }
+        for kernel in ("base", "series")
+        for config in ("bitmap", "ring-1024")
+        for vcpus in (1, 4)
+        for metric in ("syncs", "migration_time", "guest_work_lost", "kicks")
+    ]
 
 
 def _results(ratio):
@@ -61,14 +79,19 @@ def test_migrations_among_others_have_a_page_of_their_own(tmp_path):
 
 def test_a_migration_that_did_not_complete_shows_and_pages_lost_are_added():
     data = _results(1)
-    keys = {key: data["runs"][0][key] for key in data["runs"][0] if key not in ("kernel", "metric", "samples", "config")}
+    keys = {
+        key: data["runs"][0][key] for key in data["runs"][0] if key not in ("kernel", "metric", "samples", "config")
+    }
     for kernel, ends, lost in (("base", [1, 0], [0, 3]), ("series", [1, 1], [0, 0])):
         for metric, samples in (("completed", ends), ("pages_lost", lost)):
-            data["runs"].append({**keys, "kernel": kernel, "config": "bitmap", "vcpus": 4, "metric": metric,
-                                 "samples": samples})
-    family, = own.summarise([data])
-    assert migrating.highlights(family) == ["base: 1 of 2 migrations completed, 3 pages lost",
-                                            "series: 2 of 2 migrations completed, 0 pages lost"]
+            data["runs"].append(
+                {**keys, "kernel": kernel, "config": "bitmap", "vcpus": 4, "metric": metric, "samples": samples}
+            )
+    (family,) = own.summarise([data])
+    assert migrating.highlights(family) == [
+        "base: 1 of 2 migrations completed, 3 pages lost",
+        "series: 2 of 2 migrations completed, 0 pages lost",
+    ]
     sheet = migrating.sheet(family)
     cells = {label: [cell.text for cell in row[:2]] for label, row in dict(sheet.blocks)[4]}
     assert cells["bitmap: base"] == ["1 of 2", "3"] and cells["bitmap: series/base"] == ["\u2014"] * 2
@@ -77,12 +100,14 @@ def test_a_migration_that_did_not_complete_shows_and_pages_lost_are_added():
 def test_a_ratio_by_zero_is_left_out():
     data = _results(1)
     data["runs"] = [{**run, "samples": [0]} for run in data["runs"] if run["metric"] == "kicks"]
-    family, = own.summarise([data])
-    assert {cell.text for label, row in dict(migrating.sheet(family).blocks)[4] if label.endswith("/base")
-            for cell in row} == {"\u2014"}
+    (family,) = own.summarise([data])
+    assert {
+        cell.text for label, row in dict(migrating.sheet(family).blocks)[4] if label.endswith("/base") for cell in row
+    } == {"\u2014"}
 
 
 def test_arguments_are_told_with_units():
     assert migrating.words("working-set=2 rate=2000 bandwidth=2.6 downtime=300 limit=150") == (
-        "working set 2 MiB, guest dirties 2000 pages/s, bandwidth 2.6 MB/s, downtime limit 300 ms, given up after 150 s")
+        "working set 2 MiB, guest dirties 2000 pages/s, bandwidth 2.6 MB/s, downtime limit 300 ms, given up after 150 s"
+    )
     assert migrating.words("working-set=8 rate=0 odd=1") == "working set 8 MiB, guest dirties as fast as it can, odd 1"

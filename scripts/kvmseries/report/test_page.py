@@ -65,9 +65,18 @@ def test_page_is_self_contained_and_well_formed(results):
 
 def test_page_tells_what_it_must(results):
     text = Checker(page_html(results, ["make run"])).text
-    for words in (s.EMULATED, "make run", "5.10.262-fixture-series", "Fixture CPU", "8.0 GiB",
-                  "QEMU emulator version 10.0.2", "3 samples", "series/base", "populate",
-                  "mmu_lock_write_acquisitions.dirty"):
+    for words in (
+        s.EMULATED,
+        "make run",
+        "5.10.262-fixture-series",
+        "Fixture CPU",
+        "8.0 GiB",
+        "QEMU emulator version 10.0.2",
+        "3 samples",
+        "series/base",
+        "populate",
+        "mmu_lock_write_acquisitions.dirty",
+    ):
         assert words in text, words
     assert f"All raw runs, {len(results[0]['runs'])} runs" in text
 
@@ -83,13 +92,24 @@ def test_virtual_time_has_growth_counters_and_parameters():
     text = page_html([data], ["scripts/series bench v5.10"])
     checker = Checker(text)
     assert len(checker.ids) == len(set(checker.ids))
-    for words in (s.VIRTUAL, "published: Zhang 2022, base", "published: Zhang 2022, fast path",
-                  "sensitivity band", "1 variants of the model: line*2", "-7.5%",
-                  "base against Zhang 2022, base (fitted on it): worst error -7.5% at 4 vCPUs.",
-                  "instructions per fault", "Counters: exit", "moving a cache line",
-                  "invented, for a fixture", "slice_ns", "scripts/series bench v5.10",
-                  "from 1 to 16 vCPUs: 12.0 on base, 3.60 on upto:fast-path, 1.30 on series", "time a page, ns",
-                  "time / time with 1 vCPU"):
+    for words in (
+        s.VIRTUAL,
+        "published: Zhang 2022, base",
+        "published: Zhang 2022, fast path",
+        "sensitivity band",
+        "1 variants of the model: line*2",
+        "-7.5%",
+        "base against Zhang 2022, base (fitted on it): worst error -7.5% at 4 vCPUs.",
+        "instructions per fault",
+        "Counters: exit",
+        "moving a cache line",
+        "invented, for a fixture",
+        "slice_ns",
+        "scripts/series bench v5.10",
+        "from 1 to 16 vCPUs: 12.0 on base, 3.60 on upto:fast-path, 1.30 on series",
+        "time a page, ns",
+        "time / time with 1 vCPU",
+    ):
         assert words in checker.text, words
     assert "with vgic" not in checker.text
     assert re.search(r"All raw runs, \d+ runs, without \d+ with variants", checker.text)
@@ -106,8 +126,17 @@ def test_variants_alone_are_no_result():
         assert s.VIRTUAL in text
 
 
-@pytest.mark.parametrize("vtime", ("text", [], {}, {"parameters": []}, {"parameters": {"a": 1}},
-                                   {"parameters": {"a": {"ns": None, "source": "<b>"}}}))
+@pytest.mark.parametrize(
+    "vtime",
+    (
+        "text",
+        [],
+        {},
+        {"parameters": []},
+        {"parameters": {"a": 1}},
+        {"parameters": {"a": {"ns": None, "source": "<b>"}}},
+    ),
+)
 def test_any_model(vtime):
     text = page_html([make_file(make_run(clock="virtual"), vtime=vtime)], [])
     Checker(text)
@@ -125,8 +154,11 @@ def test_png_of_virtual_time(tmp_path):
 def test_everything_is_escaped():
     evil = "<script>alert('x')</script>&\"$\\frac"
     keys = {key: evil for key in ("series", "kernel", "arch", "cpu", "test", "args", "config")}
-    runs = [make_run(**keys, params=[evil]), make_run(**{**keys, "config": "lockstat"},
-            metric=s.WRITES, unit="1"), make_run(**keys, metric=evil, unit=evil)]
+    runs = [
+        make_run(**keys, params=[evil]),
+        make_run(**{**keys, "config": "lockstat"}, metric=s.WRITES, unit="1"),
+        make_run(**keys, metric=evil, unit=evil),
+    ]
     file = make_file(*runs, cpu=evil, tools={evil: evil}, kernels={evil: evil})
     file["host"][evil] = {evil: [evil]}
     text = page_html([file], [evil])
@@ -134,8 +166,9 @@ def test_everything_is_escaped():
     Checker(text)
 
 
-@pytest.mark.parametrize("host", (
-    {}, {"kernels": "text"}, {"kernels": None, "tools": ["a"]}, {"memory": "much", "cpus": None}))
+@pytest.mark.parametrize(
+    "host", ({}, {"kernels": "text"}, {"kernels": None, "tools": ["a"]}, {"memory": "much", "cpus": None})
+)
 def test_any_host(host):
     Checker(page_html([{"schema": 1, "host": host, "runs": [make_run()]}], []))
 
@@ -150,15 +183,19 @@ def test_every_metric_may_be_missing():
     whole = full_results(vcpus=(1, 2))
     metrics = sorted({run["metric"] for run in whole["runs"] if "." not in run["metric"]})
     for metric in metrics:
-        Checker(page_html([make_file(*(run for run in whole["runs"]
-                                       if not run["metric"].startswith(metric)))], []))
-        Checker(page_html([make_file(*(run for run in whole["runs"]
-                                       if run["metric"] == metric))], []))
+        Checker(page_html([make_file(*(run for run in whole["runs"] if not run["metric"].startswith(metric)))], []))
+        Checker(page_html([make_file(*(run for run in whole["runs"] if run["metric"] == metric))], []))
 
 
 def test_several_groups_and_hosts():
-    text = page_html([full_results(), full_results(clock="virtual", kernels=("upto:x", "base")),
-                      make_file(make_run(), cpu="Another CPU")], [])
+    text = page_html(
+        [
+            full_results(),
+            full_results(clock="virtual", kernels=("upto:x", "base")),
+            make_file(make_run(), cpu="Another CPU"),
+        ],
+        [],
+    )
     checker = Checker(text)
     assert len(checker.ids) == len(set(checker.ids))
     assert "Host 2" in checker.text and "x/base" in checker.text
@@ -195,7 +232,7 @@ def test_page_is_reproducible(results):
 
 
 def test_svg_colours_are_variables(results):
-    summary, = s.summarise(results)
+    (summary,) = s.summarise(results)
     text = plots.svg(lambda: plots.lock_figure(summary), "name", "label")
     assert "var(--write)" in text and "var(--read)" in text
     assert not re.search(r"#[0-9a-f]{6}", text)
@@ -207,8 +244,9 @@ def test_palette_can_be_told_apart():
     assert all(f"phase-{phase}" in style.PALETTE for phase in s.PHASES)
 
 
-@pytest.mark.parametrize("number, text", [
-    (0, "0"), (950, "950"), (1234, "1.23k"), (999999, "1M"), (4.7e6, "4.7M"), (2e9, "2G")])
+@pytest.mark.parametrize(
+    "number, text", [(0, "0"), (950, "950"), (1234, "1.23k"), (999999, "1M"), (4.7e6, "4.7M"), (2e9, "2G")]
+)
 def test_compact(number, text):
     assert plots.compact(number) == text
 

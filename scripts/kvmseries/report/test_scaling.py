@@ -10,7 +10,7 @@ THP = "-b 4M -i 2 -m 2 -s anonymous_thp"
 
 
 def only(*results):
-    found, = s.summarise(results)
+    (found,) = s.summarise(results)
     return found
 
 
@@ -37,13 +37,15 @@ def test_errors_are_against_the_published_growth():
     assert found["series"].column is None and found["series"].worst is None
     assert scaling.errors(found.values()) == [
         "base against Zhang 2022, base (fitted on it): worst error -7.5% at 4 vCPUs.",
-        "fast-path against Zhang 2022, fast path (predicted): worst error -11.0% at 16 vCPUs."]
+        "fast-path against Zhang 2022, fast path (predicted): worst error -11.0% at 16 vCPUs.",
+    ]
 
 
 def test_the_arguments_choose_the_published_columns():
     def ids(args, metric=s.DIRTY, kernels=("upto:fast-path", "upto:parallel", "v7.3:base")):
         found = curves(virtual_results(kernels, args=args), metric=metric)
         return [curve.column and curve.column.id for curve in found.values()]
+
     assert ids(HUGETLB) == ["zhang2022-fast-path", None, None]
     assert ids(HUGETLB.replace(" -G", "")) == ["zhang2022-fast-path-vgic", None, None]
     assert ids(THP) == ["upton2022-base", "upton2022-series", "upton2022-series"]
@@ -73,7 +75,12 @@ def test_without_one_vcpu_there_is_no_growth():
     assert curve.growth == {} and curve.worst is None
     sheet = scaling.sheet(only(virtual_results(("base",), vcpus=(2, 4))), s.DIRTY)
     assert [cell.text for cell in sheet.blocks[0][1][0][1]] == [
-        "3,600", layout.MISSING, "2,268", "1.28", layout.MISSING]
+        "3,600",
+        layout.MISSING,
+        "2,268",
+        "1.28",
+        layout.MISSING,
+    ]
     assert "no point in common" in sheet.notes[-1]
 
 
@@ -84,19 +91,37 @@ def test_emulated_wall_clock_has_no_curves_and_real_hardware_has():
     assert scaling.curves(only(real), s.DIRTY)[0].growth == {1: 1, 2: 2}
 
 
-@pytest.mark.parametrize("iterations, chosen, published", [
-    ((1, 2), 2, True), ((1, 2, 3), 2, True), ((1,), 1, False), ((None,), None, False)])
+@pytest.mark.parametrize(
+    "iterations, chosen, published", [((1, 2), 2, True), ((1, 2, 3), 2, True), ((1,), 1, False), ((None,), None, False)]
+)
 def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, published):
-    data = make_file(*(make_run(clock="virtual", args=HUGETLB, iteration=iteration,
-                                samples=[iteration or 9.0]) for iteration in iterations))
+    data = make_file(
+        *(
+            make_run(clock="virtual", args=HUGETLB, iteration=iteration, samples=[iteration or 9.0])
+            for iteration in iterations
+        )
+    )
     iteration, columns = scaling.chosen(only(data), s.DIRTY)
     assert (iteration, bool(columns)) == (chosen, published)
     assert curves(data)["base"].values[1].median == (chosen or 9.0)
 
 
-@pytest.mark.parametrize("args, pages", [
-    ("-b 4M", 1024), ("-b 2G", 524288), ("-b1m", 256), ("-b 4096", 1), ("-b 16k", 4),
-    ("-b 1T", 2 ** 28), ("-b 0", None), ("-b x", None), ("", None), ("-b", None), ("-b ²", None)])
+@pytest.mark.parametrize(
+    "args, pages",
+    [
+        ("-b 4M", 1024),
+        ("-b 2G", 524288),
+        ("-b1m", 256),
+        ("-b 4096", 1),
+        ("-b 16k", 4),
+        ("-b 1T", 2**28),
+        ("-b 0", None),
+        ("-b x", None),
+        ("", None),
+        ("-b", None),
+        ("-b ²", None),
+    ],
+)
 def test_pages(args, pages):
     assert scaling.pages(args) == pages
 
@@ -105,16 +130,21 @@ def test_sheet_of_time_a_page():
     summary = only(virtual_results(("base", "series"), {"line*2": 1.5}))
     sheet, populate = scaling.sheets(summary)
     assert [column.name for column in sheet.columns] == [
-        "ns a page", "growth", "band", "ns a page", "growth", "error of growth"]
+        "ns a page",
+        "growth",
+        "band",
+        "ns a page",
+        "growth",
+        "error of growth",
+    ]
     assert {column.head for column in sheet.columns[:3]} == {"dirty memory time, iteration 2"}
     vcpus, rows = sheet.blocks[-1]
     assert vcpus == 16
-    assert [cell.text for cell in rows[0][1]] == [
-        "36,000", "12.0", "12.0–17.5", "19,722", "11.2", "+7.5%"]
+    assert [cell.text for cell in rows[0][1]] == ["36,000", "12.0", "12.0–17.5", "19,722", "11.2", "+7.5%"]
     assert rows[0][1][0].spread == "35,640–36,360"
     assert [cell.text for cell in rows[1][1]][3:] == [layout.MISSING] * 3
     assert (rows[2][0], [cell.text for cell in rows[2][1]]) == ("series/base", ["0.11", "0.11"] + [layout.MISSING] * 4)
-    assert len(populate.columns) == 3      # nothing is published for it
+    assert len(populate.columns) == 3  # nothing is published for it
 
 
 def test_counters_are_of_one_iteration_and_never_summed():
@@ -122,10 +152,9 @@ def test_counters_are_of_one_iteration_and_never_summed():
     sheet = scaling.counter_sheet(summary, "dirty")
     cells = dict(zip((column.name for column in sheet.columns), sheet.blocks[0][1][0][1]))
     assert cells["instructions per fault"].text == "3,350"
-    assert cells["faults permission"].text == "2,048"       # of iteration 2, not 1,024 + 2,048
+    assert cells["faults permission"].text == "2,048"  # of iteration 2, not 1,024 + 2,048
     assert sheet.notes == ["Counts in phase dirty, iteration 2: median of the samples."]
-    assert scaling.counter_sheet(summary, "populate").notes == [
-        "Counts in phase populate: median of the samples."]
+    assert scaling.counter_sheet(summary, "populate").notes == ["Counts in phase populate: median of the samples."]
     assert not scaling.counter_sheet(summary, "clear")
     assert summary.counted_phases() == ["populate", "dirty", "exit"]
     assert summary.phases() == []

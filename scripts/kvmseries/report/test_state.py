@@ -21,34 +21,54 @@ def today(monkeypatch):
 
 
 def results(kernels, **others):
-    return {**make_file(*(make_run(kernel=name) for name in kernels)),
-            "made": {"ids": {"kernels": kernels, **others}, "rounds": 3, "seconds": 1, "command": ""}}
+    return {
+        **make_file(*(make_run(kernel=name) for name in kernels)),
+        "made": {"ids": {"kernels": kernels, **others}, "rounds": 3, "seconds": 1, "command": ""},
+    }
 
 
 def test_results_of_today_s_patches_need_no_note():
-    assert state.notes([results({"base": NOW["base"], "series": NOW["series"]}, tests={"v5.10": "7" * 16},
-                                guest="8" * 16, instrument="9" * 16, models={"nominal": "a" * 16})]) == []
+    assert (
+        state.notes(
+            [
+                results(
+                    {"base": NOW["base"], "series": NOW["series"]},
+                    tests={"v5.10": "7" * 16},
+                    guest="8" * 16,
+                    instrument="9" * 16,
+                    models={"nominal": "a" * 16},
+                )
+            ]
+        )
+        == []
+    )
 
 
 def test_an_old_label_and_one_that_is_not_known_are_named():
     found = state.notes([results({"base": NOW["base"], "series": "0" * 16, "upto:a": "1" * 16})])
-    assert found == ["v5.10 arm64: series: old: patches/ make another source today.",
-                     "v5.10 arm64: upto:a: of an unknown state of the source."]
+    assert found == [
+        "v5.10 arm64: series: old: patches/ make another source today.",
+        "v5.10 arm64: upto:a: of an unknown state of the source.",
+    ]
 
 
 def test_what_else_has_changed_is_named():
-    found = state.notes([results({"base": NOW["base"]}, tests={"v5.10": "0"}, guest="0", instrument="0",
-                                 models={"line*2": "0"})])
-    assert found == ["v5.10 arm64: measured with another state of: v5.10's tests, the guest, the virtual clock, "
-                     "its model."]
+    found = state.notes(
+        [results({"base": NOW["base"]}, tests={"v5.10": "0"}, guest="0", instrument="0", models={"line*2": "0"})]
+    )
+    assert found == [
+        "v5.10 arm64: measured with another state of: v5.10's tests, the guest, the virtual clock, its model."
+    ]
 
 
 def test_a_test_program_or_a_debug_patch_that_has_changed_is_named(monkeypatch):
     today = {"x-holds.patch": "1" * 16, "hold_test.c": "2" * 16}
     monkeypatch.setattr(ids, "own", today.get)
     assert state.changes(results({}, own=today), "v5.10", "arm64") == []
-    assert state.changes(results({}, own={**today, "hold_test.c": "3" * 16, "gone.c": "4" * 16}), "v5.10", "arm64") \
-        == ["hold_test.c", "gone.c"]
+    assert state.changes(results({}, own={**today, "hold_test.c": "3" * 16, "gone.c": "4" * 16}), "v5.10", "arm64") == [
+        "hold_test.c",
+        "gone.c",
+    ]
 
 
 def test_another_series_base_runs_the_tests_of_that_base(monkeypatch):

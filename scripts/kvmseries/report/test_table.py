@@ -32,7 +32,8 @@ def test_terminal_is_one_table_where_there_is_room(results):
     def tables(width):
         """How many tables have lock counts or the main times."""
         text = printed(results, width)
-        return text[:text.index("enable")].count(" vCPUs   kernel")
+        return text[: text.index("enable")].count(" vCPUs   kernel")
+
     assert (tables(200), tables(80)) == (1, 2)
 
 
@@ -45,8 +46,7 @@ def test_terminal_does_not_read_markup():
 
 
 def test_ascii(results):
-    text = report.ascii_table(results + [full_results(("base", "upto:fast-path", "series"),
-                                                      (1, 64), clock="virtual")])
+    text = report.ascii_table(results + [full_results(("base", "upto:fast-path", "series"), (1, 64), clock="virtual")])
     text.encode("ascii")
     assert all(len(line) <= 75 for line in text.splitlines())
     assert s.EMULATED in " ".join(text.split())
@@ -57,9 +57,11 @@ def test_ascii(results):
 
 
 def test_ascii_splits_what_is_too_wide():
-    runs = [make_run(kernel=kernel, config="lockstat", metric=metric, unit="1",
-                     samples=[12345678901234])
-            for metric in s.LOCK_METRICS for kernel in ("base", "upto:a-long-milestone-name")]
+    runs = [
+        make_run(kernel=kernel, config="lockstat", metric=metric, unit="1", samples=[12345678901234])
+        for metric in s.LOCK_METRICS
+        for kernel in ("base", "upto:a-long-milestone-name")
+    ]
     text = report.ascii_table([make_file(*runs)])
     assert all(len(line) <= 75 for line in text.splitlines())
     assert text.count("#vCPU") > 1
@@ -108,8 +110,7 @@ def test_virtual_time_has_tables_of_growth():
     assert all(len(line) <= 75 for line in text.splitlines())
     assert "| 16    | base        | 36,000 |   12.0 | 12.0-14.7 |      11.2 |  +7.5% |" in text
     assert "|       | series/base |   0.11 |   0.11 |         - |         - |      - |" in text
-    assert "| 16 | base | 36,000 | 12.0 | 12.0\u201314.7 | 11.2 | +7.5% |" in \
-        report.markdown_table(data)
+    assert "| 16 | base | 36,000 | 12.0 | 12.0\u201314.7 | 11.2 | +7.5% |" in report.markdown_table(data)
     assert s.VIRTUAL in text and s.VIRTUAL in report.markdown_table(data)
     assert s.WALL in report.ascii_table([full_results(accel="kvm")])
 
@@ -123,13 +124,16 @@ def test_what_is_too_wide_keeps_acquisitions_and_contentions_together():
         parts = table._fitted(sheet(heads, room), table.WIDTH, table._ascii_table)
         assert [part.notes for part in parts] == [[]] * (len(parts) - 1) + [["a note"]]
         return [[column.name for column in part.columns] for part in parts]
+
     heads = ["acquisitions"] * 2 + ["contentions"] * 2
     assert fitted(heads, 10) == [["n0", "n1", "n2", "n3"]]
     assert fitted(heads, 14) == [["n0", "n1"], ["n2", "n3"]]
     assert fitted(heads, 34) == [["n0"], ["n1"], ["n2"], ["n3"]]
 
 
-@pytest.mark.parametrize("keys, clock", [({"clock": "virtual"}, s.VIRTUAL), ({}, s.EMULATED), ({"accel": "kvm"}, s.WALL)])
+@pytest.mark.parametrize(
+    "keys, clock", [({"clock": "virtual"}, s.VIRTUAL), ({}, s.EMULATED), ({"accel": "kvm"}, s.WALL)]
+)
 def test_the_clock_is_told_once(keys, clock):
     data = [full_results(**keys)]
     for text in (printed(data, 200), report.ascii_table(data), report.markdown_table(data)):
@@ -140,8 +144,12 @@ def test_the_verdict_comes_before_the_tables(results):
     data = [virtual_results(("base", "series"))]
     for text in (printed(data, 200), report.ascii_table(data), report.markdown_table(data)):
         text = " ".join(text.replace("\\", "").split())
-        assert text.index("16 vCPUs: dirty memory 36.0 us") < text.index("Better: ") < text.index("Worse: ") \
+        assert (
+            text.index("16 vCPUs: dirty memory 36.0 us")
+            < text.index("Better: ")
+            < text.index("Worse: ")
             < text.index("Growth: relative")
+        )
 
 
 def test_every_output_says_what_does_not_repeat(tmp_path):

@@ -4,8 +4,7 @@ import pytest
 
 from kvmseries.data import summary as s
 from kvmseries.report import measures, own, verdict
-from kvmseries.report.conftest import (aging_results, full_results, make_file, make_run, merging_results,
-                                       virtual_results)
+from kvmseries.report.conftest import aging_results, full_results, make_file, make_run, merging_results, virtual_results
 
 
 def of(*runs):
@@ -14,23 +13,41 @@ def of(*runs):
 
 def times(metric, base, series, vcpus=1, **keys):
     """Runs in virtual time of base and of the series: us."""
-    return [make_run(clock="virtual", kernel=kernel, metric=metric, vcpus=vcpus, samples=[us * 1e-6], **keys)
-            for kernel, us in (("base", base), ("series", series))]
+    return [
+        make_run(clock="virtual", kernel=kernel, metric=metric, vcpus=vcpus, samples=[us * 1e-6], **keys)
+        for kernel, us in (("base", base), ("series", series))
+    ]
 
 
-@pytest.mark.parametrize("seconds, text", [
-    (12.34, "12.3 s"), (0.9996, "1.00 s"), (3.25e-3, "3.25 ms"), (1.96e-5, "19.6 us"), (567e-9, "567 ns"),
-    (1234, "1,234 s"), (0, "0.00 ns"), (-2e-6, "-2.00 us")])
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (12.34, "12.3 s"),
+        (0.9996, "1.00 s"),
+        (3.25e-3, "3.25 ms"),
+        (1.96e-5, "19.6 us"),
+        (567e-9, "567 ns"),
+        (1234, "1,234 s"),
+        (0, "0.00 ns"),
+        (-2e-6, "-2.00 us"),
+    ],
+)
 def test_time_text(seconds, text):
     assert measures.time_text(seconds) == text
 
 
 def test_the_head_has_the_main_time_a_page_of_the_most_vcpus_and_what_got_worse():
     """1024 pages a vCPU."""
-    found = of(*times("dirty_memory_time", 1024, 512), *times("dirty_memory_time", 20480, 512, vcpus=16),
-               *times("get_dirty_log_time", 10, 20), *times("get_dirty_log_time", 100, 277, vcpus=16))
-    assert found.head == ("16 vCPUs: dirty memory 20.0 us \u2192 500 ns a page, 0.025 of base; worse: harvest "
-                          "(KVM_GET_DIRTY_LOG) up to 2.77 times base")
+    found = of(
+        *times("dirty_memory_time", 1024, 512),
+        *times("dirty_memory_time", 20480, 512, vcpus=16),
+        *times("get_dirty_log_time", 10, 20),
+        *times("get_dirty_log_time", 100, 277, vcpus=16),
+    )
+    assert found.head == (
+        "16 vCPUs: dirty memory 20.0 us \u2192 500 ns a page, 0.025 of base; worse: harvest "
+        "(KVM_GET_DIRTY_LOG) up to 2.77 times base"
+    )
     assert found.better == ["dirty memory down to 0.025 of base (16 vCPUs: 20.0 us a page \u2192 500 ns a page)"]
     assert found.worse == ["harvest (KVM_GET_DIRTY_LOG) up to 2.77 times base (16 vCPUs: 100 us \u2192 277 us)"]
 
@@ -43,9 +60,14 @@ def test_what_got_worse_is_not_hidden_behind_what_got_better():
 
 
 def test_times_come_first_and_the_greatest_change_first():
-    found = of(*times("get_dirty_log_time", 10, 20), *times("enable_dirty_log_time", 10, 30),
-               *(make_run(kernel=kernel, clock="virtual", metric="foreign_atomics.dirty", unit="1", samples=[count])
-                 for kernel, count in (("base", 10), ("series", 1000))))
+    found = of(
+        *times("get_dirty_log_time", 10, 20),
+        *times("enable_dirty_log_time", 10, 30),
+        *(
+            make_run(kernel=kernel, clock="virtual", metric="foreign_atomics.dirty", unit="1", samples=[count])
+            for kernel, count in (("base", 10), ("series", 1000))
+        ),
+    )
     assert [line.split(" ")[0] for line in found.worse] == ["turning", "harvest", "cache"]
 
 
@@ -57,8 +79,13 @@ def test_what_moves_less_than_the_instrument_repeats_to_is_no_change(base, serie
 
 def test_a_count_may_differ_by_one_for_each_cpu():
     def locks(base, series):
-        return of(*(make_run(kernel=kernel, metric=s.WRITES, config="lockstat", unit="1", vcpus=4, samples=[count])
-                    for kernel, count in (("base", base), ("series", series))))
+        return of(
+            *(
+                make_run(kernel=kernel, metric=s.WRITES, config="lockstat", unit="1", vcpus=4, samples=[count])
+                for kernel, count in (("base", base), ("series", series))
+            )
+        )
+
     assert not locks(10, 15).worse and locks(10, 16).worse
     assert locks(0, 6).worse == ["mmu_lock taken for write (4 vCPUs: 0 \u2192 6)"]
 
@@ -92,7 +119,9 @@ def test_a_milestone_is_named():
 
 def test_every_test_of_its_own_has_a_verdict():
     aging = verdict.of(own.summarise([aging_results(), aging_results(alone=True)])[0])
-    assert aging.head == ("16 vCPUs: aging pass while vCPUs are faulting 3.00 ms \u2192 130 us, 0.043 of base; worse: aging "
-                          "pass while vCPUs are idle up to 1.06 times base")
+    assert aging.head == (
+        "16 vCPUs: aging pass while vCPUs are faulting 3.00 ms \u2192 130 us, 0.043 of base; worse: aging "
+        "pass while vCPUs are idle up to 1.06 times base"
+    )
     merging = verdict.of(own.summarise([merging_results()])[0])
     assert merging.head.startswith("8 vCPUs: kernel and vCPUs together 39.0 ms \u2192 12.9 ms, 0.33 of base")

@@ -14,17 +14,39 @@ from .measures import Measure, time_text, vcpus_text
 TEST = "memslot_unmap_perf_test"
 DELETE, DISCARD = "sparse_delete_time", "discard_time.writing"
 # (metric, name of its column)
-SPARSE = tuple((f"sparse_{name.replace(' ', '_')}_time", name) for name in (
-    "create", "caches off", "caches on", "log on", "get dirty log", "log off", "discard", "munmap", "delete"))
-MAPPED = (("discard_time.host", "discard, host only"), *(
-    (f"{what.replace(' ', '_')}_time.{state}", f"{what}, vCPUs {state}") for what in ("discard", "delete", "log on")
-    for state in ("idle", "writing")))
+SPARSE = tuple(
+    (f"sparse_{name.replace(' ', '_')}_time", name)
+    for name in (
+        "create",
+        "caches off",
+        "caches on",
+        "log on",
+        "get dirty log",
+        "log off",
+        "discard",
+        "munmap",
+        "delete",
+    )
+)
+MAPPED = (
+    ("discard_time.host", "discard, host only"),
+    *(
+        (f"{what.replace(' ', '_')}_time.{state}", f"{what}, vCPUs {state}")
+        for what in ("discard", "delete", "log on")
+        for state in ("idle", "writing")
+    ),
+)
 DURING = ("nothing", "discard", "delete", "log on")
-WRITES = {part: tuple((f"write_{part}.{during.replace(' ', '_')}", during) for during in DURING)
-          for part in ("p50", "p99", "max")}
+WRITES = {
+    part: tuple((f"write_{part}.{during.replace(' ', '_')}", during) for during in DURING)
+    for part in ("p50", "p99", "max")
+}
 # Heading of columns (us) -> them.
-PARTS = {"large memslot": SPARSE, "mapped memslot": MAPPED,
-         **{f"first write meanwhile, {part}": columns for part, columns in WRITES.items()}}
+PARTS = {
+    "large memslot": SPARSE,
+    "mapped memslot": MAPPED,
+    **{f"first write meanwhile, {part}": columns for part, columns in WRITES.items()},
+}
 METRICS = tuple(metric for columns in PARTS.values() for metric, _ in columns)
 LAST = Last(METRICS)
 # Without the part after the dot, as compare and figures take them.
@@ -40,19 +62,27 @@ def micros(seconds: float) -> str:
 
 def sheet(summary: s.Summary) -> layout.Sheet:
     """The Sheet: times per vCPUs and kernel, with a heading for each of PARTS; what nobody measured has no column."""
-    columns = [(layout.Column(f"{head}, us", name, f"{head}: {name} (us)"), micros, LAST.of(summary, metric))
-               for head, found in PARTS.items() for metric, name in found if summary.has(metric)]
+    columns = [
+        (layout.Column(f"{head}, us", name, f"{head}: {name} (us)"), micros, LAST.of(summary, metric))
+        for head, found in PARTS.items()
+        for metric, name in found
+        if summary.has(metric)
+    ]
     return layout.sheet_of(summary, columns, _notes(summary))
 
 
-_EXPLAINED = {SPARSE: "Large memslot: few of its pages are mapped.",
-              MAPPED: "Mapped memslot: all of its pages are mapped; host only: no vCPU has touched its memory.",
-              sum(WRITES.values(), ()): "First write: to other memory, by the guest's counter."}
+_EXPLAINED = {
+    SPARSE: "Large memslot: few of its pages are mapped.",
+    MAPPED: "Mapped memslot: all of its pages are mapped; host only: no vCPU has touched its memory.",
+    sum(WRITES.values(), ()): "First write: to other memory, by the guest's counter.",
+}
 
 
 def _notes(summary: s.Summary) -> list[str]:
     said = " ".join(text for columns, text in _EXPLAINED.items() if any(summary.has(metric) for metric, _ in columns))
-    notes = [f"Unmapping: medians; {summary.sample_note(METRICS)}; iteration {LAST.iteration(summary)}. {said}".rstrip()]
+    notes = [
+        f"Unmapping: medians; {summary.sample_note(METRICS)}; iteration {LAST.iteration(summary)}. {said}".rstrip()
+    ]
     out = _out(summary)
     return notes + [f"These vCPUs had written to all of their pages before it was over: {out}."] if out else notes
 
@@ -82,12 +112,19 @@ def measures(summary: s.Summary) -> list[Measure]:
     """The Measures of the verdict, MAIN first; none where times are no evidence."""
     if summary.group.emulated:
         return []
-    found = {metric: Measure(_words(head, name), LAST.of(summary, metric), time_text, main=metric in MAIN)
-             for head, columns in PARTS.items() for metric, name in columns}
+    found = {
+        metric: Measure(_words(head, name), LAST.of(summary, metric), time_text, main=metric in MAIN)
+        for head, columns in PARTS.items()
+        for metric, name in columns
+    }
     return [found.pop(metric) for metric in MAIN] + list(found.values())
 
 
 def highlights(summary: s.Summary) -> list[str]:
     """Lines of MAIN for the largest vCPU count that has them."""
-    return [line for measure in measures(summary) if measure.main
-            for line in layout.most_line(summary, measure.words, summary.kernels, measure.value, time_text)]
+    return [
+        line
+        for measure in measures(summary)
+        if measure.main
+        for line in layout.most_line(summary, measure.words, summary.kernels, measure.value, time_text)
+    ]

@@ -30,9 +30,15 @@ class Verdict:
 
     def lines(self) -> list[str]:
         """All of it as text, without the head."""
-        return [f"{name}: {'; '.join(found)}." for name, found in (
-            ("Better", self.better), ("Worse", self.worse), ("Does not repeat, and is not judged", self.unsteady))
-            if found] + ([] if self.worse or not self.head else ["Worse: nothing that is compared here."])
+        return [
+            f"{name}: {'; '.join(found)}."
+            for name, found in (
+                ("Better", self.better),
+                ("Worse", self.worse),
+                ("Does not repeat, and is not judged", self.unsteady),
+            )
+            if found
+        ] + ([] if self.worse or not self.head else ["Worse: nothing that is compared here."])
 
 
 def measures(summary: s.Summary) -> list[Measure]:
@@ -44,18 +50,32 @@ def measures(summary: s.Summary) -> list[Measure]:
 
 
 # How people call what is timed.
-_WORDS = {"populate_memory_time": "populate", "enable_dirty_log_time": "turning the log on",
-          "get_dirty_log_time": "harvest (KVM_GET_DIRTY_LOG)", "clear_dirty_log_time": "KVM_CLEAR_DIRTY_LOG",
-          "disable_dirty_log_time": "turning the log off"}
+_WORDS = {
+    "populate_memory_time": "populate",
+    "enable_dirty_log_time": "turning the log on",
+    "get_dirty_log_time": "harvest (KVM_GET_DIRTY_LOG)",
+    "clear_dirty_log_time": "KVM_CLEAR_DIRTY_LOG",
+    "disable_dirty_log_time": "turning the log off",
+}
 
 
 def _times(summary: s.Summary) -> list[Measure]:
-    return [_dirty(summary)] + [
-        Measure(words, layout.getter(summary, metric), time_text,
-                main=metric == s.POPULATE) for metric, words in _WORDS.items()] + [
-        Measure(metric.replace("_", " "), layout.getter_at(summary, metric, max(summary.iterations(metric), default=None)),
-                time_text)
-        for metric in s.LATENCIES if summary.has(metric)]
+    return (
+        [_dirty(summary)]
+        + [
+            Measure(words, layout.getter(summary, metric), time_text, main=metric == s.POPULATE)
+            for metric, words in _WORDS.items()
+        ]
+        + [
+            Measure(
+                metric.replace("_", " "),
+                layout.getter_at(summary, metric, max(summary.iterations(metric), default=None)),
+                time_text,
+            )
+            for metric in s.LATENCIES
+            if summary.has(metric)
+        ]
+    )
 
 
 def _dirty(summary: s.Summary) -> Measure:
@@ -70,16 +90,29 @@ def _dirty(summary: s.Summary) -> Measure:
 
 
 def _counts(summary: s.Summary) -> list[Measure]:
-    found = [Measure(words, value, layout.count_text, main=metric == s.WRITES, count=True,
-                     each=True) for words, metric, value in (
-        ("mmu_lock taken for write", s.WRITES, layout.getter(summary, s.WRITES)),
-        ("waits for mmu_lock", s.CONTENDED, summary.contended))]
+    found = [
+        Measure(words, value, layout.count_text, main=metric == s.WRITES, count=True, each=True)
+        for words, metric, value in (
+            ("mmu_lock taken for write", s.WRITES, layout.getter(summary, s.WRITES)),
+            ("waits for mmu_lock", s.CONTENDED, summary.contended),
+        )
+    ]
     for phase in summary.counted_phases():
-        for counter, words in ((s.PER_FAULT, "instructions a fault"), ("foreign_atomics", "cache lines moved by atomics")):
+        for counter, words in (
+            (s.PER_FAULT, "instructions a fault"),
+            ("foreign_atomics", "cache lines moved by atomics"),
+        ):
             metric = s.in_phase(counter, phase)
             iteration = max(summary.iterations(metric), default=None)
-            found.append(Measure(f"{words} ({phase})", layout.getter_at(summary, metric, iteration), layout.count_text,
-                                 count=True, each=counter != s.PER_FAULT))
+            found.append(
+                Measure(
+                    f"{words} ({phase})",
+                    layout.getter_at(summary, metric, iteration),
+                    layout.count_text,
+                    count=True,
+                    each=counter != s.PER_FAULT,
+                )
+            )
     return found
 
 
@@ -125,8 +158,11 @@ def _changes(summary: s.Summary, compared: str, measure: Measure) -> tuple[list[
 def _side(measure: Measure, change: _Change) -> int:
     """1 where it became worse, -1 where it became better, 0 where it did not change by more than FLOOR."""
     base, ours = change.base.median, change.ours.median
-    if abs(ours - base) <= FLOOR * abs(base) or min(base, ours) < 0 or (
-            measure.each and abs(ours - base) <= change.vcpus + 1):
+    if (
+        abs(ours - base) <= FLOOR * abs(base)
+        or min(base, ours) < 0
+        or (measure.each and abs(ours - base) <= change.vcpus + 1)
+    ):
         return 0
     return 1 if (ours > base) != measure.more else -1
 
@@ -172,7 +208,9 @@ def of(summary: s.Summary) -> Verdict:
             if those:
                 one = max(those, key=_much if measure.count else _far)
                 lines.append((measure.count, -_far(one), _said(measure, one, len(changes) > 1), _numbers(measure, one)))
-    found.worse, found.better = ([said + numbers for _, _, said, numbers in sorted(lines)] for lines in (sides[1], sides[-1]))
+    found.worse, found.better = (
+        [said + numbers for _, _, said, numbers in sorted(lines)] for lines in (sides[1], sides[-1])
+    )
     worst = [said for _, _, said, _ in sorted(sides[1])][:2]
     if found.head and worst:
         found.head += f"; worse: {', '.join(worst)}"
@@ -187,5 +225,5 @@ def head(measure: Measure, change: _Change, kernel: str) -> str:
     before, after = measure.text(change.base.median), measure.text(change.ours.median)
     ending = " a page"
     if before.endswith(ending) and after.endswith(ending):
-        before = before[:-len(ending)]
+        before = before[: -len(ending)]
     return f"{change.where}{name}: {measure.words} {before} {ARROW} {after}{ratio}"

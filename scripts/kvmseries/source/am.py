@@ -16,8 +16,16 @@ def check_identity(tree: Path) -> None:
         raise Fail("--signoff certifies the DCO in your name: set git's user.name and user.email")
 
 
-def apply(tree: Path, patches: Sequence[Path], own: bool = False, signoff: bool = False, where: str = "the tree",
-          version: str | None = None, wants: str | None = None, title: str = "linux") -> None:
+def apply(
+    tree: Path,
+    patches: Sequence[Path],
+    own: bool = False,
+    signoff: bool = False,
+    where: str = "the tree",
+    version: str | None = None,
+    wants: str | None = None,
+    title: str = "linux",
+) -> None:
     """Apply `patches` (paths) to the git tree at `tree`, one commit each, or none of them.
 
     own: commit as the tool.  where, version, wants, title: what the tree is, its version, the one
@@ -28,8 +36,9 @@ def apply(tree: Path, patches: Sequence[Path], own: bool = False, signoff: bool 
     options = ["--quiet", "--committer-date-is-author-date"]
     if signoff:
         options.append("--signoff")
-    status, text = git(tree, "am", *options, *map(str, patches), check=False, plain=own,
-                       own=own or not has_identity(tree))
+    status, text = git(
+        tree, "am", *options, *map(str, patches), check=False, plain=own, own=own or not has_identity(tree)
+    )
     if status == 0:
         return
     number = _failed_number(tree)
@@ -50,30 +59,32 @@ def _failed_number(tree: Path) -> int | None:
         return None
 
 
-def _explain(tree: Path, patches: Sequence[Path], number: int, where: str, version: str | None, wants: str | None,
-             title: str) -> str:
+def _explain(
+    tree: Path, patches: Sequence[Path], number: int, where: str, version: str | None, wants: str | None, title: str
+) -> str:
     patch = patches[number - 1]
     # The last first: a patch can be taken back only while none after it changes the same lines.
-    for there in reversed(patches[number - 1:]):
+    for there in reversed(patches[number - 1 :]):
         if git(tree, "apply", "--check", "--reverse", str(there), check=False)[0] == 0:
-            return (f"{where} is patched already (it has {there.name}): use a tree without the "
-                    "series")
+            return f"{where} is patched already (it has {there.name}): use a tree without the series"
     before = git(tree, "rev-parse", "HEAD").strip()
     if number > 1:
-        git(tree, "am", "--quiet", *map(str, patches[:number - 1]), check=False, own=True)
+        git(tree, "am", "--quiet", *map(str, patches[: number - 1]), check=False, own=True)
     _, text = git(tree, "apply", "--check", "--verbose", str(patch), check=False)
     git(tree, "reset", "-q", "--hard", before)
-    hunks = [_hunk(patch, *found) for found in
-             re.findall(r"^error: patch failed: (.+):(\d+)$", text, re.M)]
-    hunks += [f"{name} is not there" for name in
-              re.findall(r"^error: (.+): No such file or directory$", text, re.M)]
-    hunks += [f"{name} exists" for name in
-              re.findall(r"^error: (.+): already exists in working directory$", text, re.M)]
-    differ = f" (the tree is {title} {version}, the series is for {wants})" \
-        if version and wants and version != wants else ""
+    hunks = [_hunk(patch, *found) for found in re.findall(r"^error: patch failed: (.+):(\d+)$", text, re.M)]
+    hunks += [f"{name} is not there" for name in re.findall(r"^error: (.+): No such file or directory$", text, re.M)]
+    hunks += [
+        f"{name} exists" for name in re.findall(r"^error: (.+): already exists in working directory$", text, re.M)
+    ]
+    differ = (
+        f" (the tree is {title} {version}, the series is for {wants})" if version and wants and version != wants else ""
+    )
     number = int(patch.name.split("-")[0])
-    return (f"patch {number} does not apply to {where}: {patch.name}: "
-            f"{'; '.join(hunks) or text.strip().splitlines()[-1]}{differ}")
+    return (
+        f"patch {number} does not apply to {where}: {patch.name}: "
+        f"{'; '.join(hunks) or text.strip().splitlines()[-1]}{differ}"
+    )
 
 
 def _hunk(patch: Path, name: str, line: str) -> str:
@@ -81,7 +92,7 @@ def _hunk(patch: Path, name: str, line: str) -> str:
     current = None
     for text in patch.read_text(encoding="utf-8", errors="replace").splitlines():
         if text.startswith("--- a/"):
-            current = text[len("--- a/"):]
+            current = text[len("--- a/") :]
         match = re.match(r"@@ -(\d+)(,\d+)? \+\d+(,\d+)? @@ ?(.*)", text)
         if match and current == name and match[1] == line:
             where = f" ({match[4]})" if match[4] else ""

@@ -38,8 +38,9 @@ def prepare(tree: Path, letter: str) -> None:
     below = patch_ids(tree, "base", "needed")
     if below:
         base = git(tree, "rev-parse", "base^{commit}").strip()
-        with _editor("".join(f"{line}\n" for line in (f"base-commit: {base}", *(f"patch-id: {one}" for one in below)))) \
-                as editor:
+        with _editor(
+            "".join(f"{line}\n" for line in (f"base-commit: {base}", *(f"patch-id: {one}" for one in below)))
+        ) as editor:
             _b4(tree, "--edit-deps", editor=editor)
 
 

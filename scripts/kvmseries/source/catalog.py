@@ -25,11 +25,11 @@ T = TypeVar("T")
 class Version:
     """A base that the series is known to apply to, as Debian packages it."""
 
-    kernel: str     # "5.10.262"; `release` in the file where the base is none
-    package: str    # binary package that holds the source tarball, or source package
-    version: str    # the package's version
-    suite: str      # "bullseye-security": where to look for it
-    sha256: str     # of the .deb, or of `file`
+    kernel: str  # "5.10.262"; `release` in the file where the base is none
+    package: str  # binary package that holds the source tarball, or source package
+    version: str  # the package's version
+    suite: str  # "bullseye-security": where to look for it
+    sha256: str  # of the .deb, or of `file`
     file: str = ""  # the tarball, of a source package
     # What is built of it (arch, "tests", "suite") to the id of that, see ids.py; may be empty.
     ids: dict[str, str] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class Series:
 
     name: str
     path: Path
-    kernel: str          # version of the base, "5.10.262" (linux) or "10.0.13" (QEMU)
-    tag: str             # upstream's git tag of the base
+    kernel: str  # version of the base, "5.10.262" (linux) or "10.0.13" (QEMU)
+    tag: str  # upstream's git tag of the base
     versions: tuple[Version, ...]  # of Version; the first is the one that is fetched
     arches: tuple[str, ...]  # arches that it is built and tested for
     milestones: dict[str, int]  # name -> number of patches
     patches: tuple[Path, ...]  # paths of 0001-*.patch ... in order
-    project: str = "linux"   # or "qemu"
+    project: str = "linux"  # or "qemu"
     # Of the lines "X on Y" of `milestones`: a milestone to those that it is on, or to ("base",).
     on: dict[str, tuple[str, ...]] = field(default_factory=dict)
     # And the number of a fix to the numbers of the patches that it needs.
@@ -96,7 +96,7 @@ class Series:
 
     def _own(self, milestone: str) -> tuple[Path, ...]:
         """The patches of one milestone."""
-        return self.patches[self.milestones.get(self._before(milestone), 0):self.milestones[milestone]]
+        return self.patches[self.milestones.get(self._before(milestone), 0) : self.milestones[milestone]]
 
     def _whole(self, milestone: str) -> frozenset[Path]:
         """The patches of a milestone, or of "base", and of all that it needs."""
@@ -126,11 +126,12 @@ class Series:
             text = str(self.milestones[text])
         if not re.fullmatch(r"\d+", text):
             names = ", ".join(self.milestones) or "none"
-            raise Usage(f"{self.name} has no milestone '{text}' (milestones: {names}; "
-                        f"or a number from 0 to {len(self.patches)})")
+            raise Usage(
+                f"{self.name} has no milestone '{text}' (milestones: {names}; "
+                f"or a number from 0 to {len(self.patches)})"
+            )
         if int(text) > len(self.patches):
-            raise Usage(f"--upto {text} is beyond the end: {self.name} has "
-                        f"{len(self.patches)} patches")
+            raise Usage(f"--upto {text} is beyond the end: {self.name} has {len(self.patches)} patches")
         return int(text)
 
     def patches_id(self, count: int) -> str:
@@ -146,7 +147,7 @@ class Point:
     """A kernel to measure: "base", "series", "upto:NAME", or another series' "NAME:base"."""
 
     label: str
-    count: int               # of patches
+    count: int  # of patches
     series: Series
 
 
@@ -166,14 +167,25 @@ def load(name: str) -> Series:
         if project not in PROJECTS:
             raise Fail(f"{path / 'base'}: unknown project '{project}': there is {', '.join(PROJECTS)}")
         release = "kernel" if project == "linux" else "release"
-        versions = tuple(Version(kernel=entry[release], **{key: value for key, value in entry.items()
-                                                           if key != release})
-                         for entry in base["versions"])
-        patches = tuple(sorted(p for p in path.glob("[0-9]*.patch")
-                               if not p.name.startswith("0000-")))
+        versions = tuple(
+            Version(kernel=entry[release], **{key: value for key, value in entry.items() if key != release})
+            for entry in base["versions"]
+        )
+        patches = tuple(sorted(p for p in path.glob("[0-9]*.patch") if not p.name.startswith("0000-")))
         milestones, on, needs = _milestones(path)
-        series = Series(name, path, base[release], base["tag"], versions,
-                        tuple(base["arches"]), milestones, patches, project, on, needs)
+        series = Series(
+            name,
+            path,
+            base[release],
+            base["tag"],
+            versions,
+            tuple(base["arches"]),
+            milestones,
+            patches,
+            project,
+            on,
+            needs,
+        )
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise Fail(f"{path / 'base'} is not right: {error!r}") from None
     for number, patch in enumerate(patches, 1):
@@ -214,16 +226,20 @@ def _check_fix(file: Path, milestones: Mapping[str, int], fix: int, below: Seque
     """Raise Fail unless the line "fix on below" names a patch of the milestone FIXES and earlier ones."""
     first = max([count for count in milestones.values() if count < milestones.get(FIXES, 0)], default=0)
     if not first < fix <= milestones.get(FIXES, 0) or not all(0 < number < fix for number in below):
-        raise Fail(f"{file}: '{fix} on {' '.join(map(str, below))}': it takes a patch of the milestone {FIXES}, and "
-                   "patches before it")
+        raise Fail(
+            f"{file}: '{fix} on {' '.join(map(str, below))}': it takes a patch of the milestone {FIXES}, and "
+            "patches before it"
+        )
 
 
 def _check_milestone(file: Path, milestones: Mapping[str, int], name: str, below: Sequence[str]) -> None:
     """Raise Fail unless the line "name on below" names a milestone and earlier ones, or base alone."""
     earlier = [other for other, count in milestones.items() if count < milestones.get(name, 0)]
     if name not in milestones or tuple(below) != ("base",) and not set(below) <= set(earlier):
-        raise Fail(f"{file}: '{name} on {' '.join(below)}': it takes a milestone, and an earlier one or base, or several "
-                   "earlier ones")
+        raise Fail(
+            f"{file}: '{name} on {' '.join(below)}': it takes a milestone, and an earlier one or base, or several "
+            "earlier ones"
+        )
 
 
 def subject(patch: Path) -> str:
@@ -231,8 +247,8 @@ def subject(patch: Path) -> str:
     lines = patch.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
         if line.startswith("Subject:"):
-            text = line[len("Subject:"):]
-            for more in lines[number + 1:]:
+            text = line[len("Subject:") :]
+            for more in lines[number + 1 :]:
                 if not more.startswith(" "):
                     break
                 text += more
@@ -243,8 +259,7 @@ def subject(patch: Path) -> str:
 def check_arch(series: Series, arch: str) -> None:
     """Raise Usage unless `series` is built for `arch`."""
     if arch not in series.arches:
-        raise Usage(f"unknown arch '{arch}': {series.name} is built for "
-                    f"{', '.join(series.arches)}")
+        raise Usage(f"unknown arch '{arch}': {series.name} is built for {', '.join(series.arches)}")
 
 
 def points(series: Series, text: str, option: str = "--kernels") -> tuple[Point, ...]:
@@ -256,16 +271,17 @@ def points(series: Series, text: str, option: str = "--kernels") -> tuple[Point,
         elif label == "series":
             found.append(Point(label, len(series.patches), series))
         elif label.startswith("upto:"):
-            found.append(Point(label, series.upto(label[len("upto:"):]), series))
+            found.append(Point(label, series.upto(label[len("upto:") :]), series))
         elif label.endswith(":base"):
-            other = load(label[:-len(":base")])
+            other = load(label[: -len(":base")])
             if other.project != series.project:
-                raise Usage(f"{option} {text}: {other.name} is for {other.project}, "
-                            f"{series.name} for {series.project}")
+                raise Usage(f"{option} {text}: {other.name} is for {other.project}, {series.name} for {series.project}")
             found.append(Point(label, 0, other))
         else:
-            raise Usage(f"unknown kernel '{label}': {option} takes base, series, upto:STEP and "
-                        "OTHER:base, the base of another series")
+            raise Usage(
+                f"unknown kernel '{label}': {option} takes base, series, upto:STEP and "
+                "OTHER:base, the base of another series"
+            )
     if len({point.label for point in found}) != len(found):
         raise Usage(f"{option} {text} names a kernel twice")
     return tuple(found)

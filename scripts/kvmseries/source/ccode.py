@@ -12,7 +12,11 @@ def find(text: str, kind: str, name: str) -> re.Match[str] | None:
     function's lines before its body.
     """
     function = rf"^(?:[a-z][^;{{}}()#]*[\s*])?{name}\((?:[^;{{}}])*\)\n"
-    pattern = {"variable": rf"^\w[^\n(]*\b{name} = \{{\n(?:.*\n)*?\}};\n", "define": rf"^#define {name}\b(?:.*\\\n)*.*\n", "typedef": rf"^typedef [^;]*\b{name}\b[^;]*;\n",
-               "function": rf"{function}\{{\n(?:.*\n)*?\}}\n", "head": rf"{function}(?=\{{\n)"}.get(
-                   kind, rf"^{kind} {name} \{{\n(?:.*\n)*?\}};\n")
+    pattern = {
+        "variable": rf"^\w[^\n(]*\b{name} = \{{\n(?:.*\n)*?\}};\n",
+        "define": rf"^#define {name}\b(?:.*\\\n)*.*\n",
+        "typedef": rf"^typedef [^;]*\b{name}\b[^;]*;\n",
+        "function": rf"{function}\{{\n(?:.*\n)*?\}}\n",
+        "head": rf"{function}(?=\{{\n)",
+    }.get(kind, rf"^{kind} {name} \{{\n(?:.*\n)*?\}};\n")
     return re.search(pattern, text, re.M)

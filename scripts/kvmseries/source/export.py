@@ -26,8 +26,10 @@ def export(series: Series, tree: str | Path | None = None) -> int:
     if git(tree, "rev-parse", "-q", "--verify", "base^{commit}", check=False)[0]:
         raise Fail(f"{tree} has no tag 'base': export from a tree made by scripts/series apply")
     if not git(tree, "rev-parse", "-q", "--verify", "needed^{commit}", check=False)[0]:
-        raise Fail(f"{tree} was made with --milestone or --b4 (it has a tag 'needed'), and export writes the whole series: "
-                   "cherry-pick your changes onto a tree made without them")
+        raise Fail(
+            f"{tree} was made with --milestone or --b4 (it has a tag 'needed'), and export writes the whole series: "
+            "cherry-pick your changes onto a tree made without them"
+        )
     dirty = changes(tree)
     if dirty:
         raise Fail(f"{tree} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit them")
@@ -38,8 +40,7 @@ def export(series: Series, tree: str | Path | None = None) -> int:
         message = git(tree, "log", "-1", "--format=%B", commit)
         carried = TRAILER.search(message)
         if carried:
-            raise Fail(f"'{message.splitlines()[0]}' carries '{carried[0]}': "
-                       "whoever submits adds it (git am -s)")
+            raise Fail(f"'{message.splitlines()[0]}' carries '{carried[0]}': whoever submits adds it (git am -s)")
     with paths.locked(f"export-{series.name}"), paths.whole(series.path.parent / ".export") as part:
         write_patches(tree, part, len(commits))
         letter = cover(series, tree, len(commits))
@@ -58,11 +59,27 @@ def export(series: Series, tree: str | Path | None = None) -> int:
 
 def write_patches(tree: Path, folder: Path, count: int) -> None:
     """Write the commits base..HEAD of `tree` as patch files into `folder`."""
-    git(tree, "format-patch", "-q", "-o", str(folder), "--zero-commit", "--full-index",
-        "--no-signature", "--suffix=.patch", "--no-base", "--no-thread", "--no-cover-letter",
-        "--numbered" if count > 1 else "--no-numbered", "--stat=72", "--no-renames", "--no-attach",
+    git(
+        tree,
+        "format-patch",
+        "-q",
+        "-o",
+        str(folder),
+        "--zero-commit",
+        "--full-index",
+        "--no-signature",
+        "--suffix=.patch",
+        "--no-base",
+        "--no-thread",
+        "--no-cover-letter",
+        "--numbered" if count > 1 else "--no-numbered",
+        "--stat=72",
+        "--no-renames",
+        "--no-attach",
         "base..HEAD",
-        plain=True, what="git format-patch")
+        plain=True,
+        what="git format-patch",
+    )
 
 
 def cover(series: Series, tree: Path, count: int) -> str | None:
@@ -71,11 +88,8 @@ def cover(series: Series, tree: Path, count: int) -> str | None:
     if not series.cover.exists():
         return None
     text = series.cover.read_text(encoding="utf-8")
-    text = re.sub(r"^Subject: \[PATCH 0+/\d+\]",
-                  f"Subject: [PATCH {0:0{len(str(count))}d}/{count}]", text, flags=re.M)
+    text = re.sub(r"^Subject: \[PATCH 0+/\d+\]", f"Subject: [PATCH {0:0{len(str(count))}d}/{count}]", text, flags=re.M)
     head = letters.without_listing(text)
-    listing = git(tree, "-c", "user.name=x", "shortlog", "-w72,2,4", "--no-merges", "base..HEAD",
-                  plain=True)
-    stat = git(tree, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD",
-               plain=True)
+    listing = git(tree, "-c", "user.name=x", "shortlog", "-w72,2,4", "--no-merges", "base..HEAD", plain=True)
+    stat = git(tree, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD", plain=True)
     return f"{head}{listing.rstrip()}\n\n{stat.rstrip()}\n"

@@ -10,27 +10,38 @@ from typing import Literal, overload
 from ..base import proc
 
 _CONFIG = {
-    "am.threeWay": "false", "commit.gpgSign": "false", "core.hooksPath": "/dev/null",
-    "core.autocrlf": "false", "core.safecrlf": "false", "gc.auto": "0",
-    "advice.detachedHead": "false", "diff.noprefix": "false", "diff.mnemonicPrefix": "false",
+    "am.threeWay": "false",
+    "commit.gpgSign": "false",
+    "core.hooksPath": "/dev/null",
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "gc.auto": "0",
+    "advice.detachedHead": "false",
+    "diff.noprefix": "false",
+    "diff.mnemonicPrefix": "false",
     "diff.algorithm": "myers",
-    "diff.renames": "true", "diff.orderFile": "/dev/null", "format.signOff": "false",
+    "diff.renames": "true",
+    "diff.orderFile": "/dev/null",
+    "format.signOff": "false",
     "safe.directory": "*",
-    "init.defaultBranch": "main", "core.excludesFile": "/dev/null",
+    "init.defaultBranch": "main",
+    "core.excludesFile": "/dev/null",
 }
 
 # Identity and date of what the tool itself commits, so that trees are the same everywhere.
 _OWN = {
-    "GIT_AUTHOR_NAME": "scripts/series", "GIT_AUTHOR_EMAIL": "series@localhost",
-    "GIT_COMMITTER_NAME": "scripts/series", "GIT_COMMITTER_EMAIL": "series@localhost",
-    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+    "GIT_AUTHOR_NAME": "scripts/series",
+    "GIT_AUTHOR_EMAIL": "series@localhost",
+    "GIT_COMMITTER_NAME": "scripts/series",
+    "GIT_COMMITTER_EMAIL": "series@localhost",
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
 
 
 def forget_environment() -> None:
     """Drop what a git hook sets for the repository it runs in: the trees here are others."""
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX",
-                 "GIT_OBJECT_DIRECTORY"):
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"):
         os.environ.pop(name, None)
 
 
@@ -40,8 +51,7 @@ def environment(own: bool = False, plain: bool = False, more: Mapping[str, str] 
     # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
     # Without optional locks `git status` leaves the index of the user's tree as it is.
     settings = {**_CONFIG, **(more or {})}
-    env = {"GIT_CONFIG_COUNT": str(len(settings)), "GIT_OPTIONAL_LOCKS": "0",
-           **(_OWN if own else {})}
+    env = {"GIT_CONFIG_COUNT": str(len(settings)), "GIT_OPTIONAL_LOCKS": "0", **(_OWN if own else {})}
     if plain:
         env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
     for number, (key, value) in enumerate(settings.items()):
@@ -51,25 +61,54 @@ def environment(own: bool = False, plain: bool = False, more: Mapping[str, str] 
 
 
 @overload
-def git(tree: str | Path, *arguments: str, check: Literal[True] = True, own: bool = False, plain: bool = False,
-        what: str | None = None, index: Path | None = None, stdin: str | None = None) -> str: ...
+def git(
+    tree: str | Path,
+    *arguments: str,
+    check: Literal[True] = True,
+    own: bool = False,
+    plain: bool = False,
+    what: str | None = None,
+    index: Path | None = None,
+    stdin: str | None = None,
+) -> str: ...
 
 
 @overload
-def git(tree: str | Path, *arguments: str, check: Literal[False], own: bool = False, plain: bool = False,
-        what: str | None = None, index: Path | None = None, stdin: str | None = None) -> tuple[int, str]: ...
+def git(
+    tree: str | Path,
+    *arguments: str,
+    check: Literal[False],
+    own: bool = False,
+    plain: bool = False,
+    what: str | None = None,
+    index: Path | None = None,
+    stdin: str | None = None,
+) -> tuple[int, str]: ...
 
 
-def git(tree: str | Path, *arguments: str, check: bool = True, own: bool = False, plain: bool = False,
-        what: str | None = None, index: Path | None = None, stdin: str | None = None) -> str | tuple[int, str]:
+def git(
+    tree: str | Path,
+    *arguments: str,
+    check: bool = True,
+    own: bool = False,
+    plain: bool = False,
+    what: str | None = None,
+    index: Path | None = None,
+    stdin: str | None = None,
+) -> str | tuple[int, str]:
     """Run git in the directory `tree`; returns what it printed (or (status, text) if not check).
 
     own: commit as the tool, at a fixed date.  plain: without the user's configuration at all.  index: a file that is
     the index, instead of the tree's.  stdin: text.
     """
     env = {**environment(own, plain), **({"GIT_INDEX_FILE": os.fspath(index)} if index else {})}
-    return proc.run(["git", "-C", os.fspath(tree), *arguments], what or f"git {arguments[0]}", env=env, check=check,
-                    stdin=None if stdin is None else stdin.encode())
+    return proc.run(
+        ["git", "-C", os.fspath(tree), *arguments],
+        what or f"git {arguments[0]}",
+        env=env,
+        check=check,
+        stdin=None if stdin is None else stdin.encode(),
+    )
 
 
 def head(tree: str | Path) -> str:
@@ -84,5 +123,4 @@ def changes(tree: str | Path) -> str:
 
 def has_identity(tree: str | Path) -> bool:
     """Whether git knows who the user is."""
-    return all(git(tree, "config", key, check=False)[0] == 0
-               for key in ("user.name", "user.email"))
+    return all(git(tree, "config", key, check=False)[0] == 0 for key in ("user.name", "user.email"))

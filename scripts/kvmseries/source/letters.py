@@ -38,7 +38,9 @@ def problems(text: str) -> list[str]:
         if len(line) > WIDTH:
             wrong.append(f"line {number} has {len(line)} characters, and at most {WIDTH} are to be there")
         if line.startswith(("#", "---")):
-            wrong.append(f"line {number} begins with '{'#' if line[0] == '#' else '---'}': b4 takes it for something else than text")
+            wrong.append(
+                f"line {number} begins with '{'#' if line[0] == '#' else '---'}': b4 takes it for something else than text"
+            )
     wrong += [f"it carries '{found[0]}': whoever submits adds it" for found in _TRAILER.finditer(text)]
     return wrong
 
@@ -48,8 +50,10 @@ def check(series: Series) -> None:
     are there."""
     for path in sorted((series.path / "letters").glob("*")):
         if path.suffix != ".txt" or path.stem not in series.milestones:
-            raise Fail(f"{path}: {series.name} has no milestone '{path.stem}' (milestones: "
-                       f"{', '.join(series.milestones) or 'none'})")
+            raise Fail(
+                f"{path}: {series.name} has no milestone '{path.stem}' (milestones: "
+                f"{', '.join(series.milestones) or 'none'})"
+            )
         for line in problems(path.read_text(encoding="utf-8")):
             raise Fail(f"{path}: {line}")
 
@@ -60,13 +64,16 @@ def text(series: Series, milestone: str | None = None) -> str:
     if milestone:
         path = series.letter(milestone)
         if not path.exists():
-            raise Fail(f"the milestone '{milestone}' of {series.name} has no cover letter: write patches/{series.name}/letters/"
-                       f"{path.name}, or leave out --b4")
+            raise Fail(
+                f"the milestone '{milestone}' of {series.name} has no cover letter: write patches/{series.name}/letters/"
+                f"{path.name}, or leave out --b4"
+            )
         check(series)
         return path.read_text(encoding="utf-8")
     if not series.cover.exists():
         raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
-    message = email.message_from_string(without_listing(series.cover.read_text(encoding="utf-8")),
-                                        policy=email.policy.default)
+    message = email.message_from_string(
+        without_listing(series.cover.read_text(encoding="utf-8")), policy=email.policy.default
+    )
     subject = re.sub(r"^\[[^]]*\]\s*", "", " ".join(message["Subject"].split()))
     return f"{subject}\n\n{str(message.get_payload()).strip()}\n"

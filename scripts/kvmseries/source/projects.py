@@ -12,10 +12,10 @@ from typing import Callable
 class Project:
     """A project with sources of its own."""
 
-    title: str           # what messages call it
-    file: str            # holds the version
-    core: str            # what else each of its trees has
-    wanted: str          # for a message: what a tree must be
+    title: str  # what messages call it
+    file: str  # holds the version
+    core: str  # what else each of its trees has
+    wanted: str  # for a message: what a tree must be
     parse: Callable[[str], str | None]  # text of `file` to the version, None if it is not such a file
 
     def version(self, tree: str | Path) -> str | None:
@@ -41,8 +41,18 @@ def qemu_version(text: str) -> str | None:
 
 
 PROJECTS = {
-    "linux": Project("linux", "Makefile", "virt/kvm/kvm_main.c", "a linux kernel tree: it has no kernel "
-                     "Makefile and virt/kvm/kvm_main.c at its top", kernel_version),
-    "qemu": Project("QEMU", "VERSION", "accel/kvm/kvm-all.c", "a QEMU tree: it has no VERSION and "
-                    "accel/kvm/kvm-all.c at its top", qemu_version),
+    "linux": Project(
+        "linux",
+        "Makefile",
+        "virt/kvm/kvm_main.c",
+        "a linux kernel tree: it has no kernel Makefile and virt/kvm/kvm_main.c at its top",
+        kernel_version,
+    ),
+    "qemu": Project(
+        "QEMU",
+        "VERSION",
+        "accel/kvm/kvm-all.c",
+        "a QEMU tree: it has no VERSION and accel/kvm/kvm-all.c at its top",
+        qemu_version,
+    ),
 }

@@ -9,8 +9,7 @@ from kvmseries.source.git import changes
 
 
 def state(tree):
-    return git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain"), \
-        git(tree, "for-each-ref")
+    return git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain"), git(tree, "for-each-ref")
 
 
 def refused(tree, patches, **options):
@@ -19,8 +18,9 @@ def refused(tree, patches, **options):
     with pytest.raises(Fail) as caught:
         am.apply(tree, patches, where="linux x", **options)
     assert state(tree) == before
-    assert {name: text for name, (text, _) in snapshot(tree / "arch").items()} \
-        == {name: text for name, (text, _) in files.items()}
+    assert {name: text for name, (text, _) in snapshot(tree / "arch").items()} == {
+        name: text for name, (text, _) in files.items()
+    }
     assert not (tree / ".git/rebase-apply").exists()
     return str(caught.value)
 
@@ -28,8 +28,10 @@ def refused(tree, patches, **options):
 def test_one_commit_a_patch_with_author_and_date(mini, kernel):
     am.apply(kernel, mini.patches, own=True)
     assert git(kernel, "log", "--reverse", "--format=%s", "-3").splitlines() == list(SUBJECTS)
-    assert git(kernel, "log", "-1", "--format=%an <%ae> %aI", "HEAD~2").strip() \
+    assert (
+        git(kernel, "log", "-1", "--format=%an <%ae> %aI", "HEAD~2").strip()
         == "Zoë Author <zoe@example.org> 2020-02-02T02:02:02+02:00"
+    )
     assert not changes(kernel)
 
 
@@ -56,8 +58,7 @@ def test_the_user_commits_where_git_knows_them(mini, kernel, identity):
 
 def test_signoff_is_the_users(mini, kernel, identity):
     am.apply(kernel, mini.patches, signoff=True)
-    assert "Signed-off-by: Ursula User <ursula@example.org>" \
-        in git(kernel, "log", "-1", "--format=%B")
+    assert "Signed-off-by: Ursula User <ursula@example.org>" in git(kernel, "log", "-1", "--format=%B")
 
 
 def test_signoff_takes_an_identity(kernel):
@@ -73,25 +74,28 @@ def test_patch_and_hunk_that_fail_are_named(mini, kernel):
     edit(kernel, MMU, "int kvm29;", "int other;")
     git(kernel, "commit", "-q", "-a", "-m", "elsewhere")
     message = refused(kernel, mini.patches)
-    assert f"patch 3 does not apply to linux x: {mini.patches[2].name}: hunk @@ -28,7 +28,7 @@ " \
-           f"of {MMU} (int kvm26;)" in message
+    assert (
+        f"patch 3 does not apply to linux x: {mini.patches[2].name}: hunk @@ -28,7 +28,7 @@ "
+        f"of {MMU} (int kvm26;)" in message
+    )
 
 
 def test_all_hunks_that_fail_are_named(mini, kernel):
     edit(kernel, ARM, "int arm9;", "int other;")
     git(kernel, "rm", "-q", "-f", MMU)
     git(kernel, "commit", "-q", "-a", "-m", "elsewhere")
-    assert re.search(rf"patch 1 does not .*: hunk @@ -8,7 \+8,7 @@ of {ARM}",
-                     refused(kernel, mini.patches))
-    assert f"patch 3 does not apply to linux x: {mini.patches[2].name}: {MMU} is not there" \
-        in refused(kernel, mini.patches[2:])
+    assert re.search(rf"patch 1 does not .*: hunk @@ -8,7 \+8,7 @@ of {ARM}", refused(kernel, mini.patches))
+    assert f"patch 3 does not apply to linux x: {mini.patches[2].name}: {MMU} is not there" in refused(
+        kernel, mini.patches[2:]
+    )
 
 
 def test_a_hunk_is_that_of_its_file(tmp_path):
     """Hunks of several files may begin at the same line."""
     patch = tmp_path / "0001-x.patch"
-    patch.write_text("".join(f"--- a/{name}\n+++ b/{name}\n@@ -8,7 +8,7 @@ in_{name}\n"
-                             for name in "ab"), encoding="utf-8")
+    patch.write_text(
+        "".join(f"--- a/{name}\n+++ b/{name}\n@@ -8,7 +8,7 @@ in_{name}\n" for name in "ab"), encoding="utf-8"
+    )
     assert am._hunk(patch, "b", "8") == "hunk @@ -8,7 +8,7 @@ of b (in_b)"
     assert am._hunk(patch, "b", "9") == "b:9"
 
@@ -108,9 +112,9 @@ def test_another_version_is_named(mini, kernel):
     edit(kernel, ARM, "int arm9;", "int other;")
     git(kernel, "commit", "-q", "-a", "-m", "elsewhere")
     assert refused(kernel, mini.patches, version="6.1.2", wants="5.10.262").endswith(
-        "(the tree is linux 6.1.2, the series is for 5.10.262)")
-    assert "the series is for" not in refused(kernel, mini.patches, version="5.10.262",
-                                              wants="5.10.262")
+        "(the tree is linux 6.1.2, the series is for 5.10.262)"
+    )
+    assert "the series is for" not in refused(kernel, mini.patches, version="5.10.262", wants="5.10.262")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -124,8 +128,7 @@ def test_a_tree_that_is_patched_already_is_told_so(mini, kernel, count):
 
 def test_a_tree_that_has_a_later_patch_alone_is_told_so(mini, kernel):
     git(kernel, "am", "-q", str(mini.patches[2]))
-    assert refused(kernel, mini.patches).startswith(
-        f"linux x is patched already (it has {mini.patches[2].name})")
+    assert refused(kernel, mini.patches).startswith(f"linux x is patched already (it has {mini.patches[2].name})")
 
 
 def test_a_file_that_is_no_patch_fails_in_one_line(kernel, tmp_path):

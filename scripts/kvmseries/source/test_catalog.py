@@ -64,9 +64,18 @@ def test_the_cover_letter_is_no_patch(mini):
     assert mini.cover not in mini.patches
 
 
-@pytest.mark.parametrize("text", ["", "just words", "[1, 2]", "kernel: 5\n", "a: [unclosed",
-                                  "kernel: a\ntag: b\narches: []\nversions: [{kernel: x}]\n",
-                                  "kernel: a\ntag: b\narches: []\nversions: 3\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "just words",
+        "[1, 2]",
+        "kernel: 5\n",
+        "a: [unclosed",
+        "kernel: a\ntag: b\narches: []\nversions: [{kernel: x}]\n",
+        "kernel: a\ntag: b\narches: []\nversions: 3\n",
+    ],
+)
 def test_a_bad_base_file_is_named(patches, text):
     (patches / "base").write_text(text, encoding="utf-8")
     with pytest.raises(Fail, match="base is not right"):
@@ -111,8 +120,7 @@ def test_a_subject_over_folded_lines_is_put_together(mini):
 
 def test_a_subject_ends_with_its_header(tmp_path):
     patch = tmp_path / "0001-x.patch"
-    patch.write_text("Subject: [PATCH v2 01/10] One\n two\nMIME-Version: 1.0\n\n three\n",
-                     encoding="utf-8")
+    patch.write_text("Subject: [PATCH v2 01/10] One\n two\nMIME-Version: 1.0\n\n three\n", encoding="utf-8")
     assert catalog.subject(patch) == "One two"
 
 
@@ -177,12 +185,23 @@ def test_a_fix_has_what_it_needs_with_it(patches):
     assert [patch.name[:4] for patch in catalog.load("mini").alone(3)] == ["0001", "0003"]
 
 
-@pytest.mark.parametrize("line, reason", [
-    ("2 on 3", "'2 on 3': it takes a patch of the milestone fixes, and patches before it"), ("2 on 2", "'2 on 2'"),
-    ("3 on 1", "'3 on 1'"), ("2 on 0", "'2 on 0'"), ("last on last", "'last on last': it takes a milestone, and an earlier"),
-    ("fixes on last", "'fixes on last'"), ("last on nope", "'last on nope'"), ("nope on base", "'nope on base'"),
-    ("last on first base", "'last on first base': it takes"), ("last on first last", "'last on first last'"),
-    ("last on 2", "'last on 2' is not a name"), ("2 on fixes", "'2 on fixes' is not a name")])
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ("2 on 3", "'2 on 3': it takes a patch of the milestone fixes, and patches before it"),
+        ("2 on 2", "'2 on 2'"),
+        ("3 on 1", "'3 on 1'"),
+        ("2 on 0", "'2 on 0'"),
+        ("last on last", "'last on last': it takes a milestone, and an earlier"),
+        ("fixes on last", "'fixes on last'"),
+        ("last on nope", "'last on nope'"),
+        ("nope on base", "'nope on base'"),
+        ("last on first base", "'last on first base': it takes"),
+        ("last on first last", "'last on first last'"),
+        ("last on 2", "'last on 2' is not a name"),
+        ("2 on fixes", "'2 on fixes' is not a name"),
+    ],
+)
 def test_what_a_milestone_or_fix_cannot_be_on(patches, line, reason):
     (patches / "milestones").write_text(f"fixes 2\nlast 3\n{line}\n", encoding="utf-8")
     with pytest.raises(Fail, match=reason):

@@ -28,11 +28,13 @@ def test_export_gives_the_files_back_byte_for_byte(mini, patches, tree):
 def test_export_does_not_depend_on_who_exports(mini, patches, tree, identity, tmp_path):
     before = contents(patches)
     with open(tmp_path / "gitconfig", "a", encoding="utf-8") as file:
-        file.write("[format]\n\tsignOff = true\n\tnumbered = false\n\tsubjectPrefix = RFC\n"
-                   "\tattach = x\n\tthread = true\n\tsuffix = .txt\n\tcoverLetter = true\n\tfrom = true\n"
-                   "[diff]\n\tnoprefix = true\n\talgorithm = patience\n\tcontext = 7\n"
-                   "[core]\n\tabbrev = 5\n[log]\n\tdate = iso\n[color]\n\tui = always\n"
-                   "[format]\n\tto = list@example.org\n\theaders = \"X-Own: 1\\n\"\n")
+        file.write(
+            "[format]\n\tsignOff = true\n\tnumbered = false\n\tsubjectPrefix = RFC\n"
+            "\tattach = x\n\tthread = true\n\tsuffix = .txt\n\tcoverLetter = true\n\tfrom = true\n"
+            "[diff]\n\tnoprefix = true\n\talgorithm = patience\n\tcontext = 7\n"
+            "[core]\n\tabbrev = 5\n[log]\n\tdate = iso\n[color]\n\tui = always\n"
+            '[format]\n\tto = list@example.org\n\theaders = "X-Own: 1\\n"\n'
+        )
     export.export(mini, tree)
     assert contents(patches) == before
 
@@ -51,8 +53,7 @@ def test_a_new_commit_is_a_new_patch_and_the_cover_letter_counts_it(mini, patche
     git(tree, "commit", "-q", "-a", "-m", "KVM: arm64: Take the fourth step\n\nMore.")
     export.export(mini, tree)
     series = catalog.load("mini")
-    assert [catalog.subject(patch) for patch in series.patches] \
-        == [*SUBJECTS, "KVM: arm64: Take the fourth step"]
+    assert [catalog.subject(patch) for patch in series.patches] == [*SUBJECTS, "KVM: arm64: Take the fourth step"]
     letter = series.cover.read_text(encoding="utf-8")
     assert "Subject: [PATCH 0/4] A tiny series" in letter
     assert "What it is for." in letter and "Take the fourth step" in letter
@@ -84,8 +85,7 @@ def test_the_exported_tree_of_the_tool_is_up_to_date(mini, patches, mirror):
     assert git(own, "rev-parse", "HEAD") == head
 
 
-@pytest.mark.parametrize("trailer", ["Signed-off-by", "signed-off-by", "Reviewed-by", "Tested-by",
-                                     "Acked-by"])
+@pytest.mark.parametrize("trailer", ["Signed-off-by", "signed-off-by", "Reviewed-by", "Tested-by", "Acked-by"])
 def test_trailers_of_whoever_submits_are_refused(mini, patches, tree, trailer):
     before = contents(patches)
     git(tree, "commit", "-q", "--amend", "-m", f"Last\n\nText.\n\n{trailer}: X <x@example.org>")
@@ -161,8 +161,10 @@ def test_patches_that_change_no_kernel_of_an_architecture_are_not_built(mini, mi
     assert built == [counts]
 
 
-@pytest.mark.parametrize("arch, text, counts", [("arm64", "one 1\nthree 3\n", [1, 3]), ("x86_64", "one 1\nthree 3\n", [3]),
-                                                ("x86_64", "one 1\n", [])])
+@pytest.mark.parametrize(
+    "arch, text, counts",
+    [("arm64", "one 1\nthree 3\n", [1, 3]), ("x86_64", "one 1\nthree 3\n", [3]), ("x86_64", "one 1\n", [])],
+)
 def test_of_the_steps_the_last_patch_that_changes_the_kernel_is_built(mini, mirror, monkeypatch, arch, text, counts):
     built = []
     monkeypatch.setattr(build, "each_patch", lambda series, arch, counts, note, kernel: built.append(counts))
@@ -185,8 +187,12 @@ def test_a_series_without_patches_needs_no_cover_letter(patches, mirror):
 
 def test_commits_that_are_named_as_they_must_be(patches):
     file = next(patches.glob("0002*"))
-    file.write_text(file.read_text(encoding="utf-8").replace(
-        "Another reason.", "As in commit\n0123456789ab (\"x\").\n\nFixes: 0123456789ab (\"x\")"), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(
+            "Another reason.", 'As in commit\n0123456789ab ("x").\n\nFixes: 0123456789ab ("x")'
+        ),
+        encoding="utf-8",
+    )
     check.clean(catalog.load("mini"))
 
 
@@ -196,14 +202,18 @@ def test_a_series_with_patches_needs_one(mini):
         check.clean(mini)
 
 
-@pytest.mark.parametrize("name, old, new, reason", [
-    ("0002", "Another reason.", "Another.\n\nSigned-off-by: X <x@y>", "carries 'Signed-off-by: X"),
-    ("0002", "Another reason.", "As in commit 0123456 (\"x\").", "'commit 0123456': name a commit by 12 digits"),
-    ("0002", "Another reason.", "As in commit\n0123456789ab.", "'commit 0123456789ab': name a commit by 12 digits"),
-    ("0002", "Another reason.", "Another.\n\nFixes: 0123456789 (\"x\")", "'Fixes: 0123456789"),
-    ("0002", "Another reason.", "Another.\n\nFixes: 0123456789ab", "'Fixes: 0123456789ab'"),
-    ("0000", "[PATCH 0/3]", "[PATCH 0/2]", "is not for 3 patches"),
-    ("milestones", "rwlock 2", "rwlock 4", "'rwlock' is 4, but there are 3 patches")])
+@pytest.mark.parametrize(
+    "name, old, new, reason",
+    [
+        ("0002", "Another reason.", "Another.\n\nSigned-off-by: X <x@y>", "carries 'Signed-off-by: X"),
+        ("0002", "Another reason.", 'As in commit 0123456 ("x").', "'commit 0123456': name a commit by 12 digits"),
+        ("0002", "Another reason.", "As in commit\n0123456789ab.", "'commit 0123456789ab': name a commit by 12 digits"),
+        ("0002", "Another reason.", 'Another.\n\nFixes: 0123456789 ("x")', "'Fixes: 0123456789"),
+        ("0002", "Another reason.", "Another.\n\nFixes: 0123456789ab", "'Fixes: 0123456789ab'"),
+        ("0000", "[PATCH 0/3]", "[PATCH 0/2]", "is not for 3 patches"),
+        ("milestones", "rwlock 2", "rwlock 4", "'rwlock' is 4, but there are 3 patches"),
+    ],
+)
 def test_what_is_not_clean_is_named(patches, name, old, new, reason):
     file = next(patches.glob(f"{name}*"))
     text = file.read_text(encoding="utf-8")
@@ -222,7 +232,6 @@ def test_a_patch_that_was_edited_is_not_what_export_writes(patches, mirror):
 
 def test_a_cover_letter_with_an_old_diffstat_is_told(patches, mirror):
     file = patches / "0000-cover-letter.patch"
-    file.write_text(file.read_text(encoding="utf-8").replace("3 files changed", "2 files changed"),
-                    encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace("3 files changed", "2 files changed"), encoding="utf-8")
     with pytest.raises(Fail, match="list of patches or diffstat is out of date"):
         check.round_trip(catalog.load("mini"))

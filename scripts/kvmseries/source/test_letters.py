@@ -12,7 +12,9 @@ from kvmseries.source import catalog, letters
 from kvmseries.verify import check
 
 LETTER = "KVM: arm64: Two fixes\n\nWhat they are for.\n"
-LETTERS = [(name, path) for name in catalog.names() for path in sorted((paths.PATCHES / name / "letters").glob("*.txt"))]
+LETTERS = [
+    (name, path) for name in catalog.names() for path in sorted((paths.PATCHES / name / "letters").glob("*.txt"))
+]
 # A number with the unit of something that was measured.
 _MEASURED = re.compile(rf"{texts.NUMBER}\s*(?:ns|us|ms|%)(?!\w)")
 
@@ -21,8 +23,9 @@ def unlisted(text, where, data):
     """Figures of the text `where` that no entry of figures.yaml (data) lists."""
     entry = data["texts"].get(where, {"entries": []})
     spans = [(place.begin, place.end) for place in texts.places(text, entry["entries"], where)]
-    return [found[0] for found in _MEASURED.finditer(text)
-            if not any(begin <= found.start() < end for begin, end in spans)]
+    return [
+        found[0] for found in _MEASURED.finditer(text) if not any(begin <= found.start() < end for begin, end in spans)
+    ]
 
 
 @pytest.mark.parametrize("name, path", LETTERS, ids=lambda value: getattr(value, "stem", value))
@@ -33,11 +36,20 @@ def test_a_letter_is_as_it_must_be(name, path):
     assert unlisted(text, str(path.relative_to(paths.ROOT)), judge.load()) == []
 
 
-@pytest.mark.parametrize("text, wrong", [
-    ("", "its first line must be the subject"), ("Subject\ntext\n", "the second empty"), ("Subject\n\n", "text must follow"),
-    ("[PATCH 0/3] Fixes\n\nText.\n", "begins with '.PATCH'"), (LETTER + "x\n" * 58, "61 lines, and at most 60"),
-    (LETTER + "x" * 76, "line 4 has 76 characters"), (LETTER + "# head\n", "line 4 begins with '#'"),
-    (LETTER + "---\n", "line 4 begins with '---'"), (LETTER + "\nSigned-off-by: A <a@b>\n", "carries 'Signed-off-by")])
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ("", "its first line must be the subject"),
+        ("Subject\ntext\n", "the second empty"),
+        ("Subject\n\n", "text must follow"),
+        ("[PATCH 0/3] Fixes\n\nText.\n", "begins with '.PATCH'"),
+        (LETTER + "x\n" * 58, "61 lines, and at most 60"),
+        (LETTER + "x" * 76, "line 4 has 76 characters"),
+        (LETTER + "# head\n", "line 4 begins with '#'"),
+        (LETTER + "---\n", "line 4 begins with '---'"),
+        (LETTER + "\nSigned-off-by: A <a@b>\n", "carries 'Signed-off-by"),
+    ],
+)
 def test_negative_control_a_letter_that_is_not(mini, text, wrong):
     assert re.search(wrong, "\n".join(letters.problems(text)))
     write(mini.letter("first"), text)
@@ -63,7 +75,9 @@ def test_a_letter_of_no_milestone_is_told(mini):
 
 def test_no_letters_are_fine(mini):
     check.clean(mini)
-    with pytest.raises(Fail, match="the milestone 'first' of mini has no cover letter: write patches/mini/letters/first.txt"):
+    with pytest.raises(
+        Fail, match="the milestone 'first' of mini has no cover letter: write patches/mini/letters/first.txt"
+    ):
         letters.text(mini, "first")
 
 

@@ -41,7 +41,9 @@ def test_a_milestone_on_the_base_is_without_those_before_it(series, patches, ker
     milestones(patches, "rwlock 2\nlast 3\nlast on base\n")
     assert series("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "last").status == 0
     assert subjects(tmp_path / "copy", "base") == [SUBJECTS[2]]
-    assert git(tmp_path / "copy", "rev-parse", "base^{commit}") == git(tmp_path / "copy", "rev-parse", "needed^{commit}")
+    assert git(tmp_path / "copy", "rev-parse", "base^{commit}") == git(
+        tmp_path / "copy", "rev-parse", "needed^{commit}"
+    )
 
 
 def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(series, refused, patches, kernel, tmp_path):
@@ -50,11 +52,16 @@ def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(serie
     assert line.startswith("patch 2 does not apply to ") and not (tmp_path / "copy").exists()
 
 
-@pytest.mark.parametrize("words, line", [
-    (["--milestone", "nope"], "mini has no milestone 'nope' (milestones: first, rwlock)"),
-    (["--milestone", ""], "mini has no milestone ''"), (["--milestone", "first", "--upto", "1"], "--upto excludes"),
-    (["--upto", "1", "--b4"], "--upto excludes --milestone and --b4"),
-    (["--milestone", "first", "--b4"], "the milestone 'first' of mini has no cover letter")])
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        (["--milestone", "nope"], "mini has no milestone 'nope' (milestones: first, rwlock)"),
+        (["--milestone", ""], "mini has no milestone ''"),
+        (["--milestone", "first", "--upto", "1"], "--upto excludes"),
+        (["--upto", "1", "--b4"], "--upto excludes --milestone and --b4"),
+        (["--milestone", "first", "--b4"], "the milestone 'first' of mini has no cover letter"),
+    ],
+)
 def test_mistakes(refused, mini, mirror, tmp_path, words, line):
     assert refused("apply", "mini", tmp_path / "copy", *words).startswith(line)
     assert not (tmp_path / "copy").exists() and not mirror.read_text(encoding="utf-8")
@@ -163,7 +170,8 @@ def test_fixes_that_apply_alone(patches, mirror):
     assert git(tree, "diff", "--name-only", "base", trees.alone(mini, 1)) == "arch/arm64/kvm/mmu.c\n"
     # What it needs is below it, and the same commit comes of the same patches.
     assert git(tree, "rev-parse", f"{trees.alone(mini, 2)}^{{tree}}") == git(
-        trees.worktree(mini, 2).path, "rev-parse", "HEAD^{tree}")
+        trees.worktree(mini, 2).path, "rev-parse", "HEAD^{tree}"
+    )
     assert trees.alone(mini, 2) == trees.alone(mini, 2)
     assert not git(tree, "status", "--porcelain")
 
@@ -186,6 +194,7 @@ def test_each_fix_is_built_alone_where_it_changes_the_kernel(patches, mirror, mo
 
     def in_tree(tree, arch, _configs, _note):
         built.append((tree.point, arch, "first" in (tree.path / "arch/arm64/kvm/mmu.c").read_text(encoding="utf-8")))
+
     monkeypatch.setattr(build, "in_tree", in_tree)
     assert check.builds_alone(mini, "arm64", None) == [2, 3]
     assert check.builds_alone(mini, "x86_64", None) == [3]
@@ -196,6 +205,7 @@ def test_negative_control_a_fix_that_does_not_build_alone(patches, mirror, monke
     def in_tree(tree, *_):
         if tree.count == 3:
             raise Fail("virt/kvm/kvm_main.c:30: error: unknown type")
+
     monkeypatch.setattr(build, "in_tree", in_tree)
     with pytest.raises(Fail, match="mini does not build for arm64 on the base with only 0003-.*: .*unknown type"):
         check.builds_alone(milestones(patches, "first 1\nfixes 3\n2 on 1\n"), "arm64", None)

@@ -24,10 +24,16 @@ def repository(tree):
     return git(tree, "for-each-ref"), git(tree, "worktree", "list"), snapshot(tree)
 
 
-@pytest.mark.parametrize("text, version", [
-    ("VERSION = 5\nPATCHLEVEL = 10\nSUBLEVEL = 262\n", "5.10.262"),
-    ("# c\nVERSION=7\nPATCHLEVEL=3\nSUBLEVEL=0\nEXTRAVERSION = -rc1\n", "7.3.0"),
-    ("all:\n\tcc x.c\n", None), ("VERSION = 5\nPATCHLEVEL = 10\n", None), ("", None)])
+@pytest.mark.parametrize(
+    "text, version",
+    [
+        ("VERSION = 5\nPATCHLEVEL = 10\nSUBLEVEL = 262\n", "5.10.262"),
+        ("# c\nVERSION=7\nPATCHLEVEL=3\nSUBLEVEL=0\nEXTRAVERSION = -rc1\n", "7.3.0"),
+        ("all:\n\tcc x.c\n", None),
+        ("VERSION = 5\nPATCHLEVEL = 10\n", None),
+        ("", None),
+    ],
+)
 def test_the_version_of_a_makefile(text, version):
     assert projects.kernel_version(text) == version
 
@@ -83,6 +89,7 @@ def test_another_clone_takes_the_base_from_the_cache(mini, mirror, program, tmp_
 def test_a_base_that_cannot_be_kept_leaves_nothing(mini, mirror, monkeypatch):
     def fail(*_):
         raise Fail("disk full")
+
     monkeypatch.setattr(trees, "_keep", fail)
     with pytest.raises(Fail, match="disk full"):
         trees.base(mini)
@@ -110,7 +117,7 @@ def test_kernel_and_version_exclude_each_other(mini, kernel):
 
 def test_a_series_without_packages_wants_a_tree(patches, kernel):
     text = (patches / "base").read_text(encoding="utf-8")
-    (patches / "base").write_text(text[:text.index("versions:")] + "versions: []\n", encoding="utf-8")
+    (patches / "base").write_text(text[: text.index("versions:")] + "versions: []\n", encoding="utf-8")
     with pytest.raises(Fail, match="names no package of the base: give your own kernel tree"):
         trees.base(catalog.load("mini"))
     assert trees.base(catalog.load("mini"), kernel).version == "5.10.262"
@@ -126,7 +133,7 @@ def test_leftovers_of_a_killed_run_are_cleared(mini, mirror):
 
 
 def test_a_fetch_that_fails_leaves_nothing(mini, mirror, program):
-    program("dpkg-deb", "mkdir -p \"$3/usr\"; exit 1\n")
+    program("dpkg-deb", 'mkdir -p "$3/usr"; exit 1\n')
     with pytest.raises(Fail, match="dpkg-deb failed"):
         trees.base(mini)
     assert below(paths.out("trees")) == ["mini-5.10.262-1"]
@@ -135,6 +142,7 @@ def test_a_fetch_that_fails_leaves_nothing(mini, mirror, program):
 def test_an_interrupted_fetch_leaves_nothing(mini, mirror, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
+
     with monkeypatch.context() as patch:
         patch.setattr(trees, "_commit_base", interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -230,14 +238,18 @@ def test_a_relative_path_is_a_tree(mini, kernel, monkeypatch):
     assert trees.base(mini, ".").version == "5.10.262"
 
 
-@pytest.mark.parametrize("break_it, reason", [
-    (lambda tree: edit(tree, ARM, "int arm1;", "int x;"), f"has uncommitted changes .M {ARM}"),
-    (lambda tree: write(tree / "notes", "x"), r"has uncommitted changes .\?\? notes"),
-    (lambda tree: shutil.rmtree(tree / ".git"), "is not a git tree: give the tarball"),
-    (lambda tree: (tree / "Makefile").unlink(), "is not a linux kernel tree"),
-    (lambda tree: write(tree / "Makefile", "all:\n"), "is not a linux kernel tree"),
-    (lambda tree: (tree / MMU).unlink(), "is not a linux kernel tree"),
-    (shutil.rmtree, "no such tree or tarball")])
+@pytest.mark.parametrize(
+    "break_it, reason",
+    [
+        (lambda tree: edit(tree, ARM, "int arm1;", "int x;"), f"has uncommitted changes .M {ARM}"),
+        (lambda tree: write(tree / "notes", "x"), r"has uncommitted changes .\?\? notes"),
+        (lambda tree: shutil.rmtree(tree / ".git"), "is not a git tree: give the tarball"),
+        (lambda tree: (tree / "Makefile").unlink(), "is not a linux kernel tree"),
+        (lambda tree: write(tree / "Makefile", "all:\n"), "is not a linux kernel tree"),
+        (lambda tree: (tree / MMU).unlink(), "is not a linux kernel tree"),
+        (shutil.rmtree, "no such tree or tarball"),
+    ],
+)
 def test_a_tree_that_cannot_be_used_is_refused(mini, kernel, break_it, reason):
     break_it(kernel)
     with pytest.raises(Fail, match=f"^--tree {kernel}:? {reason}"):
@@ -283,8 +295,9 @@ def test_changed_patches_change_the_worktree_but_not_other_files(patches, mini, 
     before = (tree.path / "Makefile").stat().st_mtime_ns
     text = mini.patches[0].read_text(encoding="utf-8").replace("int first;", "int FIRST;")
     mini.patches[0].write_text(text, encoding="utf-8")
-    mini.patches[1].write_text(mini.patches[1].read_text(encoding="utf-8").replace(
-        "int first;", "int FIRST;"), encoding="utf-8")
+    mini.patches[1].write_text(
+        mini.patches[1].read_text(encoding="utf-8").replace("int first;", "int FIRST;"), encoding="utf-8"
+    )
     assert trees.worktree(catalog.load("mini"), 3, kernel) == tree
     assert "int FIRST;" in (tree.path / ARM).read_text(encoding="utf-8")
     assert (tree.path / "Makefile").stat().st_mtime_ns == before
@@ -330,12 +343,13 @@ def test_an_interrupted_update_is_recovered(patches, mini, kernel, monkeypatch, 
     """The patches have changed, and the first try to bring the tree up to date breaks off."""
     tree = trees.worktree(mini, 3, kernel)
     last = mini.patches[2]
-    last.write_text(last.read_text(encoding="utf-8").replace("The last one.", "The very last."),
-                    encoding="utf-8")
+    last.write_text(last.read_text(encoding="utf-8").replace("The last one.", "The very last."), encoding="utf-8")
     with monkeypatch.context() as patch:
+
         def broken(path, *_args, **_keys):
             git(path, "am", "-q", str(mini.patches[0]))
             raise how
+
         patch.setattr(trees.am, "apply", broken)
         with pytest.raises(type(how) if isinstance(how, Exception) else how):
             trees.worktree(mini, 3, kernel)
@@ -359,8 +373,7 @@ def test_a_worktree_that_was_removed_by_hand_is_made_again(mini, kernel):
 
 
 def test_walk_goes_through_the_steps_in_one_tree(mini, kernel, mirror):
-    found = [(tree.path.name, tree.count, len(subjects(tree.path)))
-             for tree in trees.walk(mini, [0, 1, 3])]
+    found = [(tree.path.name, tree.count, len(subjects(tree.path))) for tree in trees.walk(mini, [0, 1, 3])]
     assert found == [("walk", 0, 0), ("walk", 1, 1), ("walk", 3, 3)]
 
 

@@ -30,9 +30,9 @@ class Tree:
     """A tree that the tool made."""
 
     path: Path
-    point: str       # "base", "series" or "upto-N"
-    count: int       # number of patches applied
-    version: str     # version of the base, from its Makefile or VERSION
+    point: str  # "base", "series" or "upto-N"
+    count: int  # number of patches applied
+    version: str  # version of the base, from its Makefile or VERSION
 
 
 def _version_of(tree: str | Path, what: str, series: Series) -> str:
@@ -79,9 +79,9 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
             if package.file:
                 _unpack(debian.fetch_source(package), folder)
                 return
-            deb = debian.fetch_pinned(package.package, package.version, package.suite,
-                                      package.sha256)
+            deb = debian.fetch_pinned(package.package, package.version, package.suite, package.sha256)
             _unpack_deb(deb, folder)
+
     path = paths.out("trees", key, "base")
     with paths.locked(f"tree-{key}", say):
         if not (path / ".git").exists():
@@ -101,13 +101,16 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
 
 def _version(series: Series, wanted: str | None) -> Version:
     if not series.versions:
-        raise Fail(f"patches/{series.name}/base names no package of the base: give your own kernel "
-                   "tree with --tree (or TREE=/path)")
+        raise Fail(
+            f"patches/{series.name}/base names no package of the base: give your own kernel "
+            "tree with --tree (or TREE=/path)"
+        )
     for version in series.versions:
         if wanted in (None, version.kernel):
             return version
-    raise Usage(f"unknown version '{wanted}': patches/{series.name}/base has "
-                f"{', '.join(v.kernel for v in series.versions)}")
+    raise Usage(
+        f"unknown version '{wanted}': patches/{series.name}/base has {', '.join(v.kernel for v in series.versions)}"
+    )
 
 
 def key(series: Series, kernel: str | Path | None) -> str | None:
@@ -124,30 +127,43 @@ def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None
         state = f"{stat.st_size} {stat.st_mtime_ns}"
 
         def fill(folder: Path) -> None:
-            status, text = proc.run(["tar", "-xf", str(kernel), "-C", str(folder),
-                                     "--strip-components=1"], "tar", check=False)
+            status, text = proc.run(
+                ["tar", "-xf", str(kernel), "-C", str(folder), "--strip-components=1"], "tar", check=False
+            )
             if status:
                 raise Fail(f"--tree {kernel} is not a tarball: {proc.reason(text)}")
     else:
         check(series, kernel)
         if not (kernel / ".git").exists():
-            raise Fail(f"--tree {kernel} is not a git tree: give the tarball that it came from, "
-                       "or commit it (git init; git add -f -A; git commit)")
+            raise Fail(
+                f"--tree {kernel} is not a git tree: give the tarball that it came from, "
+                "or commit it (git init; git add -f -A; git commit)"
+            )
         dirty = changes(kernel)
         if dirty:
-            raise Fail(f"--tree {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}"
-                       "): commit or stash them")
+            raise Fail(
+                f"--tree {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit or stash them"
+            )
         state = head(kernel)
 
         def fill(folder: Path) -> None:
             # A shallow copy: the user's tree is read only, and may move or be collected later.
             git(folder, "init", "-q")
             # git's own configuration does not reach the other end, which may be another user's.
-            git(folder, "fetch", "-q", "--depth=1", "--upload-pack",
-                "git -c 'safe.directory=*' upload-pack", f"file://{kernel}", "HEAD",
-                what=f"copying {kernel}")
+            git(
+                folder,
+                "fetch",
+                "-q",
+                "--depth=1",
+                "--upload-pack",
+                "git -c 'safe.directory=*' upload-pack",
+                f"file://{kernel}",
+                "HEAD",
+                what=f"copying {kernel}",
+            )
             git(folder, "checkout", "-q", "-b", "main", "FETCH_HEAD")
             git(folder, "tag", "base")
+
     digest = hashlib.sha256(f"{kernel} {state}".encode()).hexdigest()[:12]
     return f"{series.name}-user-{digest}", fill, str(kernel)
 
@@ -286,8 +302,10 @@ def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Pa
             for patch in patches:
                 status, text = git(root.path, "apply", "--cached", str(patch), check=False, index=index)
                 if status:
-                    raise Fail(f"{patch.name} does not apply to the base {what}: {proc.reason(text)}; if it needs other patches, "
-                               f"patches/{series.name}/milestones must say so, as `X on Y`")
+                    raise Fail(
+                        f"{patch.name} does not apply to the base {what}: {proc.reason(text)}; if it needs other patches, "
+                        f"patches/{series.name}/milestones must say so, as `X on Y`"
+                    )
             tree = git(root.path, "write-tree", index=index).strip()
         finally:
             paths.remove(index)
@@ -297,7 +315,9 @@ def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Pa
 def alone(series: Series, number: int, kernel: str | Path | None = None) -> str:
     """The commit of the base with fix `number` alone, and what it needs (Series.alone())."""
     patches = series.alone(number)
-    return on_base(series, patches, f"with {len(patches) - 1} patches before it" if len(patches) > 1 else "alone", kernel)
+    return on_base(
+        series, patches, f"with {len(patches) - 1} patches before it" if len(patches) > 1 else "alone", kernel
+    )
 
 
 def walk_alone(series: Series, numbers: Iterable[int], kernel: str | Path | None = None) -> Iterator[Tree]:
@@ -312,13 +332,17 @@ def walk_alone(series: Series, numbers: Iterable[int], kernel: str | Path | None
 
 def _check_unchanged(series: Series, path: Path, commit: str) -> None:
     if head(path) != commit:
-        raise Fail(f"{path} has commits that are not in patches/{series.name}: "
-                   f"keep them with `scripts/series export {series.name}`, or remove {path}")
+        raise Fail(
+            f"{path} has commits that are not in patches/{series.name}: "
+            f"keep them with `scripts/series export {series.name}`, or remove {path}"
+        )
     dirty = changes(path)
     if dirty:
-        raise Fail(f"{path} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit and "
-                   f"export them (`scripts/series export {series.name}`), or "
-                   f"`git -C {path} checkout -f`")
+        raise Fail(
+            f"{path} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit and "
+            f"export them (`scripts/series export {series.name}`), or "
+            f"`git -C {path} checkout -f`"
+        )
 
 
 def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> None:
@@ -334,8 +358,15 @@ def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> No
         paths.remove(path)
     if not (path / ".git").exists():
         _add_worktree(root.path, path, "-B", point)
-    am.apply(path, series.patches[:count], own=True, where=root.path.parent.name,
-             version=root.version, wants=series.kernel, title=PROJECTS[series.project].title)
+    am.apply(
+        path,
+        series.patches[:count],
+        own=True,
+        where=root.path.parent.name,
+        version=root.version,
+        wants=series.kernel,
+        title=PROJECTS[series.project].title,
+    )
 
 
 def _add_worktree(repo: Path, path: Path, *how: str) -> None:
@@ -353,8 +384,10 @@ def own_series_tree(series: Series, kernel: str | Path | None = None) -> Path:
     """Path of the tree of all patches for export, with its commits as they are."""
     path = base(series, kernel).path.parent / "series"
     if not path.exists():
-        raise Fail(f"no tree to export: make one with `scripts/series build {series.name}` or "
-                   f"`scripts/series apply {series.name} DIR`")
+        raise Fail(
+            f"no tree to export: make one with `scripts/series build {series.name}` or "
+            f"`scripts/series apply {series.name} DIR`"
+        )
     return path
 
 
@@ -363,13 +396,19 @@ def forget(series: Series, path: str | Path) -> None:
     path = Path(path)
     stamp = path.parent / f"{path.name}.stamp"
     if path.name == "series" and stamp.exists():
-        stamp.write_text(f"{series.patches_id(len(series.patches))} {head(path)}\n",
-                         encoding="utf-8")
+        stamp.write_text(f"{series.patches_id(len(series.patches))} {head(path)}\n", encoding="utf-8")
 
 
-def copy(series: Series, destination: str | Path, count: int, kernel: str | Path | None = None,
-         version: str | None = None, signoff: bool = False, part: Part | None = None,
-         letter: str | None = None) -> Path:
+def copy(
+    series: Series,
+    destination: str | Path,
+    count: int,
+    kernel: str | Path | None = None,
+    version: str | None = None,
+    signoff: bool = False,
+    part: Part | None = None,
+    letter: str | None = None,
+) -> Path:
     """Make a git repository of the user's at `destination`: tag base, then `count` patches.
 
     It stands on its own (nothing is shared with out/), on branch `kvm-<series>`.  part: a catalog.Part instead of
@@ -387,8 +426,16 @@ def copy(series: Series, destination: str | Path, count: int, kernel: str | Path
         b4.program()
 
     def put(made: Path, patches: tuple[Path, ...]) -> None:
-        am.apply(made, patches, signoff=signoff, where=str(kernel or f"{title} {root.version}"),
-                 version=root.version, wants=series.kernel, title=title)
+        am.apply(
+            made,
+            patches,
+            signoff=signoff,
+            where=str(kernel or f"{title} {root.version}"),
+            version=root.version,
+            wants=series.kernel,
+            title=title,
+        )
+
     with paths.whole(destination) as made:
         # Without --local, which refuses to copy where it cannot link: another file system.
         git(made, "clone", "-q", str(root.path), ".", what="git clone")

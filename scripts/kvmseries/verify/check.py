@@ -22,11 +22,21 @@ from ..source.git import git
 # FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
 # UNKNOWN_COMMIT_ID looks for commits of mainline, which messages name, in a tree without history; without them
 # checkpatch does not look at how they are named, which clean() does.
-_CHECKPATCH = ["--strict", "--no-signoff", "--no-summary", "--terse", "--show-types",
-               "--ignore", "FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID"]
+_CHECKPATCH = [
+    "--strict",
+    "--no-signoff",
+    "--no-summary",
+    "--terse",
+    "--show-types",
+    "--ignore",
+    "FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID",
+]
 # A commit that is not named as commit 0123456789ab ("subject"), and a Fixes: that is not.
-_COMMIT = re.compile(r"""\bcommits?\s+[0-9a-f]{7,40}\b(?!\s+\(")|\bcommits?\s+(?![0-9a-f]{12}\b)[0-9a-f]{7,40}\b"""
-                     r"""|^Fixes:(?! [0-9a-f]{12} \(".+"\)$).*""", re.M)
+_COMMIT = re.compile(
+    r"""\bcommits?\s+[0-9a-f]{7,40}\b(?!\s+\(")|\bcommits?\s+(?![0-9a-f]{12}\b)[0-9a-f]{7,40}\b"""
+    r"""|^Fixes:(?! [0-9a-f]{12} \(".+"\)$).*""",
+    re.M,
+)
 
 
 class Project(Protocol):
@@ -37,8 +47,15 @@ class Project(Protocol):
     def builds(self, series: catalog.Series, arch: str, note: Note, kernel: str | None = None) -> object: ...
 
 
-def every(series: catalog.Series, arches: Iterable[str], own: Project, key: str, seconds: Sequence[float],
-          build: bool = True, kernel: str | None = None) -> None:
+def every(
+    series: catalog.Series,
+    arches: Iterable[str],
+    own: Project,
+    key: str,
+    seconds: Sequence[float],
+    build: bool = True,
+    kernel: str | None = None,
+) -> None:
     """What every series is checked for, and what its project checks itself.
 
     own: the module with checkpatch() and builds() for the project.  key: what its steps' names begin with.
@@ -46,10 +63,13 @@ def every(series: catalog.Series, arches: Iterable[str], own: Project, key: str,
     every patch is built for each of `arches`.
     """
     arches = arches if build else ()
-    steps = progress.Steps([
-        (f"{key}-applies", "applies to all versions of its base", seconds[0]),
-        (f"{key}-patches", "checkpatch, sign-offs, letters, fixes and milestones alone, export", seconds[1]),
-        *((f"{key}-builds-{arch}", f"every patch builds for {arch}", seconds[2]) for arch in arches)])
+    steps = progress.Steps(
+        [
+            (f"{key}-applies", "applies to all versions of its base", seconds[0]),
+            (f"{key}-patches", "checkpatch, sign-offs, letters, fixes and milestones alone, export", seconds[1]),
+            *((f"{key}-builds-{arch}", f"every patch builds for {arch}", seconds[2]) for arch in arches),
+        ]
+    )
     with steps.step(f"{key}-applies") as note:
         applies(series, note, kernel)
     with steps.step(f"{key}-patches"):
@@ -81,8 +101,13 @@ def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
     # spdxcheck.py, which checkpatch calls, imports packages of the tool's own Python.
     env = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     for patch in series.patches:
-        status, text = proc.run([str(tree.path / "scripts/checkpatch.pl"), *_CHECKPATCH,
-                                 str(patch)], "checkpatch", cwd=tree.path, env=env, check=False)
+        status, text = proc.run(
+            [str(tree.path / "scripts/checkpatch.pl"), *_CHECKPATCH, str(patch)],
+            "checkpatch",
+            cwd=tree.path,
+            env=env,
+            check=False,
+        )
         if status or text.strip():
             raise Fail(f"checkpatch: {patch.name}: {proc.reason(text)}")
 
@@ -102,8 +127,9 @@ def clean(series: catalog.Series) -> None:
             raise Fail(f"{patch.name} has no subject")
     for milestone, count in series.milestones.items():
         if not 0 < count <= len(series.patches):
-            raise Fail(f"{series.path / 'milestones'}: '{milestone}' is {count}, but there are "
-                       f"{len(series.patches)} patches")
+            raise Fail(
+                f"{series.path / 'milestones'}: '{milestone}' is {count}, but there are {len(series.patches)} patches"
+            )
     letters.check(series)
     if not series.patches:
         if series.cover.exists():
@@ -114,8 +140,9 @@ def clean(series: catalog.Series) -> None:
     letter = series.cover.read_text(encoding="utf-8")
     subject = re.search(r"^Subject: \[PATCH 0+/(\d+)\]", letter, re.M)
     if not subject or int(subject[1]) != len(series.patches):
-        raise Fail(f"{series.cover.name} is not for {len(series.patches)} patches: run "
-                   f"`scripts/series export {series.name}`")
+        raise Fail(
+            f"{series.cover.name} is not for {len(series.patches)} patches: run `scripts/series export {series.name}`"
+        )
 
 
 def alone(series: catalog.Series, kernel: str | None = None) -> int:
@@ -126,15 +153,18 @@ def alone(series: catalog.Series, kernel: str | None = None) -> int:
     names = list(series.on)
     for name in names:
         part = series.milestone(name)
-        trees.on_base(series, (*part.needed, *part.patches), f"with the milestone {name} on {' '.join(series.on[name])}", kernel)
+        trees.on_base(
+            series, (*part.needed, *part.patches), f"with the milestone {name} on {' '.join(series.on[name])}", kernel
+        )
     return len(series.fixes) + len(names)
 
 
 def builds_alone(series: catalog.Series, arch: str, note: Note, kernel: str | None = None) -> list[int]:
     """Build the kernel with each patch of the milestone `fixes` alone, of those that change what `arch` compiles;
     returns their numbers.  Raises Fail that names the patch."""
-    numbers = [number for number in that_change(series, trees.base(series, kernel), _others(arch))
-               if number in series.fixes]
+    numbers = [
+        number for number in that_change(series, trees.base(series, kernel), _others(arch)) if number in series.fixes
+    ]
     build.each_alone(series, arch, numbers, note, kernel)
     return numbers
 
@@ -152,12 +182,15 @@ def round_trip(series: catalog.Series) -> None:
         for patch in series.patches:
             new = part / patch.name
             if not new.exists() or new.read_bytes() != patch.read_bytes():
-                raise Fail(f"{patch.name} is not what `scripts/series export {series.name}` writes: "
-                           "export it instead of editing it")
-        if series.cover.read_text(encoding="utf-8") != exporting.cover(series, tree.path,
-                                                                       len(series.patches)):
-            raise Fail(f"{series.cover.name}: list of patches or diffstat is out of date: run "
-                       f"`scripts/series export {series.name}`")
+                raise Fail(
+                    f"{patch.name} is not what `scripts/series export {series.name}` writes: "
+                    "export it instead of editing it"
+                )
+        if series.cover.read_text(encoding="utf-8") != exporting.cover(series, tree.path, len(series.patches)):
+            raise Fail(
+                f"{series.cover.name}: list of patches or diffstat is out of date: run "
+                f"`scripts/series export {series.name}`"
+            )
     paths.remove(paths.out("export-check"))
 
 
@@ -172,8 +205,9 @@ def builds(series: catalog.Series, arch: str, note: Note, kernel: str | None = N
     counts = that_change(series, tree, _others(arch))
     if steps:
         # A step whose patches change no kernel of `arch` is the one before it.
-        counts = sorted({max((count for count in counts if count <= last), default=0)
-                         for last in series.milestones.values()} - {0})
+        counts = sorted(
+            {max((count for count in counts if count <= last), default=0) for last in series.milestones.values()} - {0}
+        )
     build.each_patch(series, arch, counts if steps else [0, *counts], note, kernel)
     if not steps:
         builds_alone(series, arch, note, kernel)
@@ -189,15 +223,20 @@ def new_warnings(series: catalog.Series, arch: str, kernel: str | None = None) -
     """What gcc with W=1 and sparse say of the files that the series changes, and do not say of base: lines."""
     base = trees.base(series, kernel)
     names = {name for patch in series.patches for name in files(base.path, patch)}
-    found = [build.examine(build.kernel(series, count, arch, kernel_tree=kernel), names)
-             for count in (0, len(series.patches))]
+    found = [
+        build.examine(build.kernel(series, count, arch, kernel_tree=kernel), names)
+        for count in (0, len(series.patches))
+    ]
     return sorted((found[1] - found[0]).elements())
 
 
 def that_change(series: catalog.Series, tree: trees.Tree, others: tuple[str, ...]) -> list[int]:
     """Numbers of the patches that change a file whose name begins with none of `others`."""
-    return [number for number, patch in enumerate(series.patches, 1)
-            if any(not name.startswith(others) for name in files(tree.path, patch))]
+    return [
+        number
+        for number, patch in enumerate(series.patches, 1)
+        if any(not name.startswith(others) for name in files(tree.path, patch))
+    ]
 
 
 def files(tree: Path, patch: Path) -> list[str]:

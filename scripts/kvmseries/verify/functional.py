@@ -36,8 +36,8 @@ class Verdict:
 
     name: str
     results: dict[str, str]  # label of the kernel -> "pass", "skip", "fail", "timeout"
-    known: str           # reason why it is known to fail, or ""
-    complaint: str       # why this is not as it must be, or ""
+    known: str  # reason why it is known to fail, or ""
+    complaint: str  # why this is not as it must be, or ""
     why: tuple[str, ...] = ()  # what it printed where it failed: "on LABEL: LINE"
 
     @property
@@ -60,8 +60,9 @@ def _name(program: str, run: Mapping[str, Any]) -> str:
     return "_".join([program, *str(run.get("args") or "").split()])
 
 
-def plan(series: catalog.Series, arch: str,
-         programs: Collection[str]) -> tuple[list[image.Command], dict[str, str], dict[str, str]]:
+def plan(
+    series: catalog.Series, arch: str, programs: Collection[str]
+) -> tuple[list[image.Command], dict[str, str], dict[str, str]]:
     """Commands for image.job() and known failures from tests.yaml.
 
     Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
@@ -85,8 +86,7 @@ def plan(series: catalog.Series, arch: str,
             command = [f"/tests/{program}", *words]
             if run.get("clock"):
                 command = ["sh", "-c", _UNTIL, "until", str(TRIES), *command]
-            commands.append((name, run.get("timeout") or entry.get("timeout")
-                             or data["default_timeout"], command))
+            commands.append((name, run.get("timeout") or entry.get("timeout") or data["default_timeout"], command))
             for key, reasons in (("fails", known), ("mended", mended)):
                 if run.get(key):
                     reasons[name] = " ".join(run[key].split())
@@ -106,22 +106,30 @@ class Observed:
     versions: dict[str, str]
 
 
-def observe(series: catalog.Series, arch: str, points: Sequence[catalog.Point], cpu: str = "max", accel: str = "tcg",
-            configs: Sequence[str] = (), params: Sequence[str] = (), kernel: str | None = None,
-            only: Collection[str] | None = None) -> Observed:
+def observe(
+    series: catalog.Series,
+    arch: str,
+    points: Sequence[catalog.Point],
+    cpu: str = "max",
+    accel: str = "tcg",
+    configs: Sequence[str] = (),
+    params: Sequence[str] = (),
+    kernel: str | None = None,
+    only: Collection[str] | None = None,
+) -> Observed:
     """Run the tests on all `points` (catalog.Point); returns what they did, Observed.
 
     only: programs to run, None: all."""
     config = kconfig.name(configs)
     keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
-    steps = progress.Steps([("prepare", f"kernels and selftests for {arch} ({config})", 240)]
-                           + [(key, f"selftests on {point.label} ({arch}, {cpu}, {config})", 150)
-                              for key, point in zip(keys, points)])
+    steps = progress.Steps(
+        [("prepare", f"kernels and selftests for {arch} ({config})", 240)]
+        + [(key, f"selftests on {point.label} ({arch}, {cpu}, {config})", 150) for key, point in zip(keys, points)]
+    )
     with steps.step("prepare") as note:
         tests = selftests.build(series, arch, kernel)
         initrd = image.base(arch, tests)
-        kernels = [build.kernel(series, point.count, arch, configs, kernel, note)
-                   for point in points]
+        kernels = [build.kernel(series, point.count, arch, configs, kernel, note) for point in points]
     commands, known, mended = plan(series, arch, selftests.programs(tests))
     commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
     # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
@@ -134,19 +142,30 @@ def observe(series: catalog.Series, arch: str, points: Sequence[catalog.Point], 
         with steps.step(key) as note:
             name = f"test-{series.name}-{arch}-{cpu}-{config}-{point.label.replace(':', '-')}"
             result = guest.run(built, initrd, machine, commands, name, note)
-        found[point.label] = {outcome.name: _WORDS.get(outcome.status, "fail")
-                              for outcome in result.outcomes}
-        why |= {(point.label, outcome.name): outcome.why() for outcome in result.outcomes
-                if outcome.status not in _WORDS or outcome.status == 124}
+        found[point.label] = {outcome.name: _WORDS.get(outcome.status, "fail") for outcome in result.outcomes}
+        why |= {
+            (point.label, outcome.name): outcome.why()
+            for outcome in result.outcomes
+            if outcome.status not in _WORDS or outcome.status == 124
+        }
         splats[point.label] = result.splats
         versions[f"{point.label} {arch} {config}"] = result.version
     return Observed(commands, known, mended, found, why, splats, versions)
 
 
-def run(series: catalog.Series, arch: str, points: Sequence[catalog.Point], cpu: str = "max", accel: str = "tcg",
-        configs: Sequence[str] = (), params: Sequence[str] = (), kernel: str | None = None,
-        reference: Iterable[Verdict] | None = None, recorded: tuple[dict[str, str], list[str]] | None = None,
-        only: Collection[str] | None = None) -> tuple[list[Verdict], list[str], Host]:
+def run(
+    series: catalog.Series,
+    arch: str,
+    points: Sequence[catalog.Point],
+    cpu: str = "max",
+    accel: str = "tcg",
+    configs: Sequence[str] = (),
+    params: Sequence[str] = (),
+    kernel: str | None = None,
+    reference: Iterable[Verdict] | None = None,
+    recorded: tuple[dict[str, str], list[str]] | None = None,
+    only: Collection[str] | None = None,
+) -> tuple[list[Verdict], list[str], Host]:
     """Run the tests on all `points` (catalog.Point); returns (verdicts, complaints, host).
 
     complaints: lines about what is not as it must be, also of the kernels' own reports.
@@ -158,10 +177,17 @@ def run(series: catalog.Series, arch: str, points: Sequence[catalog.Point], cpu:
     found, splats = seen.results, seen.splats
     if recorded:
         found, splats = {"base": recorded[0], **found}, {"base": recorded[1], **splats}
-    verdicts = [judge(name, {label: by_name[name] for label, by_name in found.items() if name in by_name},
-                      seen.known.get(name, ""), seen.mended.get(name, ""),
-                      # The reasons are the emulator's.
-                      expires=accel == "tcg") for name, _, _ in seen.commands]
+    verdicts = [
+        judge(
+            name,
+            {label: by_name[name] for label, by_name in found.items() if name in by_name},
+            seen.known.get(name, ""),
+            seen.mended.get(name, ""),
+            # The reasons are the emulator's.
+            expires=accel == "tcg",
+        )
+        for name, _, _ in seen.commands
+    ]
     for verdict in verdicts:
         verdict.why = tuple(f"on {label}: {line}" for (label, name), line in seen.why.items() if name == verdict.name)
     if reference is not None:
@@ -180,8 +206,9 @@ def _shape(line: str) -> str:
     """A kernel report without what differs from boot to boot, and from base to series: numbers, addresses,
     places in functions.  The functions themselves stay."""
     line = re.sub(r"\((Not tainted|Tainted: [^)]*)\)", "", line)
-    return " ".join(re.sub(r"\+0x[0-9a-f]+/0x[0-9a-f]+|\b(0x)?[0-9a-f]{8,16}\b|(?<![a-z]-)\b(0x[0-9a-f]+|\d+)\b", "",
-                           line).split())
+    return " ".join(
+        re.sub(r"\+0x[0-9a-f]+/0x[0-9a-f]+|\b(0x)?[0-9a-f]{8,16}\b|(?<![a-z]-)\b(0x[0-9a-f]+|\d+)\b", "", line).split()
+    )
 
 
 def judge(name: str, by_label: dict[str, str], known: str, mended: str = "", expires: bool = True) -> Verdict:
@@ -195,8 +222,7 @@ def judge(name: str, by_label: dict[str, str], known: str, mended: str = "", exp
             complaint = f"{result} on {label}, but {base} on base"
         elif result == "skip" and base == "pass":
             complaint = f"skip on {label}, but pass on base"
-        elif (result in ("fail", "timeout") and not known and not complaint
-              and not (mended and label == "base")):
+        elif result in ("fail", "timeout") and not known and not complaint and not (mended and label == "base"):
             complaint = f"{result} on {label}, and tests.yaml does not say why"
         elif result == "pass" and known and expires and not complaint:
             complaint = f"pass on {label}, but tests.yaml says that it fails: {known}"
@@ -216,8 +242,9 @@ def excused(series: catalog.Series, arch: str, where: Collection[str]) -> dict[s
     return found
 
 
-def hold(verdicts: Iterable[Verdict], reference: Iterable[Verdict], excuses: Mapping[str, str],
-         label: str = "series") -> None:
+def hold(
+    verdicts: Iterable[Verdict], reference: Iterable[Verdict], excuses: Mapping[str, str], label: str = "series"
+) -> None:
     """Complain where `label` does less in `verdicts` than in `reference`, which are another configuration's, and
     `excuses`, {name: reason}, do not say why; or say it of what does as much."""
     before = {verdict.name: verdict.results.get(label) for verdict in reference}
@@ -234,11 +261,16 @@ def table(verdicts: Iterable[Verdict], labels: Collection[str], title: str = "fu
     """The terminal table (rich)."""
     view = Table("test", *labels, "known failure", title=title)
     for verdict in verdicts:
-        view.add_row(("! " if verdict.complaint else "") + verdict.name,
-                     *(verdict.results.get(label, "-") for label in labels), verdict.known)
+        view.add_row(
+            ("! " if verdict.complaint else "") + verdict.name,
+            *(verdict.results.get(label, "-") for label in labels),
+            verdict.known,
+        )
     return view
 
 
 def save(path: str | Path, host: Host, verdicts: Iterable[Verdict], about: Mapping[str, object]) -> None:
     """Write verdicts as JSON: {"schema": 1, "host", "about", "tests"}."""
-    files.write_json(path, {"schema": 1, "host": host, "about": about, "tests": [asdict(verdict) for verdict in verdicts]})
+    files.write_json(
+        path, {"schema": 1, "host": host, "about": about, "tests": [asdict(verdict) for verdict in verdicts]}
+    )

@@ -33,10 +33,10 @@ class Hunt:
     cpu: str
     params: tuple[str, ...]  # of the kernel
     command: tuple[str, ...]  # program in /tests and its arguments
-    limit: int               # seconds for one run
+    limit: int  # seconds for one run
     accel: str = "tcg"
     cpus: int = 4
-    memory: int = 3072       # MiB
+    memory: int = 3072  # MiB
 
 
 class Counts(TypedDict):
@@ -96,17 +96,33 @@ def run(series: catalog.Series, hunt: Hunt, kernels: str, runs: int, batch: int,
 def _known(program: str, tests: Path) -> None:
     """Raise Usage if the guest has no `program`: its path there, such as /tests/dirty_log_test."""
     if not program.startswith("/"):
-        raise Usage(f"hunt: '{program}' is no path in the guest: give /tests/{program}, or another one that begins with /")
+        raise Usage(
+            f"hunt: '{program}' is no path in the guest: give /tests/{program}, or another one that begins with /"
+        )
     if program.startswith("/tests/") and program.removeprefix("/tests/") not in selftests.programs(tests):
         raise Usage(f"hunt: there is no {program} (tests: {tests})")
 
 
 def _begin(series: catalog.Series, hunt: Hunt, points: Iterable[catalog.Point], path: Path) -> Found:
     """The data in `path`, or what it begins with."""
-    kernels: dict[str, Counts] = {point.label: {"source": ids.today(point.label, series.name, hunt.arch), "runs": 0, "boots": 0, "failures": {},
-                             "logs": []} for point in points}
-    begun: Found = {"schema": _SCHEMA, "series": series.name, "hunt": json.loads(json.dumps(asdict(hunt))), "host": {},
-             "tests": ids.today("series", series.name, ids.SUITE), "kernels": kernels}
+    kernels: dict[str, Counts] = {
+        point.label: {
+            "source": ids.today(point.label, series.name, hunt.arch),
+            "runs": 0,
+            "boots": 0,
+            "failures": {},
+            "logs": [],
+        }
+        for point in points
+    }
+    begun: Found = {
+        "schema": _SCHEMA,
+        "series": series.name,
+        "hunt": json.loads(json.dumps(asdict(hunt))),
+        "host": {},
+        "tests": ids.today("series", series.name, ids.SUITE),
+        "kernels": kernels,
+    }
     if not path.exists():
         return begun
     try:
@@ -121,8 +137,13 @@ def _begin(series: catalog.Series, hunt: Hunt, points: Iterable[catalog.Point], 
 
 def _what(found: Found) -> list[object]:
     """What a file is of: all but what was counted, and where."""
-    return [found["schema"], found["series"], found["hunt"], found["tests"],
-            {label: counts["source"] for label, counts in found["kernels"].items()}]
+    return [
+        found["schema"],
+        found["series"],
+        found["hunt"],
+        found["tests"],
+        {label: counts["source"] for label, counts in found["kernels"].items()},
+    ]
 
 
 def _boot(kernel: build.Kernel, initrd: Path, hunt: Hunt, times: int, name: str, counts: Counts) -> None:

@@ -20,9 +20,11 @@ from ..base.progress import say
 
 FOLDERS = tuple(paths.ROOT / room / "litmus" for room in ("arch-arm64-kvm", "arch-x86-kvm-mmu", "virt-kvm"))
 # herd7 and its libraries for amd64: package, version, sha256 of the .deb; and Debian's suites that have had them.
-_PACKAGES = (("herdtools7", "7.58-2", "97a6e2bfbc2c516cd9816e8c87c3acc412953479a3351b308d139e0af9550672"),
-             ("libc6", "2.43-7", "5c71715c51103beb4fbba9fe9f8dff604af6610dfa71c70bff342f54a7860803"),
-             ("libgmp10", "2:6.3.0+dfsg-5+b2", "032743c787f0e1e644e4dcfbdb38f01be8cb150cb9633f8be5e79aba6938f349"))
+_PACKAGES = (
+    ("herdtools7", "7.58-2", "97a6e2bfbc2c516cd9816e8c87c3acc412953479a3351b308d139e0af9550672"),
+    ("libc6", "2.43-7", "5c71715c51103beb4fbba9fe9f8dff604af6610dfa71c70bff342f54a7860803"),
+    ("libgmp10", "2:6.3.0+dfsg-5+b2", "032743c787f0e1e644e4dcfbdb38f01be8cb150cb9633f8be5e79aba6938f349"),
+)
 _SUITES = "forky sid"
 # What linux 7.3's memory model asks for; older ones get on with it.
 _OLDEST = (7, 58)
@@ -39,15 +41,15 @@ class Test:
     """A litmus test, as its file says."""
 
     path: Path
-    model: str           # "LKMM" or "AArch64"
-    result: str          # "Never" or "Sometimes"
-    initial: str         # the initial state
+    model: str  # "LKMM" or "AArch64"
+    result: str  # "Never" or "Sometimes"
+    initial: str  # the initial state
     condition: str
 
     @property
     def name(self) -> str:
         """The test's name, as herd7 and the file have it."""
-        return self.path.name[:-len(".litmus")]
+        return self.path.name[: -len(".litmus")]
 
     @property
     def twin_of(self) -> str:
@@ -58,7 +60,7 @@ class Test:
 class Verdict(NamedTuple):
     """What herd7 found."""
 
-    result: str          # "Never", "Sometimes" or "Always"
+    result: str  # "Never", "Sometimes" or "Always"
     flags: frozenset[str]  # what it warns of: data-race, requires-BBM
     seconds: float
 
@@ -111,8 +113,7 @@ def unpaired(found: Iterable[Test]) -> list[str]:
             base = by_name[test.twin_of]
             if test.result != "Sometimes":
                 lines.append(f"{test.name}: a twin must fail sometimes")
-            if (test.model, test.initial, test.condition) \
-                    != (base.model, base.initial, base.condition):
+            if (test.model, test.initial, test.condition) != (base.model, base.initial, base.condition):
                 lines.append(f"{test.name}: another model, initial state or condition than {base.name}")
     return lines
 
@@ -134,13 +135,23 @@ def herd() -> Herd:
             except Fail as error:
                 # What apt's users do about it is said there for kernels.
                 reason = re.split(r"[:;,] (?:or )?give your own", str(error))[0]
-                raise Fail(f"{need}, and none can be had: {reason}; install herdtools7, or put the .debs that "
-                           f"litmus.py names, from an archive of Debian's old ones, into {paths.cache('deb')} as "
-                           "PACKAGE_VERSION.deb") from None
+                raise Fail(
+                    f"{need}, and none can be had: {reason}; install herdtools7, or put the .debs that "
+                    f"litmus.py names, from an archive of Debian's old ones, into {paths.cache('deb')} as "
+                    "PACKAGE_VERSION.deb"
+                ) from None
         # Its own C library, too: the machine's may be older than what it was built with.
         loader = next(iter(sorted(folder.glob("lib/*/ld-linux*"))), folder)
-        found = _runs((str(loader), "--library-path", str(loader.parent), str(folder / "bin/herd7"),
-                       "-set-libdir", str(folder / "herd")))
+        found = _runs(
+            (
+                str(loader),
+                "--library-path",
+                str(loader.parent),
+                str(folder / "bin/herd7"),
+                "-set-libdir",
+                str(folder / "herd"),
+            )
+        )
         if not found:
             paths.remove(folder)
             raise Fail(f"{need}, and Debian's for amd64 does not run here: install herdtools7")
@@ -169,8 +180,7 @@ def _unpack(folder: Path) -> None:
             proc.run(["dpkg-deb", "-x", str(deb), str(everything)], "dpkg-deb")
         # A tenth of it.
         (part / "bin").mkdir()
-        for old, new in (("bin/herd7", "bin/herd7"), ("share/herdtools7/herd", "herd"),
-                         ("lib", "lib")):
+        for old, new in (("bin/herd7", "bin/herd7"), ("share/herdtools7/herd", "herd"), ("lib", "lib")):
             (everything / "usr" / old).rename(part / new)
         paths.remove(everything)
 
@@ -185,8 +195,7 @@ def run(program: Herd, test: Test, model: Path) -> Verdict:
     if not found or re.search(r"^Warning: ", text, re.M):
         raise Fail(f"herd7 has no verdict on {test.name}: {proc.reason(text)}")
     seconds = re.search(rf"^Time {re.escape(test.name)} ([\d.]+)", text, re.M)
-    return Verdict(found[1], frozenset(re.findall(r"^Flag (\S+)", text, re.M)),
-                   float(seconds[1]) if seconds else 0)
+    return Verdict(found[1], frozenset(re.findall(r"^Flag (\S+)", text, re.M)), float(seconds[1]) if seconds else 0)
 
 
 def complaint(test: Test, verdict: Verdict) -> str:

@@ -76,20 +76,27 @@ def plan(series: catalog.Series) -> Plan:
         found.append(Configuration(name, **keys))
     for one in found:
         kconfig.load(one.arch, one.config, series.kernel)
-    return Plan(tuple(one for one in found if one.arch in series.arches), data["parts"],
-                tuple(data.get("debug") or ()),
-                tuple((entry["report"], entry["reason"]) for entry in data.get("known") or ()))
+    return Plan(
+        tuple(one for one in found if one.arch in series.arches),
+        data["parts"],
+        tuple(data.get("debug") or ()),
+        tuple((entry["report"], entry["reason"]) for entry in data.get("known") or ()),
+    )
 
 
-def choose(done: Sequence[Part], configurations: Sequence[Configuration],
-           names: Sequence[str]) -> tuple[Configuration, str]:
+def choose(
+    done: Sequence[Part], configurations: Sequence[Configuration], names: Sequence[str]
+) -> tuple[Configuration, str]:
     """(Configuration, name of the part) that runs next: the configuration that has run the fewest seconds in
     `done`, the parts that have run, and of its parts `names` the one that has run least often."""
+
     def seconds(one: Configuration) -> float:
         return sum(max(part["seconds"], _LEAST) for part in done if part["configuration"] == one.name)
+
     least = min(configurations, key=seconds)
-    return least, min(names, key=lambda name: sum((part["configuration"], part["part"]) == (least.name, name)
-                                                  for part in done))
+    return least, min(
+        names, key=lambda name: sum((part["configuration"], part["part"]) == (least.name, name) for part in done)
+    )
 
 
 class Soak:
@@ -106,8 +113,9 @@ class Soak:
         is a part that has failed; Fail where none can start."""
         debug = () if name == FUNCTIONAL else self.plan.debug
         config = kconfig.name(one.config)
-        machine = machines.Machine(one.arch, one.cpu, self.accel,
-                                   params=("series.hugepages=64", machines.SWAP, *one.params))
+        machine = machines.Machine(
+            one.arch, one.cpu, self.accel, params=("series.hugepages=64", machines.SWAP, *one.params)
+        )
         machines.check(machine)
         with progress.single(f"soak-build-{one.arch}-{config}", f"kernel and selftests for {one.name}", 60) as note:
             tests = selftests.build(self.series, one.arch)
@@ -128,17 +136,30 @@ class Soak:
                 result = _remains(paths.out("runs", folder))
         where["host"]["load"] = round(os.getloadavg()[1], 1)
         part: Part = {
-            "when": begin, "arch": one.arch, "configuration": one.name, "part": name, "source": self.source[one.arch],
-            "tests": self.tests, "cpu": one.cpu, "accel": self.accel, "config": config, "params": list(one.params),
-            "kernel": kernel.release, "log": "", "debug": {patch: _patch_id(self.series, patch) for patch in debug},
-            "commands": [_line(command) for _, _, command in commands], **where,
-            **judge(result, commands, died, name == FUNCTIONAL, known, self.plan.known)}
+            "when": begin,
+            "arch": one.arch,
+            "configuration": one.name,
+            "part": name,
+            "source": self.source[one.arch],
+            "tests": self.tests,
+            "cpu": one.cpu,
+            "accel": self.accel,
+            "config": config,
+            "params": list(one.params),
+            "kernel": kernel.release,
+            "log": "",
+            "debug": {patch: _patch_id(self.series, patch) for patch in debug},
+            "commands": [_line(command) for _, _, command in commands],
+            **where,
+            **judge(result, commands, died, name == FUNCTIONAL, known, self.plan.known),
+        }
         if part["outcome"] != "ok":
             part["log"] = _keep(paths.out("runs", folder), part)
         return part
 
-    def _commands(self, one: Configuration, name: str,
-                  programs: Collection[str]) -> tuple[list[image.Command], dict[str, str]]:
+    def _commands(
+        self, one: Configuration, name: str, programs: Collection[str]
+    ) -> tuple[list[image.Command], dict[str, str]]:
         """(commands for guest.run(), reasons of failures that are known by name) of a part."""
         if name == FUNCTIONAL:
             commands, known, _ = functional.plan(self.series, one.arch, programs)
@@ -174,21 +195,31 @@ def _patch_id(series: catalog.Series, patch: str) -> str:
 def _host(arch: str) -> Where:
     """The keys of a part that say where it ran."""
     host = results.host_info([machines.binary(arch)])
-    return {"qemu": host["tools"][machines.binary(arch)] or "unknown",
-            "host": {key: host[key] for key in ("machine", "cpu", "cpus", "memory", "os", "kernel")}}
+    return {
+        "qemu": host["tools"][machines.binary(arch)] or "unknown",
+        "host": {key: host[key] for key in ("machine", "cpu", "cpus", "memory", "os", "kernel")},
+    }
 
 
 def _remains(folder: Path) -> guest.Result:
     """The guest.Result of what a guest that died has left in `folder`."""
+
     def text(name: str) -> str:
         path = folder / name
         return path.read_text(encoding="utf-8", errors="replace").replace("\r", "") if path.exists() else ""
+
     outcomes, _ = guest.parse_job(text("job.log"))
     return guest.Result(outcomes, guest.splats(text("console.log")), "unknown", folder)
 
 
-def judge(result: guest.Result, commands: Sequence[image.Command], died: str, may_skip: bool, known: Mapping[str, str],
-          known_reports: Iterable[tuple[str, str]]) -> How:
+def judge(
+    result: guest.Result,
+    commands: Sequence[image.Command],
+    died: str,
+    may_skip: bool,
+    known: Mapping[str, str],
+    known_reports: Iterable[tuple[str, str]],
+) -> How:
     """The keys of a part that say how it went.
 
     result: a guest.Result; commands: what it was to run; died: what the guest died of, or "".  may_skip:
@@ -204,10 +235,14 @@ def judge(result: guest.Result, commands: Sequence[image.Command], died: str, ma
         complaints.append(f"{left} of {len(commands)} commands did not come to their end")
     reports = [line for line in result.splats if not any(re.search(pattern, line) for pattern, _ in known_reports)]
     complaints += [f"the kernel reported: {line}" for line in reports]
-    return {"seconds": round(sum(outcome.seconds for outcome in result.outcomes), 1),
-            "outcome": "failed" if complaints else "ok", "complaints": complaints, "reports": reports,
-            "known": [line for line in result.splats if line not in reports],
-            "counts": soakcounts.total(soakcounts.counts(outcome.output) for outcome in result.outcomes)}
+    return {
+        "seconds": round(sum(outcome.seconds for outcome in result.outcomes), 1),
+        "outcome": "failed" if complaints else "ok",
+        "complaints": complaints,
+        "reports": reports,
+        "known": [line for line in result.splats if line not in reports],
+        "counts": soakcounts.total(soakcounts.counts(outcome.output) for outcome in result.outcomes),
+    }
 
 
 def _keep(folder: Path, part: Part) -> str:
@@ -220,14 +255,20 @@ def _keep(folder: Path, part: Part) -> str:
     return f"soak/{name}"
 
 
-def run(series: catalog.Series, path: str | Path, hours: float, minutes: float | None = None,
-        only: Collection[str] = (), accel: str = "tcg") -> list[Part]:
+def run(
+    series: catalog.Series,
+    path: str | Path,
+    hours: float,
+    minutes: float | None = None,
+    only: Collection[str] = (),
+    accel: str = "tcg",
+) -> list[Part]:
     """Soak `series` until the parts in the file `path` that are of its source add up to `hours`, or for
     `minutes`; returns those parts.
 
     only: names of configurations, none for all.  A part is in the file as soon as it has ended.
     """
-    soakfile.load(path, series.name)    # it may be no such file: said before minutes of work
+    soakfile.load(path, series.name)  # it may be no such file: said before minutes of work
     every = plan(series).configurations
     names = [one.name for one in every]
     for name in only:
@@ -241,8 +282,10 @@ def run(series: catalog.Series, path: str | Path, hours: float, minutes: float |
             left = minutes * 60 - (time.monotonic() - begin)
         if ran >= hours * 3600 or (left is not None and left <= 0):
             return done
-        say(f"soak: {clock(ran / 60)} of {clock(hours * 60)} hours in {len(done)} parts"
-            + ("" if left is None else f", {clock(left)} left of this run"))
+        say(
+            f"soak: {clock(ran / 60)} of {clock(hours * 60)} hours in {len(done)} parts"
+            + ("" if left is None else f", {clock(left)} left of this run")
+        )
         part = soak.run(*choose(done, [one for one in every if one.name in (only or names)], list(soak.plan.parts)))
         for line in part["complaints"]:
             say(f"{part['part']} on {part['configuration']}: {line}")
@@ -254,5 +297,7 @@ def verdict(parts: Sequence[Part], path: str | Path) -> None:
     failed = [part for part in parts if part["outcome"] != "ok"]
     if failed:
         first = failed[0]
-        raise Fail(f"{len(failed)} of {len(parts)} parts failed, the first: {first['part']} on "
-                   f"{first['configuration']}: {first['complaints'][0]} (see {path}, {paths.out(first['log'])})")
+        raise Fail(
+            f"{len(failed)} of {len(parts)} parts failed, the first: {first['part']} on "
+            f"{first['configuration']}: {first['complaints'][0]} (see {path}, {paths.out(first['log'])})"
+        )

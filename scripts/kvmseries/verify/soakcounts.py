@@ -10,12 +10,15 @@ _NAMED = re.compile(r"^(KVM|Host):((?: \S+ \d+)+)$", re.M)
 # What else is counted, and the names of a line's numbers; `key`, its first group, goes behind them.
 _LINES = (
     (r"^Walks that age: (?P<key>\w+) (\d+)$", ("walks_that_age",)),
-    (r"^Verified with the vCPUs stopped: (\d+) times, (\d+) words, (\d+) writes in the dirty log of (\d+) harvests",
-     ("stops", "words_verified", "writes_verified_in_log", "harvests")),
-    (r"^Verified by vCPUs: (\d+) words executed, (\d+) writes to the read-only memslot",
-     ("words_executed", "writes_to_readonly")),
-    (r"^Storm: [\d.]+ s, (\d+) accesses by vCPUs, (\d+) pages verified by the host",
-     ("accesses", "pages_verified")),
+    (
+        r"^Verified with the vCPUs stopped: (\d+) times, (\d+) words, (\d+) writes in the dirty log of (\d+) harvests",
+        ("stops", "words_verified", "writes_verified_in_log", "harvests"),
+    ),
+    (
+        r"^Verified by vCPUs: (\d+) words executed, (\d+) writes to the read-only memslot",
+        ("words_executed", "writes_to_readonly"),
+    ),
+    (r"^Storm: [\d.]+ s, (\d+) accesses by vCPUs, (\d+) pages verified by the host", ("accesses", "pages_verified")),
     (r"^[\d.]+ s, (\d+) accesses by vCPUs, (\d+) exits", ("accesses", "exits")),
     (r"^Verified by the host: (\d+) pages", ("pages_verified",)),
     # access_tracking_stress_test, of each iteration.
@@ -47,7 +50,7 @@ def counts(text: str) -> dict[str, int]:
     for pattern, names in _LINES:
         for match in re.finditer(pattern, text, re.M):
             key = match.groupdict().get("key")
-            for name, value in zip(names, match.groups()[1 if key else 0:]):
+            for name, value in zip(names, match.groups()[1 if key else 0 :]):
                 add(f"{name}.{key}" if key else name, value)
     vms = len(re.findall(r"^Dirty log: \S+$", text, re.M))
     if vms:

@@ -24,28 +24,28 @@ from . import soakcounts
 SCHEMA = 2
 # Key of a part -> its types.
 KEYS: dict[str, Kind] = {
-    "when": str,            # UTC, at its begin
+    "when": str,  # UTC, at its begin
     "arch": str,
-    "configuration": str,   # a name of soak.yaml
-    "part": str,            # a name of soak.yaml
-    "source": str,          # id of the kernel's source (ids.source()), without what `debug` names
-    "tests": str,           # id of the selftests (ids.suite())
-    "qemu": str,            # version
+    "configuration": str,  # a name of soak.yaml
+    "part": str,  # a name of soak.yaml
+    "source": str,  # id of the kernel's source (ids.source()), without what `debug` names
+    "tests": str,  # id of the selftests (ids.suite())
+    "qemu": str,  # version
     "cpu": str,
     "accel": str,
-    "config": str,          # of the kernel: "normal", "debug+64k"
+    "config": str,  # of the kernel: "normal", "debug+64k"
     "params": list,
-    "debug": dict,          # of patches/debug: name -> id
-    "kernel": str,          # its release
-    "commands": list,       # lines, as run
-    "seconds": float,       # that the commands ran, by the guest's clock
-    "outcome": str,         # "ok" or "failed"
-    "complaints": list,     # why: lines
-    "reports": list,        # of the kernel: lines
-    "known": list,          # reports that soak.yaml knows not to be the series'
-    "counts": dict,         # as of soakcounts.counts()
-    "log": str,             # below out/: kept if it has failed, else ""
-    "host": dict,           # machine, cpu, cpus, memory, os, kernel; load: the average of 5 minutes at the end
+    "debug": dict,  # of patches/debug: name -> id
+    "kernel": str,  # its release
+    "commands": list,  # lines, as run
+    "seconds": float,  # that the commands ran, by the guest's clock
+    "outcome": str,  # "ok" or "failed"
+    "complaints": list,  # why: lines
+    "reports": list,  # of the kernel: lines
+    "known": list,  # reports that soak.yaml knows not to be the series'
+    "counts": dict,  # as of soakcounts.counts()
+    "log": str,  # below out/: kept if it has failed, else ""
+    "host": dict,  # machine, cpu, cpus, memory, os, kernel; load: the average of 5 minutes at the end
 }
 
 
@@ -147,16 +147,22 @@ def of_source(parts: Iterable[Part], source: Mapping[str, str]) -> list[Part]:
 def add_up(parts: Sequence[Part], source: Mapping[str, str], names: Iterable[str]) -> dict[str, object]:
     """What the parts of `source` add up to, in all and for each configuration of `names`."""
     mine = of_source(parts, source)
-    return {**_sum(mine), "parts_of_another_source": len(parts) - len(mine), "configurations": {
-        name: _sum([part for part in mine if part["configuration"] == name]) for name in names}}
+    return {
+        **_sum(mine),
+        "parts_of_another_source": len(parts) - len(mine),
+        "configurations": {name: _sum([part for part in mine if part["configuration"] == name]) for name in names},
+    }
 
 
 def _sum(parts: Sequence[Part]) -> dict[str, object]:
-    return {"hours": round(sum(part["seconds"] for part in parts) / 3600, 3), "parts": len(parts),
-            "failed": sum(part["outcome"] != "ok" for part in parts),
-            "reports": sum(len(part["reports"]) for part in parts),
-            "known_reports": sum(len(part["known"]) for part in parts),
-            "counts": soakcounts.total(part["counts"] for part in parts)}
+    return {
+        "hours": round(sum(part["seconds"] for part in parts) / 3600, 3),
+        "parts": len(parts),
+        "failed": sum(part["outcome"] != "ok" for part in parts),
+        "reports": sum(len(part["reports"]) for part in parts),
+        "known_reports": sum(len(part["known"]) for part in parts),
+        "counts": soakcounts.total(part["counts"] for part in parts),
+    }
 
 
 def append(path: str | Path, series: str, source: Mapping[str, str], names: Iterable[str], part: Part) -> list[Part]:

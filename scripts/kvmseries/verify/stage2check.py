@@ -28,13 +28,18 @@ VERSION = 1
 _VALID, _TABLE = 1, 2
 _READ, _WRITE, _ACCESSED, _NOT_EXECUTE = 1 << 6, 1 << 7, 1 << 10, 3 << 53
 # What may change in a valid leaf without break-before-make: the above, DBM, and the bits that are left to software.
-_MUTABLE = _READ | _WRITE | _ACCESSED | _NOT_EXECUTE | 1 << 51 | 0xf << 55
+_MUTABLE = _READ | _WRITE | _ACCESSED | _NOT_EXECUTE | 1 << 51 | 0xF << 55
 # An operation that promises that the CPUs set the accessed flag again.
 _FLUSHES_YOUNG = "kvm_mmu_notifier_clear_flush_young"
 _ALL = ("vmalls12e1", "alle1")
 # Kinds of debts, and what to say of an entry.
-_KINDS = {"unmapped": "was unmapped", "protected": "lost a permission or its accessed flag", "granted": "got permissions",
-          "table": "led to an empty table, which was unlinked", "full table": "led to a table in use, which was unlinked"}
+_KINDS = {
+    "unmapped": "was unmapped",
+    "protected": "lost a permission or its accessed flag",
+    "granted": "got permissions",
+    "table": "led to an empty table, which was unlinked",
+    "full table": "led to a table in use, which was unlinked",
+}
 _DOMAINS = {"n": 0, "i": 1, "o": 2}
 _SYSTEM = 3
 _INNER = 1
@@ -44,7 +49,7 @@ class Finding(NamedTuple):
     """A broken rule."""
 
     rule: str
-    line: int          # of the trace: where it shows
+    line: int  # of the trace: where it shows
     text: str
 
 
@@ -59,11 +64,11 @@ class Debt:
     level: int
     ipa: int
     size: int
-    kind: str          # of _KINDS
-    before: int        # the entry's old value
-    who: str           # the function that has stored
-    paid: set[int] = field(default_factory=set)   # of the stages 1 and 2
-    near: str = ""     # why the last TLBI that was meant for it did not count
+    kind: str  # of _KINDS
+    before: int  # the entry's old value
+    who: str  # the function that has stored
+    paid: set[int] = field(default_factory=set)  # of the stages 1 and 2
+    near: str = ""  # why the last TLBI that was meant for it did not count
 
     @property
     def broken(self) -> bool:
@@ -82,10 +87,10 @@ class Tree:
     vmid: str
     level: int
     page_shift: int
-    entries: dict[tuple[int, int], int] = field(default_factory=dict)    # (level, IPA): value, where it is not 0
-    debts: dict[tuple[int, int], list[Debt]] = field(default_factory=lambda: defaultdict(list))      # by (level, IPA)
-    broken: list[Debt] = field(default_factory=list)     # those of them that are broken
-    half: list[Debt] = field(default_factory=list)       # those of which stage 2 is paid
+    entries: dict[tuple[int, int], int] = field(default_factory=dict)  # (level, IPA): value, where it is not 0
+    debts: dict[tuple[int, int], list[Debt]] = field(default_factory=lambda: defaultdict(list))  # by (level, IPA)
+    broken: list[Debt] = field(default_factory=list)  # those of them that are broken
+    half: list[Debt] = field(default_factory=list)  # those of which stage 2 is paid
 
     def shift(self, level: int) -> int:
         """log2 of what an entry of `level` translates."""
@@ -98,11 +103,11 @@ class Tlbi(NamedTuple):
     name: str
     cpu: int
     task: str
-    local: bool                   # of its own CPU alone
+    local: bool  # of its own CPU alone
     stages: frozenset[int]
     span: tuple[int, int] | None  # (first address, behind the last), None for all
-    last_level: bool              # of leaves alone
-    hint: int | None              # level
+    last_level: bool  # of leaves alone
+    hint: int | None  # level
 
 
 @dataclass
@@ -110,7 +115,7 @@ class Report:
     """What was found, and how much was looked at."""
 
     findings: list[Finding] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)      # stores, tlbis, and debts by kind
+    counts: Counter[str] = field(default_factory=Counter)  # stores, tlbis, and debts by kind
 
 
 def check(lines: Iterable[str]) -> Report:
@@ -191,10 +196,12 @@ class _Checker:
     def __init__(self) -> None:
         self.report = Report()
         self.done = False
-        self.trees: dict[str, Tree] = {}                                  # by root
-        self.operations: dict[str, list[tuple[str, list[Debt]]]] = defaultdict(list)      # by task: names, and their debts
-        self.issued: dict[int, list[tuple[Debt, Tlbi]]] = defaultdict(list)      # by CPU: those that no DSB has completed
-        self.stores_seen: dict[int, list[int]] = defaultdict(lambda: [0] * 4)    # by CPU: line of the last DSB for stores, by domain
+        self.trees: dict[str, Tree] = {}  # by root
+        self.operations: dict[str, list[tuple[str, list[Debt]]]] = defaultdict(list)  # by task: names, and their debts
+        self.issued: dict[int, list[tuple[Debt, Tlbi]]] = defaultdict(list)  # by CPU: those that no DSB has completed
+        self.stores_seen: dict[int, list[int]] = defaultdict(
+            lambda: [0] * 4
+        )  # by CPU: line of the last DSB for stores, by domain
 
     def event(self, number: int, words: list[str]) -> None:
         """Take in line `number`."""
@@ -204,8 +211,10 @@ class _Checker:
         elif words[0] == "cut":
             raise Fail(f"the trace was cut at line {number}, its limit")
         elif words[0] == "missed":
-            raise Fail(f"the trace lacks a store to the entry of level {words[3]} for {words[4]}, between {words[5]} and "
-                       f"{words[6]} (line {number}): correct what is recorded, in scripts/kvmseries/guest/stage2trace.py")
+            raise Fail(
+                f"the trace lacks a store to the entry of level {words[3]} for {words[4]}, between {words[5]} and "
+                f"{words[6]} (line {number}): correct what is recorded, in scripts/kvmseries/guest/stage2trace.py"
+            )
         else:
             getattr(self, f"_on_{words[0]}", self._unknown)(number, words[1:])
 
@@ -239,7 +248,9 @@ class _Checker:
         _, task, name = words[:3]
         stack = self.operations[task]
         if not stack or stack[-1][0] != name:
-            raise Fail(f"line {number} of the trace ends {name}, and {stack[-1][0] if stack else 'nothing'} was under way")
+            raise Fail(
+                f"line {number} of the trace ends {name}, and {stack[-1][0] if stack else 'nothing'} was under way"
+            )
         for debt in stack.pop()[1]:
             if debt.paid != {1, 2}:
                 rule = "forget" if debt.kind == "granted" else "invalidate"
@@ -248,9 +259,16 @@ class _Checker:
 
     def _find(self, rule: str, number: int, debt: Debt, what: str) -> None:
         why = debt.near or "no TLBI for it came"
-        self.report.findings.append(Finding(rule, number, (
-            f"line {number}: {what}, and the entry of level {debt.level} for {debt.ipa:x} {_KINDS[debt.kind]} on line "
-            f"{debt.line} ({debt.who}, CPU {debt.cpu}): {why}")))
+        self.report.findings.append(
+            Finding(
+                rule,
+                number,
+                (
+                    f"line {number}: {what}, and the entry of level {debt.level} for {debt.ipa:x} {_KINDS[debt.kind]} on line "
+                    f"{debt.line} ({debt.who}, CPU {debt.cpu}): {why}"
+                ),
+            )
+        )
 
     def _on_store(self, number: int, words: list[str]) -> None:
         cpu, task, root, who = *words[:3], words[7]
@@ -270,13 +288,22 @@ class _Checker:
         """An entry is valid now: the debts of what was broken there must be paid."""
         level, ipa, old, new = change
         if old & _VALID and not _same_memory(level, old, new):
-            self.report.findings.append(Finding("break-before-make", number, (
-                f"line {number}: {who} changed the entry of level {level} for {ipa:x} from {old:x} to {new:x}, and did not "
-                "make it invalid in between")))
+            self.report.findings.append(
+                Finding(
+                    "break-before-make",
+                    number,
+                    (
+                        f"line {number}: {who} changed the entry of level {level} for {ipa:x} from {old:x} to {new:x}, and did not "
+                        "make it invalid in between"
+                    ),
+                )
+            )
         end = ipa + (1 << tree.shift(level))
         for debt in [debt for debt in tree.broken if debt.overlaps(ipa, end)]:
             if debt.level != level or not _same_memory(level, debt.before, new):
-                self._find("break-before-make", number, debt, f"{who} made the entry of level {level} for {ipa:x} valid")
+                self._find(
+                    "break-before-make", number, debt, f"{who} made the entry of level {level} for {ipa:x} valid"
+                )
                 self._pay(debt, {1, 2})
 
     def _kind(self, tree: Tree, level: int, ipa: int, old: int, new: int, task: str) -> str | None:
@@ -287,8 +314,7 @@ class _Checker:
             if not _is_table(level, old):
                 return "unmapped"
             end = ipa + (1 << tree.shift(level))
-            full = any(value & _VALID and ipa <= address < end
-                       for value, address in _below(tree, level, ipa, end))
+            full = any(value & _VALID and ipa <= address < end for value, address in _below(tree, level, ipa, end))
             return "full table" if full else "table"
         if (old & ~new) & (_READ | _WRITE) or (new & ~old) & _NOT_EXECUTE:
             return "protected"
@@ -403,5 +429,8 @@ def _meant(tree: Tree, which: Tlbi) -> list[Debt]:
     start, end = which.span
     if end - start > 1:
         return [debt for debts in tree.debts.values() for debt in debts if debt.overlaps(start, end)]
-    return [debt for level in range(4)
-            for debt in tree.debts.get((level, start >> tree.shift(level) << tree.shift(level)), ())]
+    return [
+        debt
+        for level in range(4)
+        for debt in tree.debts.get((level, start >> tree.shift(level) << tree.shift(level)), ())
+    ]

@@ -30,26 +30,27 @@ def tests(tmp_path, monkeypatch):
 
 def test_a_plan_has_listed_runs_and_every_other_program(mini, tests):
     commands, known, mended = functional.plan(mini, "arm64", ["aarch64/beta", "alpha_test", "lockphase"])
-    assert commands == [("aarch64/beta", 120, ["/tests/aarch64/beta"]),
-                        ("alpha_test", 30, ["/tests/alpha_test"]),
-                        ("alpha_test_-m_2", 500, ["/tests/alpha_test", "-m", "2"])]
+    assert commands == [
+        ("aarch64/beta", 120, ["/tests/aarch64/beta"]),
+        ("alpha_test", 30, ["/tests/alpha_test"]),
+        ("alpha_test_-m_2", 500, ["/tests/alpha_test", "-m", "2"]),
+    ]
     assert not mended
     assert known == {"alpha_test_-m_2": "TCG has no such thing"}
 
 
 def test_an_arch_without_entries_runs_everything_once(mini, tests):
-    assert functional.plan(mini, "x86_64", ["alpha_test"]) \
-        == ([("alpha_test", 120, ["/tests/alpha_test"])], {}, {})
+    assert functional.plan(mini, "x86_64", ["alpha_test"]) == ([("alpha_test", 120, ["/tests/alpha_test"])], {}, {})
 
 
 def test_a_plan_knows_what_the_series_mends(mini, tests):
     write(paths.TESTS / "tests.yaml", TESTS.replace("fails:", "mended:"))
-    assert functional.plan(mini, "arm64", ["alpha_test"])[1:] \
-        == ({}, {"alpha_test_-m_2": "TCG has no such thing"})
+    assert functional.plan(mini, "arm64", ["alpha_test"])[1:] == ({}, {"alpha_test_-m_2": "TCG has no such thing"})
 
 
-@pytest.mark.parametrize("fails, status, status_of", [(0, 1, 0), (functional.TRIES - 1, 1, 0), (functional.TRIES, 1, 1),
-                                                      (99, 4, 4)])
+@pytest.mark.parametrize(
+    "fails, status, status_of", [(0, 1, 0), (functional.TRIES - 1, 1, 0), (functional.TRIES, 1, 1), (99, 4, 4)]
+)
 def test_what_the_hosts_clock_bounds_is_run_until_it_passes(mini, tests, tmp_path, fails, status, status_of):
     write(paths.TESTS / "tests.yaml", TESTS.replace("fails:", "clock:"))
     commands, known, mended = functional.plan(mini, "arm64", ["alpha_test"])
@@ -58,8 +59,11 @@ def test_what_the_hosts_clock_bounds_is_run_until_it_passes(mini, tests, tmp_pat
     assert words[-3:] == ["/tests/alpha_test", "-m", "2"]
     # A test that fails so often, and then passes: "alpha -m 2".
     program, count = tmp_path / "alpha", tmp_path / "count"
-    write(program, f'#!/bin/sh\n[ "$*" = "-m 2" ] || exit 9\necho >> {count}\n'
-          f"[ $(wc -l < {count}) -gt {fails} ] || exit {status}\n")
+    write(
+        program,
+        f'#!/bin/sh\n[ "$*" = "-m 2" ] || exit 9\necho >> {count}\n'
+        f"[ $(wc -l < {count}) -gt {fails} ] || exit {status}\n",
+    )
     program.chmod(0o755)
     words = [str(program) if word == "/tests/alpha_test" else word for word in words]
     assert subprocess.run(words, check=False).returncode == status_of
@@ -73,20 +77,28 @@ def test_a_listed_test_that_is_not_built_fails(mini, tests):
 KNOWN = "a reason"
 
 
-@pytest.mark.parametrize("base, series, known, complaint", [
-    ("pass", "pass", "", ""), ("skip", "skip", "", ""), ("skip", "pass", "", ""), ("fail", "fail", KNOWN, ""),
-    ("timeout", "fail", KNOWN, ""), ("fail", "skip", KNOWN, ""),
-    ("pass", "pass", KNOWN, "pass on base, but tests.yaml says that it fails: a reason"),
-    ("fail", "pass", KNOWN, "pass on series, but tests.yaml says that it fails: a reason"),
-    ("pass", "fail", "", "fail on series, but pass on base"),
-    ("pass", "fail", KNOWN, "fail on series, but pass on base"),
-    ("pass", "timeout", KNOWN, "timeout on series, but pass on base"),
-    ("skip", "fail", KNOWN, "fail on series, but skip on base"),
-    ("pass", "skip", "", "skip on series, but pass on base"),
-    ("pass", "skip", KNOWN, "skip on series, but pass on base"),
-    ("fail", "fail", "", "fail on base, and tests.yaml does not say why"),
-    ("fail", "pass", "", "fail on base, and tests.yaml does not say why"),
-    ("timeout", "pass", "", "timeout on base, and tests.yaml does not say why")])
+@pytest.mark.parametrize(
+    "base, series, known, complaint",
+    [
+        ("pass", "pass", "", ""),
+        ("skip", "skip", "", ""),
+        ("skip", "pass", "", ""),
+        ("fail", "fail", KNOWN, ""),
+        ("timeout", "fail", KNOWN, ""),
+        ("fail", "skip", KNOWN, ""),
+        ("pass", "pass", KNOWN, "pass on base, but tests.yaml says that it fails: a reason"),
+        ("fail", "pass", KNOWN, "pass on series, but tests.yaml says that it fails: a reason"),
+        ("pass", "fail", "", "fail on series, but pass on base"),
+        ("pass", "fail", KNOWN, "fail on series, but pass on base"),
+        ("pass", "timeout", KNOWN, "timeout on series, but pass on base"),
+        ("skip", "fail", KNOWN, "fail on series, but skip on base"),
+        ("pass", "skip", "", "skip on series, but pass on base"),
+        ("pass", "skip", KNOWN, "skip on series, but pass on base"),
+        ("fail", "fail", "", "fail on base, and tests.yaml does not say why"),
+        ("fail", "pass", "", "fail on base, and tests.yaml does not say why"),
+        ("timeout", "pass", "", "timeout on base, and tests.yaml does not say why"),
+    ],
+)
 def test_a_series_must_do_what_base_does(base, series, known, complaint):
     verdict = functional.judge("x", {"base": base, "series": series}, known)
     assert verdict == functional.Verdict("x", {"base": base, "series": series}, known, complaint)
@@ -97,16 +109,26 @@ def test_a_failure_of_the_emulator_may_pass_on_hardware():
     assert functional.judge("x", {"base": "pass", "series": "fail"}, KNOWN, expires=False).complaint
 
 
-@pytest.mark.parametrize("base, series, bad", [
-    ("pass", "pass", False), ("fail", "pass", False), ("timeout", "pass", False), ("fail", "fail", True),
-    ("pass", "fail", True), ("fail", "timeout", True)])
+@pytest.mark.parametrize(
+    "base, series, bad",
+    [
+        ("pass", "pass", False),
+        ("fail", "pass", False),
+        ("timeout", "pass", False),
+        ("fail", "fail", True),
+        ("pass", "fail", True),
+        ("fail", "timeout", True),
+    ],
+)
 def test_what_is_mended_may_fail_on_base_and_not_on_the_series(base, series, bad):
     verdict = functional.judge("x", {"base": base, "series": series}, "", "by a patch")
     assert bool(verdict.complaint) == bad and verdict.known == "by a patch"
 
 
-@pytest.mark.parametrize("result, known, bad", [("pass", "", False), ("fail", KNOWN, False),
-                                                ("fail", "", True), ("timeout", "", True), ("pass", KNOWN, True)])
+@pytest.mark.parametrize(
+    "result, known, bad",
+    [("pass", "", False), ("fail", KNOWN, False), ("fail", "", True), ("timeout", "", True), ("pass", KNOWN, True)],
+)
 def test_without_base_a_failure_must_be_known(result, known, bad):
     assert bool(functional.judge("x", {"series": result}, known).complaint) == bad
 
@@ -115,14 +137,36 @@ def _verdicts(**results):
     return [functional.Verdict(name, {"series": result}, "", "") for name, result in results.items()]
 
 
-@pytest.mark.parametrize("before, now, reason, complaint", [
-    ("pass", "pass", "", ""), ("skip", "skip", "", ""), ("skip", "pass", "", ""), ("fail", "fail", "", ""),
-    ("pass", "skip", "no such mode", ""), ("pass", "fail", "no such mode", ""),
-    ("pass", "skip", "", "a: skip on series, but pass in the default configuration, and tests.yaml does not say why"),
-    ("pass", "fail", "", "a: fail on series, but pass in the default configuration, and tests.yaml does not say why"),
-    ("pass", "timeout", "", "a: timeout on series, but pass in the default configuration, and tests.yaml does not "
-                            "say why"),
-    ("pass", "pass", "no such mode", "a: pass on series, but tests.yaml says that it does not here: no such mode")])
+@pytest.mark.parametrize(
+    "before, now, reason, complaint",
+    [
+        ("pass", "pass", "", ""),
+        ("skip", "skip", "", ""),
+        ("skip", "pass", "", ""),
+        ("fail", "fail", "", ""),
+        ("pass", "skip", "no such mode", ""),
+        ("pass", "fail", "no such mode", ""),
+        (
+            "pass",
+            "skip",
+            "",
+            "a: skip on series, but pass in the default configuration, and tests.yaml does not say why",
+        ),
+        (
+            "pass",
+            "fail",
+            "",
+            "a: fail on series, but pass in the default configuration, and tests.yaml does not say why",
+        ),
+        (
+            "pass",
+            "timeout",
+            "",
+            "a: timeout on series, but pass in the default configuration, and tests.yaml does not say why",
+        ),
+        ("pass", "pass", "no such mode", "a: pass on series, but tests.yaml says that it does not here: no such mode"),
+    ],
+)
 def test_another_configuration_does_what_the_default_one_does(before, now, reason, complaint):
     verdicts = _verdicts(a=now, b="pass")
     functional.hold(verdicts, _verdicts(a=before, b="pass"), {"a": reason} if reason else {})
@@ -132,13 +176,17 @@ def test_another_configuration_does_what_the_default_one_does(before, now, reaso
 def test_what_is_worse_than_base_and_than_the_default_configuration_says_both():
     verdict = functional.Verdict("a", {"series": "fail"}, "", "fail on series, but pass on base", ("on series: x",))
     functional.hold([verdict], _verdicts(a="pass"), {})
-    assert verdict.line == ("a: fail on series, but pass on base; fail on series, but pass in the default configuration, and "
-                            "tests.yaml does not say why; on series: x")
+    assert verdict.line == (
+        "a: fail on series, but pass on base; fail on series, but pass in the default configuration, and "
+        "tests.yaml does not say why; on series: x"
+    )
 
 
 def test_what_does_less_elsewhere_is_listed_with_its_place(mini, tests):
-    write(paths.TESTS / "tests.yaml", TESTS.replace('fails: "TCG has\\n  no such thing"',
-                                                    "unless: {old-cpu: no  SVE, x=1: none}"))
+    write(
+        paths.TESTS / "tests.yaml",
+        TESTS.replace('fails: "TCG has\\n  no such thing"', "unless: {old-cpu: no  SVE, x=1: none}"),
+    )
     assert functional.excused(mini, "arm64", ("old-cpu",)) == {"alpha_test_-m_2": "no SVE"}
     assert functional.excused(mini, "arm64", ("max", "x=1")) == {"alpha_test_-m_2": "none"}
     assert functional.excused(mini, "arm64", ("max", "x=0")) == functional.excused(mini, "x86_64", ("old-cpu",)) == {}
@@ -150,7 +198,8 @@ def test_what_does_less_elsewhere_is_listed_with_its_place(mini, tests):
 def run(mini, tests, built, program):
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     return lambda labels=("base", "series"), **more: functional.run(
-        mini, "arm64", [Point(label, 3 * (label == "series"), mini) for label in labels], **more)
+        mini, "arm64", [Point(label, 3 * (label == "series"), mini) for label in labels], **more
+    )
 
 
 def test_all_tests_run_on_all_kernels(run, qemu):
@@ -159,7 +208,8 @@ def test_all_tests_run_on_all_kernels(run, qemu):
     assert {verdict.name: verdict.results for verdict in verdicts} == {
         "aarch64/beta_test": {"base": "skip", "series": "skip"},
         "alpha_test": {"base": "pass", "series": "pass"},
-        "alpha_test_-m_2": {"base": "fail", "series": "fail"}}
+        "alpha_test_-m_2": {"base": "fail", "series": "fail"},
+    }
     assert complaints == []
     assert host["kernels"]["base arm64 normal"] == "5.10.262-fake"
 
@@ -170,7 +220,8 @@ def test_a_series_alone_is_held_to_the_default_configuration(run, qemu):
     reference = _verdicts(**{"aarch64/beta_test": "pass", "alpha_test": "pass", "alpha_test_-m_2": "fail"})
     assert run(["series"])[1] == []
     assert run(["series"], reference=reference)[1] == [
-        "aarch64/beta_test: skip on series, but pass in the default configuration, and tests.yaml does not say why"]
+        "aarch64/beta_test: skip on series, but pass in the default configuration, and tests.yaml does not say why"
+    ]
 
 
 # What tests.yaml says that it fails does.
@@ -179,47 +230,85 @@ AS_KNOWN = "prints() { case $1$2 in *alpha_test-m) return 1 ;; esac; }\n"
 
 def test_a_test_that_fails_on_the_series_only_is_a_complaint(run, qemu):
     """With what it said as it failed, by which checks/conftest.py knows what is not explained."""
-    qemu("prints() { case $job$1 in *-series*alpha*) echo 'vCPU 1: unexpected exit, exit_reason=SHUTDOWN'; echo end;"
-         " return 1 ;; esac; }\n" + RUN_JOB)
+    qemu(
+        "prints() { case $job$1 in *-series*alpha*) echo 'vCPU 1: unexpected exit, exit_reason=SHUTDOWN'; echo end;"
+        " return 1 ;; esac; }\n" + RUN_JOB
+    )
     said = "; on series: status 1: vCPU 1: unexpected exit, exit_reason=SHUTDOWN"
-    assert run()[1] == [f"alpha_test: fail on series, but pass on base{said}",
-                        f"alpha_test_-m_2: fail on series, but pass on base{said}"]
+    assert run()[1] == [
+        f"alpha_test: fail on series, but pass on base{said}",
+        f"alpha_test_-m_2: fail on series, but pass on base{said}",
+    ]
 
 
 def test_a_report_of_the_series_kernel_only_is_a_complaint(run, qemu):
-    qemu(AS_KNOWN + RUN_JOB
-         + "echo '[ 1.0] BUG: KCSAN: data-race in both / sides'\n"
-         + "case $job in *-series*) echo '[ 2.0] WARNING: suspicious RCU usage' ;; esac\n")
+    qemu(
+        AS_KNOWN
+        + RUN_JOB
+        + "echo '[ 1.0] BUG: KCSAN: data-race in both / sides'\n"
+        + "case $job in *-series*) echo '[ 2.0] WARNING: suspicious RCU usage' ;; esac\n"
+    )
     assert run()[1] == ["series: the kernel reported: WARNING: suspicious RCU usage"]
 
 
 def test_a_report_that_base_gives_too_is_not_the_series(run, qemu):
     """But for numbers, which differ from boot to boot."""
-    qemu(AS_KNOWN + RUN_JOB + "echo \"[ 1.0] WARNING: CPU: 1 PID: $$ at x.c:3 f+0x$$/0x30\"\n")
+    qemu(AS_KNOWN + RUN_JOB + 'echo "[ 1.0] WARNING: CPU: 1 PID: $$ at x.c:3 f+0x$$/0x30"\n')
     assert run()[1] == []
 
 
 def test_a_report_of_another_function_is_the_series(run, qemu):
-    qemu(AS_KNOWN + RUN_JOB + "echo '[ 1.0] WARNING: CPU: 1 PID: 71 at kvm_f1+0x1c/0x30'\n"
-         + "case $job in *-series*) echo '[ 2.0] WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30' ;; esac\n")
+    qemu(
+        AS_KNOWN
+        + RUN_JOB
+        + "echo '[ 1.0] WARNING: CPU: 1 PID: 71 at kvm_f1+0x1c/0x30'\n"
+        + "case $job in *-series*) echo '[ 2.0] WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30' ;; esac\n"
+    )
     assert run()[1] == ["series: the kernel reported: WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30"]
 
 
-@pytest.mark.parametrize("one, other, same", [
-    ("WARNING: CPU: 0 PID: 71 at stage2_age_leaf+0x1c/0x30", "WARNING: CPU: 2 PID: 9 at stage2_age_leaf+0x20/0x34", True),
-    ("WARNING: CPU: 0 PID: 71 at stage2_age_leaf+0x1c/0x30", "WARNING: CPU: 0 PID: 71 at spte_age+0x1c/0x30", False),
-    ("WARNING: CPU: 0 PID: 71 at stage2_f+0x1c/0x30", "WARNING: CPU: 0 PID: 71 at stage1_f+0x1c/0x30", False),
-    ("WARNING: CPU: 0 PID: 7 at mm/a.c:71 f+0x1/0x3", "WARNING: CPU: 0 PID: 7 at mm/a.c:7 f+0x1/0x3", True),
-    ("WARNING: CPU: 0 PID: 7 at mm/a.c:71 f+0x1/0x3", "WARNING: CPU: 0 PID: 7 at mm/b.c:71 f+0x1/0x3", False),
-    ("BUG: KASAN: use-after-free in f+0x1/0x3", "BUG: KASAN: use-after-free in g+0x1/0x3", False),
-    ("BUG: KASAN: use-after-free in f+0x1/0x3", "BUG: KASAN: out-of-bounds in f+0x1/0x3", False),
-    ("BUG kmalloc-64 (Not tainted): Poison overwritten", "BUG kmalloc-64 (Tainted: G B W): Poison overwritten", True),
-    ("BUG kmalloc-64 (Not tainted): Poison overwritten", "BUG kmalloc-128 (Not tainted): Poison overwritten", False),
-    ("list_del corruption, ffff0000c3f2a008->next is NULL", "list_del corruption, ffff0000deadbee0->next is NULL", True),
-    ("BUG: unable to handle page fault for address: ffffc90000000000",
-     "BUG: unable to handle page fault for address: 0000000000000010", True),
-    ("rcu: INFO: rcu_sched self-detected stall on CPU", "rcu: INFO: rcu_preempt self-detected stall on CPU", False),
-    ("pagealloc: memory corruption", "pagealloc: single bit error", False)])
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        (
+            "WARNING: CPU: 0 PID: 71 at stage2_age_leaf+0x1c/0x30",
+            "WARNING: CPU: 2 PID: 9 at stage2_age_leaf+0x20/0x34",
+            True,
+        ),
+        (
+            "WARNING: CPU: 0 PID: 71 at stage2_age_leaf+0x1c/0x30",
+            "WARNING: CPU: 0 PID: 71 at spte_age+0x1c/0x30",
+            False,
+        ),
+        ("WARNING: CPU: 0 PID: 71 at stage2_f+0x1c/0x30", "WARNING: CPU: 0 PID: 71 at stage1_f+0x1c/0x30", False),
+        ("WARNING: CPU: 0 PID: 7 at mm/a.c:71 f+0x1/0x3", "WARNING: CPU: 0 PID: 7 at mm/a.c:7 f+0x1/0x3", True),
+        ("WARNING: CPU: 0 PID: 7 at mm/a.c:71 f+0x1/0x3", "WARNING: CPU: 0 PID: 7 at mm/b.c:71 f+0x1/0x3", False),
+        ("BUG: KASAN: use-after-free in f+0x1/0x3", "BUG: KASAN: use-after-free in g+0x1/0x3", False),
+        ("BUG: KASAN: use-after-free in f+0x1/0x3", "BUG: KASAN: out-of-bounds in f+0x1/0x3", False),
+        (
+            "BUG kmalloc-64 (Not tainted): Poison overwritten",
+            "BUG kmalloc-64 (Tainted: G B W): Poison overwritten",
+            True,
+        ),
+        (
+            "BUG kmalloc-64 (Not tainted): Poison overwritten",
+            "BUG kmalloc-128 (Not tainted): Poison overwritten",
+            False,
+        ),
+        (
+            "list_del corruption, ffff0000c3f2a008->next is NULL",
+            "list_del corruption, ffff0000deadbee0->next is NULL",
+            True,
+        ),
+        (
+            "BUG: unable to handle page fault for address: ffffc90000000000",
+            "BUG: unable to handle page fault for address: 0000000000000010",
+            True,
+        ),
+        ("rcu: INFO: rcu_sched self-detected stall on CPU", "rcu: INFO: rcu_preempt self-detected stall on CPU", False),
+        ("pagealloc: memory corruption", "pagealloc: single bit error", False),
+    ],
+)
 def test_two_reports_are_one_if_they_differ_in_numbers_alone(one, other, same):
     assert (functional._shape(one) == functional._shape(other)) == same
 
@@ -228,6 +317,9 @@ def test_verdicts_are_saved_as_the_issue_wants(tmp_path):
     verdict = functional.Verdict("x", {"base": "pass"}, "", "")
     functional.save(tmp_path / "new/tests.json", {"cpu": "c"}, [verdict], {"arch": "arm64"})
     assert json.loads((tmp_path / "new/tests.json").read_text(encoding="utf-8")) == {
-        "schema": 1, "host": {"cpu": "c"}, "about": {"arch": "arm64"},
-        "tests": [{"name": "x", "results": {"base": "pass"}, "known": "", "complaint": "", "why": []}]}
+        "schema": 1,
+        "host": {"cpu": "c"},
+        "about": {"arch": "arm64"},
+        "tests": [{"name": "x", "results": {"base": "pass"}, "known": "", "complaint": "", "why": []}],
+    }
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["tests.json"]

@@ -14,14 +14,17 @@ from kvmseries.verify import hunt
 HUNT = hunt.Hunt("arm64", "max", (), ("/tests/alpha_test", "-t", "6"), 60)
 WELL = "prints() { :; }\n" + RUN_JOB
 # Each second run of the series fails.
-SOME = """\
+SOME = (
+    """\
 prints() {
 	case $job in *-base*) return ;; esac
 	echo >> "$job.count"
 	[ $(($(wc -l < "$job.count") % 2)) = 1 ] && return
 	echo "vCPU $$: unexpected exit, exit_reason=SHUTDOWN"; return 254
 }
-""" + RUN_JOB
+"""
+    + RUN_JOB
+)
 
 
 @pytest.fixture(name="run")
@@ -32,7 +35,10 @@ def _run(mini, built, program, tmp_path, monkeypatch):
     return lambda runs, what=HUNT: hunt.run(mini, what, "base,series", runs, 2, tmp_path / "hunt.json")["kernels"]
 
 
-@pytest.mark.parametrize("name, words", [("alpha_test", "is no path in the guest: give /tests/alpha_test"), ("/tests/none", "there is no /tests/none")])
+@pytest.mark.parametrize(
+    "name, words",
+    [("alpha_test", "is no path in the guest: give /tests/alpha_test"), ("/tests/none", "there is no /tests/none")],
+)
 def test_a_program_that_the_guest_has_not_is_refused(run, tmp_path, name, words):
     with pytest.raises(Usage, match=words):
         run(2, hunt.Hunt("arm64", "max", (), (name,), 60))
@@ -42,8 +48,10 @@ def test_a_program_that_the_guest_has_not_is_refused(run, tmp_path, name, words)
 def test_kernels_take_turns_and_runs_add_up(run, qemu, tmp_path):
     qemu(WELL)
     found = run(3)
-    assert {label: (counts["runs"], counts["boots"], counts["failures"]) for label, counts in found.items()} \
-        == {"base": (3, 2, {}), "series": (3, 2, {})}
+    assert {label: (counts["runs"], counts["boots"], counts["failures"]) for label, counts in found.items()} == {
+        "base": (3, 2, {}),
+        "series": (3, 2, {}),
+    }
     assert json.loads((tmp_path / "hunt.json").read_text(encoding="utf-8"))["kernels"] == found
     # Goes on, and does no more than it must.
     assert run(4)["base"]["runs"] == 4 and run(4)["series"]["boots"] == 3
@@ -69,16 +77,32 @@ def test_a_report_of_the_kernel_is_counted(run, qemu):
     assert run(2)["base"]["failures"] == {"the kernel reported: WARNING: CPU: N PID: N at f+N/N": 1}
 
 
-@pytest.mark.parametrize("status, output, words", [
-    (124, "", "its time was up"), (137, "x\n", "its time was up"), (139, "", "status 139: nothing printed"),
-    (254, "==== Test Assertion Failure ====\n  change_pte_test.c:541: false\n  vCPU 1: page 3 (block 0), word 4 at 0x1f\n",
-     "status 254: vCPU N: page N (block N), word N at N"), (1, "one\ntwo 2\n", "status 1: two N")])
+@pytest.mark.parametrize(
+    "status, output, words",
+    [
+        (124, "", "its time was up"),
+        (137, "x\n", "its time was up"),
+        (139, "", "status 139: nothing printed"),
+        (
+            254,
+            "==== Test Assertion Failure ====\n  change_pte_test.c:541: false\n  vCPU 1: page 3 (block 0), word 4 at 0x1f\n",
+            "status 254: vCPU N: page N (block N), word N at N",
+        ),
+        (1, "one\ntwo 2\n", "status 1: two N"),
+    ],
+)
 def test_a_failure_has_words_without_numbers(status, output, words):
     assert hunt.why(guest.Outcome("run-1", status, 1, output)) == words
 
 
-@pytest.mark.parametrize("text, reason", [
-    ("{", "is no file of a hunt: remove it"), ("[]", "is no file of a hunt"), ("{\"schema\": 1}", "is no file of a hunt")])
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("{", "is no file of a hunt: remove it"),
+        ("[]", "is no file of a hunt"),
+        ('{"schema": 1}', "is no file of a hunt"),
+    ],
+)
 def test_another_file_is_refused_and_stays(run, qemu, tmp_path, text, reason):
     (tmp_path / "hunt.json").write_text(text, encoding="utf-8")
     with pytest.raises(Fail, match=reason):

@@ -63,16 +63,18 @@ def put(folder):
         assert old in text
         write(folder / f"{name}.litmus", text.replace(old, new) if old else text)
         return folder / f"{name}.litmus"
+
     return write_test
 
 
 @pytest.fixture
 def herd7(program, tmp_path):
     """herd7(result): a herd7 of the machine's own with this verdict; returns the file of its calls."""
+
     def have(result="Never", more="", version="7.58"):
-        program("herd7", HERD.format(result=result, more=more, version=version,
-                                     log=tmp_path / "herd7.log"))
+        program("herd7", HERD.format(result=result, more=more, version=version, log=tmp_path / "herd7.log"))
         return tmp_path / "herd7.log"
+
     return have
 
 
@@ -81,19 +83,29 @@ def herd7(program, tmp_path):
 
 def test_a_test_says_its_model_its_verdict_and_what_it_is_a_twin_of(put):
     test = litmus.load(put("walk+no-lock", "Sometimes"))
-    assert (test.name, test.model, test.result, test.twin_of, test.initial, test.condition) \
-        == ("walk+no-lock", "LKMM", "Sometimes", "walk", "x=1;", "exists (x=1)")
+    assert (test.name, test.model, test.result, test.twin_of, test.initial, test.condition) == (
+        "walk+no-lock",
+        "LKMM",
+        "Sometimes",
+        "walk",
+        "x=1;",
+        "exists (x=1)",
+    )
     assert litmus.load(put("walk", "Never", old="C walk", new="AArch64 walk")).model == "AArch64"
     assert litmus.load(put("walk", "Never")).twin_of == ""
 
 
-@pytest.mark.parametrize("old, new, reason", [
-    ("C walk", "C talk", "first line is not a model .LKMM|first line is not a model"),
-    ("C walk", "X86 walk", "first line is not a model"),
-    ("Result: Never", "Result: Rarely", "needs one line ' . Result: Never'"),
-    (" * Result: Never\n", "", "needs one line"),
-    ("{\n\tx=1;\n}\n", "", "needs an initial state"),
-    ("exists", "forall", "needs an initial state and a line that begins with 'exists'")])
+@pytest.mark.parametrize(
+    "old, new, reason",
+    [
+        ("C walk", "C talk", "first line is not a model .LKMM|first line is not a model"),
+        ("C walk", "X86 walk", "first line is not a model"),
+        ("Result: Never", "Result: Rarely", "needs one line ' . Result: Never'"),
+        (" * Result: Never\n", "", "needs one line"),
+        ("{\n\tx=1;\n}\n", "", "needs an initial state"),
+        ("exists", "forall", "needs an initial state and a line that begins with 'exists'"),
+    ],
+)
 def test_a_test_that_is_not_as_it_must_be_is_refused(put, old, new, reason):
     path = put("walk", "Never", old=old, new=new)
     if old.startswith("{"):
@@ -104,8 +116,13 @@ def test_a_test_that_is_not_as_it_must_be_is_refused(put, old, new, reason):
 
 
 def test_twins_follow_their_test(put):
-    for name, result in (("b", "Never"), ("a+no-z", "Sometimes"), ("a-b", "Never"), ("a", "Never"),
-                         ("a+no-y", "Sometimes")):
+    for name, result in (
+        ("b", "Never"),
+        ("a+no-z", "Sometimes"),
+        ("a-b", "Never"),
+        ("a", "Never"),
+        ("a+no-y", "Sometimes"),
+    ):
         put(name, result)
     assert [test.name for test in litmus.tests()] == ["a", "a+no-y", "a+no-z", "a-b", "b"]
 
@@ -116,24 +133,28 @@ def test_a_claim_with_a_twin_that_fails_is_well(put):
     assert litmus.unpaired(litmus.tests()) == []
 
 
-@pytest.mark.parametrize("files, reason", [
-    ({"walk": "Never"}, "walk: no twin walk+no-*.litmus shows what it rests on"),
-    ({"walk": "Sometimes", "walk+no-lock": "Sometimes"}, "walk: a claim is about what happens never"),
-    ({"walk": "Never", "walk+no-lock": "Never"}, "walk+no-lock: a twin must fail sometimes"),
-    ({"walk+no-lock": "Sometimes"}, "walk+no-lock: there is no walk.litmus that it would be a twin of")])
+@pytest.mark.parametrize(
+    "files, reason",
+    [
+        ({"walk": "Never"}, "walk: no twin walk+no-*.litmus shows what it rests on"),
+        ({"walk": "Sometimes", "walk+no-lock": "Sometimes"}, "walk: a claim is about what happens never"),
+        ({"walk": "Never", "walk+no-lock": "Never"}, "walk+no-lock: a twin must fail sometimes"),
+        ({"walk+no-lock": "Sometimes"}, "walk+no-lock: there is no walk.litmus that it would be a twin of"),
+    ],
+)
 def test_a_claim_without_a_twin_that_fails_is_found(put, files, reason):
     for name, result in files.items():
         put(name, result)
     assert litmus.unpaired(litmus.tests()) == [reason]
 
 
-@pytest.mark.parametrize("old, new", [("exists (x=1)", "exists (x=2)"), ("\tx=1;", "\tx=0;"),
-                                      ("C walk", "AArch64 walk")])
+@pytest.mark.parametrize(
+    "old, new", [("exists (x=1)", "exists (x=2)"), ("\tx=1;", "\tx=0;"), ("C walk", "AArch64 walk")]
+)
 def test_a_twin_that_fails_for_another_reason_is_found(put, old, new):
     put("walk", "Never")
     put("walk+no-lock", "Sometimes", old=old, new=new)
-    assert litmus.unpaired(litmus.tests()) \
-        == ["walk+no-lock: another model, initial state or condition than walk"]
+    assert litmus.unpaired(litmus.tests()) == ["walk+no-lock: another model, initial state or condition than walk"]
 
 
 # Verdicts
@@ -148,26 +169,35 @@ def test_each_model_is_run_with_its_rules(put, herd7, tmp_path):
         assert litmus.complaint(test, verdict) == ""
     assert log.read_text(encoding="utf-8").splitlines() == [
         f"{tmp_path} -timeout 60 -conf linux-kernel.cfg {test.path}",
-        f"{tmp_path} -timeout 60 {test.path}"]
+        f"{tmp_path} -timeout 60 {test.path}",
+    ]
 
 
-@pytest.mark.parametrize("name, expected, result, more, complaint", [
-    ("walk", "Never", "Sometimes", "", "walk: Sometimes, not Never"),
-    ("walk+no-lock", "Sometimes", "Never", "", "walk+no-lock: Never, not Sometimes"),
-    ("walk+no-lock", "Sometimes", "Always", "", "walk+no-lock: Always, not Sometimes"),
-    ("walk", "Never", "Never", "Flag data-race", "walk: Never, but with data-race"),
-    ("walk+no-lock", "Sometimes", "Sometimes", "Flag data-race", ""),
-    ("walk", "Never", "Never", "Flag Assuming-common-inner-shareable-domain", "")])
-def test_another_verdict_than_expected_is_found(put, herd7, tmp_path, name, expected, result, more,
-                                                complaint):
+@pytest.mark.parametrize(
+    "name, expected, result, more, complaint",
+    [
+        ("walk", "Never", "Sometimes", "", "walk: Sometimes, not Never"),
+        ("walk+no-lock", "Sometimes", "Never", "", "walk+no-lock: Never, not Sometimes"),
+        ("walk+no-lock", "Sometimes", "Always", "", "walk+no-lock: Always, not Sometimes"),
+        ("walk", "Never", "Never", "Flag data-race", "walk: Never, but with data-race"),
+        ("walk+no-lock", "Sometimes", "Sometimes", "Flag data-race", ""),
+        ("walk", "Never", "Never", "Flag Assuming-common-inner-shareable-domain", ""),
+    ],
+)
+def test_another_verdict_than_expected_is_found(put, herd7, tmp_path, name, expected, result, more, complaint):
     herd7(result, more)
     test = litmus.load(put(name, expected))
     assert litmus.complaint(test, litmus.run(litmus.herd(), test, tmp_path)) == complaint
 
 
-@pytest.mark.parametrize("script", [
-    "echo 7.58\n", "[ $1 = -version ] && echo 7.58 || echo 'Warning: File \"x\": unexpected [ (User error)'\n",
-    "[ $1 = -version ] && echo 7.58 || echo 'Observation talk Never 0 1'\n"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 7.58\n",
+        "[ $1 = -version ] && echo 7.58 || echo 'Warning: File \"x\": unexpected [ (User error)'\n",
+        "[ $1 = -version ] && echo 7.58 || echo 'Observation talk Never 0 1'\n",
+    ],
+)
 def test_no_verdict_is_none(put, program, tmp_path, script):
     program("herd7", script)
     test = litmus.load(put("walk", "Never"))
@@ -190,17 +220,20 @@ def sid(program, tmp_path, monkeypatch):
         usr = tmp_path / "pkg/usr"
         for name in ("bin/herd7", "bin/litmus7", "share/herdtools7/herd/aarch64.cat"):
             write(usr / name, name)
-        write(usr / "lib/some-triplet/ld-linux-riscv64.so.1",
-              f"#!/bin/sh\n{HERD.format(version=version, result='Never', more='', log='/dev/null')}")
+        write(
+            usr / "lib/some-triplet/ld-linux-riscv64.so.1",
+            f"#!/bin/sh\n{HERD.format(version=version, result='Never', more='', log='/dev/null')}",
+        )
         (usr / "lib/some-triplet/ld-linux-riscv64.so.1").chmod(0o755)
-        subprocess.run(["tar", "-cf", str(tmp_path / "x.deb"), "-C", str(tmp_path / "pkg"), "usr"],
-                       check=True)
+        subprocess.run(["tar", "-cf", str(tmp_path / "x.deb"), "-C", str(tmp_path / "pkg"), "usr"], check=True)
 
         def fetch(package, version, suites, sha256):
             fetched.append((package, version, suites, sha256))
             return tmp_path / "x.deb"
+
         monkeypatch.setattr(debian, "fetch_pinned", fetch)
         return fetched
+
     return have
 
 
@@ -223,8 +256,14 @@ def test_debians_stands_in_for_an_old_herd7_and_is_kept(sid, herd7, own):
         found = litmus.herd()
         assert found.version == "7.58"
         library = f"{folder}/lib/some-triplet"
-        assert found.line == (f"{library}/ld-linux-riscv64.so.1", "--library-path", library,
-                              f"{folder}/bin/herd7", "-set-libdir", f"{folder}/herd")
+        assert found.line == (
+            f"{library}/ld-linux-riscv64.so.1",
+            "--library-path",
+            library,
+            f"{folder}/bin/herd7",
+            "-set-libdir",
+            f"{folder}/herd",
+        )
     assert [package[0] for package in fetched] == ["herdtools7", "libc6", "libgmp10"]
     # What it is is not left to the mirror: each has a version and a checksum.
     assert all(re.match(r"\d", version) and re.fullmatch("[0-9a-f]{64}", sha256) for _, version, _, sha256 in fetched)
@@ -234,8 +273,11 @@ def test_debians_stands_in_for_an_old_herd7_and_is_kept(sid, herd7, own):
 
 def test_a_herd7_that_does_not_run_here_is_not_kept(sid):
     sid("7.1")
-    with pytest.raises(Fail, match="^the litmus tests need herd7 7.58 or newer, and Debian's for amd64 does not run "
-                                   "here: install herdtools7$"):
+    with pytest.raises(
+        Fail,
+        match="^the litmus tests need herd7 7.58 or newer, and Debian's for amd64 does not run "
+        "here: install herdtools7$",
+    ):
         litmus.herd()
     assert not [name for name in below(paths.cache_root()) if "herd" in name and "locks/" not in name]
     sid("7.58")
@@ -253,9 +295,12 @@ def test_other_packages_are_unpacked_anew(sid, monkeypatch):
 def test_a_herd7_that_cannot_be_had_is_one_line_and_leaves_nothing(program):
     program("dpkg-deb", DPKG_DEB)
     program("dpkg", "echo riscv64\n")
-    with pytest.raises(Fail, match="^the litmus tests need herd7 7.58 or newer, and none can be had: "
-                                   ".*Temporary failure resolving.*; install herdtools7, or put the .debs .*deb as "
-                                   "PACKAGE_VERSION.deb$"):
+    with pytest.raises(
+        Fail,
+        match="^the litmus tests need herd7 7.58 or newer, and none can be had: "
+        ".*Temporary failure resolving.*; install herdtools7, or put the .debs .*deb as "
+        "PACKAGE_VERSION.deb$",
+    ):
         litmus.herd()
     assert not [name for name in below(paths.cache_root()) if "herd" in name and "locks/" not in name]
 
@@ -265,16 +310,33 @@ def test_a_machine_without_apt_is_not_told_about_kernels(only_tools, program):
     program("dpkg", "echo riscv64\n")
     with pytest.raises(Fail) as error:
         litmus.herd()
-    assert re.match("the litmus tests need herd7 7.58 or newer, and none can be had: .* has no apt to fetch sources with; "
-                    "install herdtools7, or put the .debs ", str(error.value))
+    assert re.match(
+        "the litmus tests need herd7 7.58 or newer, and none can be had: .* has no apt to fetch sources with; "
+        "install herdtools7, or put the .debs ",
+        str(error.value),
+    )
 
 
 @pytest.mark.parametrize("ci, passes, word", [("true", False, "error"), ("", True, "skipped")])
 def test_a_check_without_herd7_fails_in_ci_and_is_skipped_elsewhere(only_tools, tmp_path, ci, passes, word):
-    run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-c", paths.ROOT / "pyproject.toml", "-k", "age-hw-af]",
-                          paths.ROOT / "scripts/checks/test_0_litmus.py"],
-                         stdout=subprocess.PIPE, text=True, check=False,
-                         env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts"), "CI": ci})
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-rs",
+            "-c",
+            paths.ROOT / "pyproject.toml",
+            "-k",
+            "age-hw-af]",
+            paths.ROOT / "scripts/checks/test_0_litmus.py",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(paths.ROOT / "scripts"), "CI": ci},
+    )
     assert (run.returncode == 0) == passes, run.stdout
     assert f"1 {word}" in run.stdout and "the litmus tests need herd7" in run.stdout, run.stdout
 
@@ -305,8 +367,10 @@ def test_the_verb_fails_when_a_verdict_is_another(pair, series):
     pair("Never")
     result = series("litmus", "mini")
     assert result.status == 1
-    assert "series: error: 1 of the litmus tests are not as expected, the first: walk+no-lock: Never, " \
+    assert (
+        "series: error: 1 of the litmus tests are not as expected, the first: walk+no-lock: Never, "
         "not Sometimes" in result.err
+    )
 
 
 def test_the_verb_knows_its_tests(pair, refused):

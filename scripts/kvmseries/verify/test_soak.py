@@ -50,8 +50,10 @@ def _small(mini, built, program, tmp_path, monkeypatch, mirror):
     monkeypatch.setattr(soak.kconfig, "load", lambda *_: None)
     monkeypatch.setattr(soak.kconfig, "name", lambda configs: "+".join(configs) or "normal")
     monkeypatch.setattr(build, "in_tree", lambda *_args, **_keys: built.kernel)
-    write(paths.PATCHES / "debug/mini-delays.patch", "--- a/Makefile\n+++ b/Makefile\n@@ -1,2 +1,3 @@\n"
-          " # SPDX\n+# delays\n VERSION = 5\n")
+    write(
+        paths.PATCHES / "debug/mini-delays.patch",
+        "--- a/Makefile\n+++ b/Makefile\n@@ -1,2 +1,3 @@\n # SPDX\n+# delays\n VERSION = 5\n",
+    )
     path = tmp_path / "soak.json"
     return lambda **words: soak.run(mini, path, **{"hours": 10 / 3600, **words}), path
 
@@ -69,7 +71,10 @@ def test_parts_take_turns_and_add_up(small, qemu):
     data = json.loads(path.read_text(encoding="utf-8"))
     assert data["sum"]["hours"] == 0.003 and data["sum"]["parts"] == 4 and not data["sum"]["failed"]
     assert data["sum"]["configurations"]["nvhe"]["counts"] == {
-        "kvm.stage2_ages_done": 160, "kvm.stage2_races_lost": 12, "vms": 1}
+        "kvm.stage2_ages_done": 160,
+        "kvm.stage2_races_lost": 12,
+        "vms": 1,
+    }
     races = data["parts"][3]
     assert races["commands"] == ["/tests/alpha_test -t 9", "wrap.sh 5000 /tests/beta_test"]
     assert races["params"] == ["a=1"] and races["cpu"] == "cortex-a72" and races["seconds"] == 2.5
@@ -127,27 +132,32 @@ def test_a_part_that_fails_stops_nothing(small, qemu):
 
 
 def test_a_guest_that_dies_is_a_part_that_failed(small, qemu):
-    qemu("prints() { case $1 in *beta*) echo '[ 1.0] Kernel panic - not syncing: x'; exit ;; esac; }\n"
-         + RUN_JOB.replace('prints "$@" >> "$job"', 'prints "$@"'))
+    qemu(
+        "prints() { case $1 in *beta*) echo '[ 1.0] Kernel panic - not syncing: x'; exit ;; esac; }\n"
+        + RUN_JOB.replace('prints "$@" >> "$job"', 'prints "$@"')
+    )
     done = small[0](minutes=1, hours=2 / 3600)
     assert done[0]["outcome"] == "failed" and done[0]["reports"] == ["Kernel panic - not syncing: x"]
     # Nobody's paths: `log` says where.
     assert done[0]["complaints"][:2] == [
         "the guest's kernel panicked during aarch64/beta_test: Kernel panic - not syncing: x",
-        "2 of 2 commands did not come to their end"]
+        "2 of 2 commands did not come to their end",
+    ]
 
 
 def test_qemu_that_does_not_start_is_no_part(small, program):
     program("qemu-system-aarch64", "echo 'no such machine'; exit 1\n")
-    program("cpio", "touch \"$7\" 2>/dev/null; cat > /dev/null; for w; do last=$w; done; : > \"$last\"\n")
+    program("cpio", 'touch "$7" 2>/dev/null; cat > /dev/null; for w; do last=$w; done; : > "$last"\n')
     with pytest.raises(Fail, match="QEMU failed: no such machine"):
         small[0]()
     assert not small[1].exists()
 
 
 def test_reports_of_the_kernel(small, qemu):
-    qemu(PRINTS + RUN_JOB + "echo '[ 1.0] BUG: KCSAN: data-race in timer / x'\n"
-         "case $job in *nvhe*) echo '[ 2.0] WARNING: suspicious RCU usage' ;; esac\n")
+    qemu(
+        PRINTS + RUN_JOB + "echo '[ 1.0] BUG: KCSAN: data-race in timer / x'\n"
+        "case $job in *nvhe*) echo '[ 2.0] WARNING: suspicious RCU usage' ;; esac\n"
+    )
     done = small[0](hours=4 / 3600)
     assert [one["outcome"] for one in done] == ["ok", "failed"]
     assert done[0]["known"] == ["BUG: KCSAN: data-race in timer / x"] and not done[0]["reports"]
@@ -172,6 +182,7 @@ def test_an_interrupted_run_keeps_the_parts_that_are_done(small, qemu, monkeypat
         if len(calls) == 2:
             raise KeyboardInterrupt
         return real(*words, **keys)
+
     monkeypatch.setattr(soak.guest, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run()
@@ -181,21 +192,31 @@ def test_an_interrupted_run_keeps_the_parts_that_are_done(small, qemu, monkeypat
 
 def test_sigterm_interrupts(tmp_path):
     """As __main__.py has it: the status is 130, nothing is said but one line."""
-    code = ("import os, signal, sys, types; from kvmseries.verify import soakfile\n"
-            "import runpy\n"
-            "soakfile.load = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
-            "sys.argv = ['series', 'soak', 'v5.10']\n"
-            "runpy.run_module('kvmseries', run_name='__main__')\n")
-    done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT / "scripts", check=False, text=True,
-                          capture_output=True, env={"PATH": "/usr/bin:/bin", "SERIES_OUT": str(tmp_path)})
+    code = (
+        "import os, signal, sys, types; from kvmseries.verify import soakfile\n"
+        "import runpy\n"
+        "soakfile.load = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.argv = ['series', 'soak', 'v5.10']\n"
+        "runpy.run_module('kvmseries', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=paths.ROOT / "scripts",
+        check=False,
+        text=True,
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin", "SERIES_OUT": str(tmp_path)},
+    )
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert done.stderr == "series: interrupted; repeat the command to go on where it stopped\n"
 
 
 def test_the_files_of_others_are_refused_before_any_work(small, qemu, tmp_path):
     run, path = small
-    for text, line in ((json.dumps({"schema": 1, "rounds": []}), "has schema 1, this tool adds to 2"),
-                       ('{"schema": 2, "parts": [', "is cut short, or not JSON")):
+    for text, line in (
+        (json.dumps({"schema": 1, "rounds": []}), "has schema 1, this tool adds to 2"),
+        ('{"schema": 2, "parts": [', "is cut short, or not JSON"),
+    ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(Fail, match=line):
             run()
@@ -236,8 +257,16 @@ def test_the_plan_of_the_series():
     """soak.yaml as it is: every program, script and patch is there, every configuration can be."""
     found = soak.plan(catalog.load("v5.10"))
     assert {one.name for one in found.configurations} >= {
-        "arm64-vhe", "arm64-nvhe", "arm64-64k", "arm64-debug", "x86-default", "x86-tdp", "x86-shadow",
-        "x86-default-debug", "x86-default-kcsan"}
+        "arm64-vhe",
+        "arm64-nvhe",
+        "arm64-64k",
+        "arm64-debug",
+        "x86-default",
+        "x86-tdp",
+        "x86-shadow",
+        "x86-default-debug",
+        "x86-default-kcsan",
+    }
     for name in found.debug:
         assert (paths.PATCHES / f"debug/v5.10-{name}.patch").exists()
     for arch in ("arm64", "x86_64"):

@@ -24,27 +24,57 @@ Tables of stage 2: 4 before, 4 after
 
 def test_the_stress_test():
     assert soakcounts.counts(STRESS) == {
-        "vms": 2, "accesses": 123460, "exits": 7900, "stops": 201, "words_verified": 5002,
-        "writes_verified_in_log": 4003, "harvests": 304, "host.log": 21, "host.slots": 4,
-        "kvm.stage2_blocks_split": 51, "kvm.stage2_races_lost": 7, "walks_that_age.lost": 9, "words_executed": 70, "writes_to_readonly": 8,
-        "walks_that_age.zapped": 8, "tables_before": 4, "tables_after": 4}
+        "vms": 2,
+        "accesses": 123460,
+        "exits": 7900,
+        "stops": 201,
+        "words_verified": 5002,
+        "writes_verified_in_log": 4003,
+        "harvests": 304,
+        "host.log": 21,
+        "host.slots": 4,
+        "kvm.stage2_blocks_split": 51,
+        "kvm.stage2_races_lost": 7,
+        "walks_that_age.lost": 9,
+        "words_executed": 70,
+        "writes_to_readonly": 8,
+        "walks_that_age.zapped": 8,
+        "tables_before": 4,
+        "tables_after": 4,
+    }
 
 
 def test_change_pte():
-    assert soakcounts.counts("Storm: 60.0 s, 99 accesses by vCPUs, 5 pages verified by the host\n"
-                             "Host: ksm 3 write 4\nKVM: change_pte_replaced 7 change_pte_unmapped 0\n") == {
-        "accesses": 99, "pages_verified": 5, "host.ksm": 3, "host.write": 4, "kvm.change_pte_replaced": 7,
-        "kvm.change_pte_unmapped": 0}
+    assert soakcounts.counts(
+        "Storm: 60.0 s, 99 accesses by vCPUs, 5 pages verified by the host\n"
+        "Host: ksm 3 write 4\nKVM: change_pte_replaced 7 change_pte_unmapped 0\n"
+    ) == {
+        "accesses": 99,
+        "pages_verified": 5,
+        "host.ksm": 3,
+        "host.write": 4,
+        "kvm.change_pte_replaced": 7,
+        "kvm.change_pte_unmapped": 0,
+    }
 
 
 def test_aging_and_the_dirty_log():
-    text = ("Iteration 1 found after aging, vCPUs running: 12 young, 3 idle, 0 not tracked, 0 swapped out\n"
-            "Iteration 1 false idle after flush: 0 of 64 pages touched; 1 young, 2 idle, 3 young but not touched\n"
-            "Verified by the host: 64 pages\nPages swapped out: 5, in: 6\n"
-            "Total bits checked: dirty (100), clear (2000), track_next (3)\n")
+    text = (
+        "Iteration 1 found after aging, vCPUs running: 12 young, 3 idle, 0 not tracked, 0 swapped out\n"
+        "Iteration 1 false idle after flush: 0 of 64 pages touched; 1 young, 2 idle, 3 young but not touched\n"
+        "Verified by the host: 64 pages\nPages swapped out: 5, in: 6\n"
+        "Total bits checked: dirty (100), clear (2000), track_next (3)\n"
+    )
     assert soakcounts.counts(text) == {
-        "pages_young.running": 12, "false_idle_after_flush": 0, "pages_touched": 64, "pages_verified": 64,
-        "swapped_out": 5, "swapped_in": 6, "log_dirty_checked": 100, "log_clear_checked": 2000}
+        "pages_young.running": 12,
+        "false_idle_after_flush": 0,
+        "pages_touched": 64,
+        "pages_verified": 64,
+        "swapped_out": 5,
+        "swapped_in": 6,
+        "log_dirty_checked": 100,
+        "log_clear_checked": 2000,
+    }
 
 
 def test_what_is_not_known_counts_nothing():

@@ -16,26 +16,50 @@ NAMES = ["one", "other"]
 def part(**others):
     """A part that went well."""
     plain = {str: "x", list: [], dict: {}, float: 0.0}
-    return {**{key: plain[kind] for key, kind in soakfile.KEYS.items()}, "arch": "arm64", "source": "a1",
-            "configuration": "one", "outcome": "ok", "seconds": 360.0, **others}
+    return {
+        **{key: plain[kind] for key, kind in soakfile.KEYS.items()},
+        "arch": "arm64",
+        "source": "a1",
+        "configuration": "one",
+        "outcome": "ok",
+        "seconds": 360.0,
+        **others,
+    }
 
 
 def test_parts_of_one_source_add_up(tmp_path):
     path = tmp_path / "new/soak.json"
-    added = [part(counts={"vms": 2, "stops": 1}), part(configuration="other", seconds=720.5, counts={"vms": 5}),
-             part(outcome="failed", reports=["BUG: x"], known=["BUG: y"]),
-             part(source="a0", seconds=9999.0, outcome="failed"), part(arch="x86_64", source="b1"),
-             part(arch="x86_64", source="a1")]
+    added = [
+        part(counts={"vms": 2, "stops": 1}),
+        part(configuration="other", seconds=720.5, counts={"vms": 5}),
+        part(outcome="failed", reports=["BUG: x"], known=["BUG: y"]),
+        part(source="a0", seconds=9999.0, outcome="failed"),
+        part(arch="x86_64", source="b1"),
+        part(arch="x86_64", source="a1"),
+    ]
     for number, one in enumerate(added, 1):
         assert len(soakfile.append(path, "s", SOURCE, NAMES, one)) == number
     data = json.loads(path.read_text(encoding="utf-8"))
     assert (data["schema"], data["series"], data["source"], data["parts"]) == (2, "s", SOURCE, added)
     configurations = data["sum"].pop("configurations")
-    assert data["sum"] == {"hours": 0.5, "parts": 4, "failed": 1, "reports": 1, "known_reports": 1,
-                           "counts": {"stops": 1, "vms": 7}, "parts_of_another_source": 2}
+    assert data["sum"] == {
+        "hours": 0.5,
+        "parts": 4,
+        "failed": 1,
+        "reports": 1,
+        "known_reports": 1,
+        "counts": {"stops": 1, "vms": 7},
+        "parts_of_another_source": 2,
+    }
     assert list(configurations) == NAMES
-    assert configurations["other"] == {"hours": 0.2, "parts": 1, "failed": 0, "reports": 0, "known_reports": 0,
-                                       "counts": {"vms": 5}}
+    assert configurations["other"] == {
+        "hours": 0.2,
+        "parts": 1,
+        "failed": 0,
+        "reports": 0,
+        "known_reports": 0,
+        "counts": {"vms": 5},
+    }
     assert soakfile.load(path, "s") == added
     assert below(path.parent) == ["soak.json"]
 
@@ -52,15 +76,26 @@ def test_another_source_takes_the_sum(tmp_path):
 WHOLE = json.dumps({"schema": 2, "series": "s", "parts": [part()]})
 
 
-@pytest.mark.parametrize("text, line", [
-    ("", "is cut short, or not JSON"), (WHOLE[:-9], "is cut short, or not JSON"), ("[" * 99999, "is cut short"),
-    ("[]", "is not a file of a soak"), ("{}", "is not a file of a soak"),
-    (WHOLE.replace('"schema": 2', '"schema": 1'), "has schema 1, this tool adds to 2: name another file with --json"),
-    (WHOLE.replace('"s"', '"t"'), "is not the file of a soak of s"),
-    (json.dumps({"schema": 2, "series": "s"}), "is not the file of a soak of s"),
-    (WHOLE.replace('"when"', '"since"'), "part 1: not the keys of a part"),
-    (WHOLE.replace("360.0", "true"), "part 1: 'seconds' is True"), (WHOLE.replace("360.0", "-1"), "'seconds' is -1"),
-    (WHOLE.replace("360.0", "NaN"), "'seconds' is nan")])
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("", "is cut short, or not JSON"),
+        (WHOLE[:-9], "is cut short, or not JSON"),
+        ("[" * 99999, "is cut short"),
+        ("[]", "is not a file of a soak"),
+        ("{}", "is not a file of a soak"),
+        (
+            WHOLE.replace('"schema": 2', '"schema": 1'),
+            "has schema 1, this tool adds to 2: name another file with --json",
+        ),
+        (WHOLE.replace('"s"', '"t"'), "is not the file of a soak of s"),
+        (json.dumps({"schema": 2, "series": "s"}), "is not the file of a soak of s"),
+        (WHOLE.replace('"when"', '"since"'), "part 1: not the keys of a part"),
+        (WHOLE.replace("360.0", "true"), "part 1: 'seconds' is True"),
+        (WHOLE.replace("360.0", "-1"), "'seconds' is -1"),
+        (WHOLE.replace("360.0", "NaN"), "'seconds' is nan"),
+    ],
+)
 def test_what_is_no_file_of_a_soak_is_refused_and_left_alone(tmp_path, text, line):
     path = tmp_path / "soak.json"
     path.write_text(text, encoding="utf-8")
@@ -99,6 +134,7 @@ def test_an_interrupted_write_is_no_loss(tmp_path, monkeypatch):
 
     def dies(*_):
         raise KeyboardInterrupt
+
     monkeypatch.setattr(soakfile.files.os, "replace", dies)
     with pytest.raises(KeyboardInterrupt):
         soakfile.append(path, "s", SOURCE, NAMES, part())

@@ -24,8 +24,10 @@ def _guest(mini, built, program, qemu, monkeypatch):
         def plugin(_kernel, folder):
             write(folder / "trace", trace)
             return []
+
         qemu(job + RUN_JOB)
         monkeypatch.setattr(stage2trace, "plugin", plugin)
+
     return give
 
 
@@ -47,9 +49,14 @@ def test_a_mistake_is_printed_and_fails(guest, series):
     assert result.err.endswith("series: error: 1 rules of TLB maintenance are broken\n")
 
 
-@pytest.mark.parametrize("trace, job, why", [
-    (EMPTY, "prints() { :; }\n", "the trace has shown nothing"), (GOOD[:-7], "prints() { :; }\n", "breaks off after line 8"),
-    (GOOD, "prints() { return 3; }\n", "the command ended with status 3")])
+@pytest.mark.parametrize(
+    "trace, job, why",
+    [
+        (EMPTY, "prints() { :; }\n", "the trace has shown nothing"),
+        (GOOD[:-7], "prints() { :; }\n", "breaks off after line 8"),
+        (GOOD, "prints() { return 3; }\n", "the command ended with status 3"),
+    ],
+)
 def test_a_run_that_shows_nothing_fails(guest, series, trace, job, why):
     guest(trace, job)
     result = series("trace", "mini", *TEST)

@@ -39,9 +39,17 @@ def test_another_machine_is_not_known(file):
     assert verdicts.known(NAME, KEY) == (None, "it has no such machine")
 
 
-@pytest.mark.parametrize("text, reason", [
-    ("", "is damaged"), ('{"schema": 1, "mach', "is damaged"), ("[]", "is damaged"), ('{"schema": 1}', "is damaged"),
-    ('{"schema": 1, "machines": {"x": {"key": {}, "results": []}}}', "is damaged"), ('{"schema": 2}', "unknown schema 2")])
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("", "is damaged"),
+        ('{"schema": 1, "mach', "is damaged"),
+        ("[]", "is damaged"),
+        ('{"schema": 1}', "is damaged"),
+        ('{"schema": 1, "machines": {"x": {"key": {}, "results": []}}}', "is damaged"),
+        ('{"schema": 2}', "unknown schema 2"),
+    ],
+)
 def test_a_file_that_is_not_what_it_must_be(file, text, reason):
     write(file, text)
     with pytest.raises(Fail, match=f"base-verdicts.json:? {reason}.*take the one that `make test-all` leaves in out/$"):
@@ -60,8 +68,11 @@ def test_what_base_does_otherwise_is_said(file):
     assert not verdicts.complaints(entry, RESULTS, ["WARNING: at x"], ())
     new = {"alpha_test": "fail", "beta_test": "skip", "delta_test": "pass"}
     assert verdicts.complaints(entry, new, ["BUG: y"], ()) == [
-        "alpha_test: fail on base, pass in the file", "delta_test: pass on base, not there in the file",
-        "gamma_test_-m_2: not run on base, fail in the file", "base reports what the file does not have: BUG: y"]
+        "alpha_test: fail on base, pass in the file",
+        "delta_test: pass on base, not there in the file",
+        "gamma_test_-m_2: not run on base, fail in the file",
+        "base reports what the file does not have: BUG: y",
+    ]
     assert verdicts.complaints(entry, new, [], {"alpha_test", "delta_test", "gamma_test_-m_2"}) == []
 
 

@@ -23,8 +23,15 @@ from ..source import catalog, trees
 from ..source.git import git
 
 # Of the series' tree: what the test programs are compiled from.
-_FOLDERS = (selftests.SUBDIR, "tools/testing/selftests/lib.mk", "tools/include", "tools/arch", "include/uapi",
-            "arch/arm64/include/uapi", "arch/x86/include/uapi")
+_FOLDERS = (
+    selftests.SUBDIR,
+    "tools/testing/selftests/lib.mk",
+    "tools/include",
+    "tools/arch",
+    "include/uapi",
+    "arch/arm64/include/uapi",
+    "arch/x86/include/uapi",
+)
 
 
 class Entry(TypedDict):
@@ -53,10 +60,12 @@ def key(series: catalog.Series, arch: str) -> dict[str, str]:
     guest = "".join((image.GUEST / name).read_text(encoding="utf-8") for name in ("init", "job.sh"))
     tests = yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
     plan = json.dumps([tests["default_timeout"], (tests.get(series.name) or {}).get(arch)])
-    return {"base": f"{series.kernel} {series.versions[0].sha256}",
-            "config": _digest(config.text.encode()),
-            "selftests": _digest("\n".join([sources, guest, plan]).encode()),
-            "qemu": proc.run([machine.binary(arch), "--version"], "qemu").partition("\n")[0]}
+    return {
+        "base": f"{series.kernel} {series.versions[0].sha256}",
+        "config": _digest(config.text.encode()),
+        "selftests": _digest("\n".join([sources, guest, plan]).encode()),
+        "qemu": proc.run([machine.binary(arch), "--version"], "qemu").partition("\n")[0],
+    }
 
 
 def _digest(data: bytes) -> str:
@@ -91,22 +100,33 @@ def known(name: str, wanted: Mapping[str, str]) -> tuple[Entry | None, str]:
     return (None, f"another {', '.join(differs)}") if differs else (entry, "")
 
 
-def complaints(entry: Entry, results: Mapping[str, str], splats: Iterable[str],
-               unsettled: Collection[str]) -> list[str]:
+def complaints(
+    entry: Entry, results: Mapping[str, str], splats: Iterable[str], unsettled: Collection[str]
+) -> list[str]:
     """What differs between the entry of the file and what base did: lines.
 
     unsettled: names of tests that may pass or fail on base, see `mended` in tests.yaml."""
     old, new = entry["results"], results
-    lines = [f"{name}: {new.get(name, 'not run')} on base, {old.get(name, 'not there')} in the file"
-             for name in sorted({*old, *new}) if old.get(name) != new.get(name) and name not in unsettled]
-    return lines + [f"base reports what the file does not have: {line}" for line in splats
-                    if line not in entry["splats"]]
+    lines = [
+        f"{name}: {new.get(name, 'not run')} on base, {old.get(name, 'not there')} in the file"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name) and name not in unsettled
+    ]
+    return lines + [
+        f"base reports what the file does not have: {line}" for line in splats if line not in entry["splats"]
+    ]
 
 
 def write(path: Path, name: str, wanted: dict[str, str], results: Mapping[str, str], splats: list[str]) -> None:
     """Put what base did on the machine `name` into `path`, beside what the committed file has."""
-    data = {"schema": 1, "machines": {**read(), **_machines(path),
-                                      name: {"key": wanted, "results": dict(sorted(results.items())), "splats": splats}}}
+    data = {
+        "schema": 1,
+        "machines": {
+            **read(),
+            **_machines(path),
+            name: {"key": wanted, "results": dict(sorted(results.items())), "splats": splats},
+        },
+    }
     files.write_json(path, data, sort_keys=True)
 
 

@@ -14,12 +14,24 @@ from typing import Callable, NamedTuple
 
 Bounds = tuple[float, float]
 
-_COUNTS = {name: int(value, 0) for name, value in re.findall(
-    r"^#define (\w+) (\w+)$", Path(__file__).with_name("counts.h").read_text(), re.M)}
-NUMBERS = {name[len("TEST_"):].lower(): value for name, value in _COUNTS.items()
-           if name.startswith("TEST_")}
-DEFAULTS = {"insn": 1, "exception": 0, "atomic": 0, "line": 0, "tlbi": 0, "dvm_sync": 0,
-            "dvm_busy": 0, "dsb": 0, "dc": 0, "tick": 16, "wfe_limit": 1000}
+_COUNTS = {
+    name: int(value, 0)
+    for name, value in re.findall(r"^#define (\w+) (\w+)$", Path(__file__).with_name("counts.h").read_text(), re.M)
+}
+NUMBERS = {name[len("TEST_") :].lower(): value for name, value in _COUNTS.items() if name.startswith("TEST_")}
+DEFAULTS = {
+    "insn": 1,
+    "exception": 0,
+    "atomic": 0,
+    "line": 0,
+    "tlbi": 0,
+    "dvm_sync": 0,
+    "dvm_busy": 0,
+    "dsb": 0,
+    "dc": 0,
+    "tick": 16,
+    "wfe_limit": 1000,
+}
 # By how much a measured time may lie outside of the bounds.
 UNCONTENDED, CONTENDED = 0.02, 0.05
 _LINES = {"spinlock", "spinlock_poll", "ticket", "readers", "atomic_shared", "store_shared"}
@@ -55,8 +67,7 @@ class Run(NamedTuple):
         return max(2, self.gap)
 
 
-def expected(test: str, cpus: int, iterations: int, length: int, params: dict[str, float],
-             gap: int = 2) -> Bounds:
+def expected(test: str, cpus: int, iterations: int, length: int, params: dict[str, float], gap: int = 2) -> Bounds:
     """(low, high) in ns, from the common start to the end of the last CPU.
 
     `length` and `gap` are instructions, but for "sleep", whose length is ns. ValueError names an
@@ -182,7 +193,7 @@ def _spin(run: Run, wake: int) -> Bounds:
         ns = run.iterations * (loop + atomic_)
         return ns, ns
     held = run.insns(run.count("HELD") + run.work)
-    alone = loop + 2 * line                             # LDAXR shares it, SWP takes it
+    alone = loop + 2 * line  # LDAXR shares it, SWP takes it
     # from unlock to unlock: the posted release, all waiters' LDAXR, the SWP of the first of them
     longest = held + run.insns(wake) + (run.cpus + 1) * line
     # then the SWPs that fail, each of which sends all who lost before back to look: behind them
@@ -190,14 +201,13 @@ def _spin(run: Run, wake: int) -> Bounds:
     losers = run.cpus - 2
     longest += max(0, (losers + losers * (losers + 1) / 2) * line - held)
     back = run.insns(run.count("LOOP") - run.count("HELD") + run.outside)
-    again = back < longest - held       # who unlocks may be back before a waiter has the line
+    again = back < longest - held  # who unlocks may be back before a waiter has the line
     shortest = held + (atomic_ if again else 3 * line)
     low = run.iterations * max(loop if again else alone, run.cpus * shortest)
     if run.cpus * longest < alone:
         return low, run.iterations * alone + run.cpus * longest
     # not fair: at worst the last CPU is left to run with nobody to hide its time outside
-    return low, run.iterations * max(alone, run.cpus * longest) + run.iterations * min(
-        back, alone)
+    return low, run.iterations * max(alone, run.cpus * longest) + run.iterations * min(back, alone)
 
 
 def spinlock(run: Run) -> Bounds:
@@ -218,7 +228,7 @@ def ticket(run: Run) -> Bounds:
         ns = run.iterations * (loop + atomic_)
         return ns, ns
     held = run.insns(run.count("HELD") + run.work)
-    alone = loop + 2 * line                             # the ticket's line, the owner's line
+    alone = loop + 2 * line  # the ticket's line, the owner's line
     # the posted release; the next owner looks first, or after the cpus - 2 other waiters
     longest = held + run.insns(run.count("WAKE")) + run.cpus * line
     # looks that are still under way at the next unlock may see it without another move
@@ -241,8 +251,10 @@ def sleep(run: Run) -> Bounds:
 
     Both ends are read in ticks, and the sleep is rounded up to whole ones.
     """
-    return (run.iterations * run.length, run.iterations * (
-        run.length + 2 * run.cost["tick"] + run.insns(run.count("LOOP"))))
+    return (
+        run.iterations * run.length,
+        run.iterations * (run.length + 2 * run.cost["tick"] + run.insns(run.count("LOOP"))),
+    )
 
 
 def ipi(run: Run) -> Bounds:
@@ -265,12 +277,32 @@ def dc(run: Run) -> Bounds:
 
 def wfe(run: Run) -> Bounds:
     """Nobody writes the line: each WFE lasts until its limit."""
-    return (run.iterations * run.cost["wfe_limit"],
-            run.iterations * (run.cost["wfe_limit"] + run.insns(run.count("LOOP"))))
+    return (
+        run.iterations * run.cost["wfe_limit"],
+        run.iterations * (run.cost["wfe_limit"] + run.insns(run.count("LOOP"))),
+    )
 
 
 _TESTS: dict[str, Callable[[Run], Bounds]] = {
-    function.__name__: function for function in (
-        independent, spinlock, spinlock_poll, ticket, readers, tlbi, tlbi_local, atomic,
-        atomic_shared, ring, sleep, ipi, imbalance, exception, dc, wfe, store,
-        store_shared)}
+    function.__name__: function
+    for function in (
+        independent,
+        spinlock,
+        spinlock_poll,
+        ticket,
+        readers,
+        tlbi,
+        tlbi_local,
+        atomic,
+        atomic_shared,
+        ring,
+        sleep,
+        ipi,
+        imbalance,
+        exception,
+        dc,
+        wfe,
+        store,
+        store_shared,
+    )
+}

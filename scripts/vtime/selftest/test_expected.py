@@ -6,8 +6,17 @@ from pathlib import Path
 import expected
 import pytest
 
-COSTS = {"insn": 1, "exception": 150, "atomic": 5, "line": 50, "tlbi": 100, "dvm_sync": 800,
-         "dvm_busy": 400, "dsb": 20, "dc": 10}
+COSTS = {
+    "insn": 1,
+    "exception": 150,
+    "atomic": 5,
+    "line": 50,
+    "tlbi": 100,
+    "dvm_sync": 800,
+    "dvm_busy": 400,
+    "dsb": 20,
+    "dc": 10,
+}
 
 
 def test_every_test_of_the_program_has_an_expectation():
@@ -20,9 +29,10 @@ def test_every_test_of_the_program_has_an_expectation():
         assert 0 < low <= high
 
 
-@pytest.mark.parametrize("name, alone, shared", [
-    ("tlbi", 1000 + 6 + 100 + 800, 400), ("atomic_shared", 1000 + 4 + 50, 50),
-    ("store_shared", 1000 + 4 + 50, 50)])
+@pytest.mark.parametrize(
+    "name, alone, shared",
+    [("tlbi", 1000 + 6 + 100 + 800, 400), ("atomic_shared", 1000 + 4 + 50, 50), ("store_shared", 1000 + 4 + 50, 50)],
+)
 def test_saturation(name, alone, shared):
     """One CPU's own time until the shared part of all is longer; then that."""
     for cpus in (2, 4, 16, 64):
