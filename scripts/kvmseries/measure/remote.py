@@ -27,6 +27,8 @@ from .ssh import Host, Lost
 
 # Where files are put on the machine; programs are not to be in /tmp, which may be noexec.
 _PLACE = "/var/tmp/kvm-series"
+# Read by update-grub of Debian and Ubuntu.
+_DEFAULT = "/etc/default/grub.d/kvm-series.cfg"
 _PROGRAMS = (
     "script",
     "timeout",
@@ -179,6 +181,7 @@ def run(job: bench.Job, options: Options) -> tuple[list[Run], dict[str, str], Ma
         folder = _copy(machine, job)
         for kernel in kernels.values():
             _install(machine, kernel)
+        _keep_default(machine)
     table: bench.Table = {}
     versions: dict[str, str] = {}
     for entry, point in boots:
@@ -262,7 +265,9 @@ def _install(machine: Machine, kernel: hostkernel.HostKernel) -> None:
     mark = f"{_PLACE}/{kernel.release}.installed"
     for package in kernel.packages:
         digest = _digest(package)
-        status, text = machine.host.run(f"cat {mark}", "looking for the kernel", check=False)
+        # The mark is still there when the package was removed.
+        there = f"[ -e /boot/vmlinuz-{kernel.release} ] && cat {mark}"
+        status, text = machine.host.run(there, "looking for the kernel", check=False)
         if status == 0 and text.strip() == digest:
             continue
         machine.host.put(package, f"{_PLACE}/{package.name}")
@@ -289,6 +294,37 @@ def _installs(machine: Machine, kernel: hostkernel.HostKernel, package: Path) ->
     elif "grub2-mkconfig" in programs:
         steps.append("grub2-mkconfig -o /boot/grub2/grub.cfg")
     return "; ".join(steps)
+
+
+def _keep_default(machine: Machine) -> None:
+    """Have the machine's own kernel be what its boot menu boots by default, also if ours are newer."""
+    if "update-grub" not in machine.facts["programs"].split():
+        return
+    host = machine.host
+
+    def usurped() -> tuple[str, str | None] | None:
+        text = host.run("cat /boot/grub/grub.cfg 2> /dev/null || true", "reading grub.cfg")
+        return bootloader.usurped(text, lambda release: re.search(here.OWN, release))
+
+    found = usurped()
+    if not found:
+        return
+    if found[1]:
+        setting = shlex.quote(f"GRUB_DEFAULT={shlex.quote(found[1])}")
+        host.run(
+            "PATH=$PATH:/usr/sbin:/sbin; set -e; mkdir -p /etc/default/grub.d; "
+            f"echo {setting} > {_DEFAULT}; update-grub",
+            "keeping the default of the boot menu",
+        )
+    if usurped():
+        raise Fail(
+            f"{host.name} would boot {found[0]} after a power cycle, as its newest kernel: set GRUB_DEFAULT in "
+            "/etc/default/grub to the entry of its own kernel, run update-grub there, and repeat the command"
+        )
+    say(
+        f"{host.name}: {_DEFAULT} keeps its own kernel the default of the boot menu, where {found[0]} is newer: "
+        "remove that file with the kernels"
+    )
 
 
 def _measured(

@@ -71,6 +71,38 @@ def test_fedoras_entries_are_files():
     assert bootloader.bls_entry(names, "5.10.262-series") is None
 
 
+def ours(release):
+    return release.endswith(("-base", "-series"))
+
+
+def menu(*releases, default="0"):
+    """GRUB as it is with the kernels `releases` alone, newest first."""
+    head, _, rest = GRUB.partition("submenu ")
+    blocks = [f"\tmenuentry {block}" for block in rest.split("\tmenuentry ")[1:]]
+    kept = [next(block for block in blocks if f"gnulinux-{release}-advanced" in block) for release in releases]
+    return f'   set default="{default}"\n{head}submenu {rest.partition("{")[0]}{{\n{"".join(kept)}}}\n'
+
+
+def test_a_kernel_of_ours_that_is_newer_than_the_machines_own_is_the_menus_default():
+    assert bootloader.usurped(menu("5.10.262-series", "5.10.262-base", "6.1.0-1-arm64"), ours) == (
+        "5.10.262-series",
+        f"gnulinux-advanced-{UUID}>gnulinux-6.1.0-1-arm64-advanced-{UUID}",
+    )
+    assert bootloader.usurped(menu("5.10.262-base"), ours) == ("5.10.262-base", None)
+
+
+@pytest.mark.parametrize("default", ["0", "${saved_entry}", "gnulinux-6.1.0-1-arm64"])
+def test_a_default_that_is_the_machines_own_kernel_or_was_chosen_stays(default):
+    found = bootloader.usurped(menu("6.1.0-1-arm64", "5.10.262-series"), ours)
+    assert found is None and bootloader.usurped(menu("5.10.262-series", default="x"), ours) is None
+    kernels = ("5.10.262-series", "6.1.0-1-arm64")
+    assert (bootloader.usurped(menu(*kernels, default=default), ours) is None) == (default != "0")
+
+
+def test_a_menu_without_kernels():
+    assert bootloader.usurped("", ours) is None
+
+
 def test_the_command_is_quoted():
     assert bootloader.once("grub-reboot", "x", "a>b c").prepare == "grub-reboot 'a>b c'"
     assert "kexec -l /boot/vmlinuz-$r" in bootloader.once("kexec", "5.10.262-base", None).prepare

@@ -11,7 +11,7 @@ from kvmseries.conftest import below, fake, write
 from kvmseries.data import ids
 from kvmseries.kernel import hostkernel, selftests
 from kvmseries.measure import bench, remote, ssh
-from kvmseries.measure.test_bootloader import GRUB
+from kvmseries.measure.test_bootloader import GRUB, UUID, menu
 from kvmseries.source import catalog, trees
 
 CONFIG = "CONFIG_ARM64=y\nCONFIG_KVM=y\n"
@@ -25,7 +25,7 @@ host=$2; shift 2
 [ ! -e "$ROOT/down" ] || { echo 'ssh: connect to host server port 22: Connection refused' >&2; exit 255; }
 printf '%s\\n' "$*" | sed "s#/boot/#$ROOT/boot/#g; s#/dev/kvm#$ROOT/kvm#g; s#-c $ROOT/kvm#-e $ROOT/kvm#g; \
 s#/proc/sys/kernel/random/boot_id#$ROOT/boot_id#g; s#/proc/config.gz#$ROOT/config.gz#g; \
-s#/var/tmp/#$ROOT/var/tmp/#g; s#/etc/os-release#$ROOT/os-release#g; s#/sys/kernel/mm#$ROOT#g" > "$ROOT/command"
+s#/var/tmp/#$ROOT/var/tmp/#g; s#/etc/#$ROOT/etc/#g; s#/sys/kernel/mm#$ROOT#g" > "$ROOT/command"
 PATH=$ROOT/bin:/usr/bin:/bin exec sh "$ROOT/command"
 """
 PROGRAMS = {
@@ -36,7 +36,11 @@ PROGRAMS = {
     "sleep": "",
     "dmesg": 'cat "$ROOT/dmesg"\n',
     "sudo": 'shift; [ -e "$ROOT/nopasswd" ] && exec "$@"\nexit 1\n',
-    "dpkg": 'echo "$*" >> "$ROOT/installed"\n',
+    "dpkg": """\
+echo "$*" >> "$ROOT/installed"
+release=${2##*/}
+touch "$ROOT/boot/vmlinuz-${release%.deb}"
+""",
     "grub-reboot": 'echo "$1" > "$ROOT/next"\n',
     # One boot of what was chosen, and the machine's own kernel after that.
     "systemctl": """\
@@ -76,7 +80,7 @@ def fake_server(tmp_path, program, monkeypatch):
         ("uid", "0\n"),
         ("dmesg", ""),
         ("kvm", ""),
-        ("os-release", 'PRETTY_NAME="Debian 12"\n'),
+        ("etc/os-release", 'PRETTY_NAME="Debian 12"\n'),
         ("hugepages/hugepages-2048kB/nr_hugepages", ""),
     ):
         write(root / name, text)
@@ -166,6 +170,46 @@ def test_a_kernel_is_installed_once(server, job):
     remote.run(dataclasses.replace(job, vcpus=(4,)), OPTIONS)
     assert len((server / "installed").read_text(encoding="utf-8").splitlines()) == 2
     assert not [name for name in below(server / "var") if name.endswith((".part", ".deb"))]
+
+
+def test_a_kernel_that_was_removed_is_installed_again(server, job):
+    remote.run(job, OPTIONS)
+    (server / "boot/vmlinuz-5.10.262-base").unlink()
+    remote.run(dataclasses.replace(job, vcpus=(4,)), OPTIONS)
+    installed = (server / "installed").read_text(encoding="utf-8").splitlines()
+    assert [line.rpartition("/")[2] for line in installed] == [
+        "5.10.262-base.deb",
+        "5.10.262-series.deb",
+        "5.10.262-base.deb",
+    ]
+
+
+# Writes the menu with the setting that it finds, as the default.
+UPDATE_GRUB = """\
+. "$ROOT/etc/default/grub.d/kvm-series.cfg"
+echo "$GRUB_DEFAULT" > "$ROOT/default"
+sed -i "s|set default=.*|set default=\\"$GRUB_DEFAULT\\"|" "$ROOT/boot/grub/grub.cfg"
+"""
+
+
+def test_kernels_of_ours_that_are_newer_are_not_the_default(server, job, capsys):
+    write(server / "boot/grub/grub.cfg", menu("5.10.262-series", "5.10.262-base", "6.1.0-1-arm64"))
+    fake(server / "bin", "update-grub", UPDATE_GRUB)
+    remote.run(job, OPTIONS)
+    entry = f"gnulinux-advanced-{UUID}>gnulinux-6.1.0-1-arm64-advanced-{UUID}"
+    assert (server / "default").read_text(encoding="utf-8") == f"{entry}\n"
+    said = capsys.readouterr().err
+    assert said.count("kvm-series.cfg keeps its own kernel the default of the boot menu, where 5.10.262-series is") == 1
+    remote.run(dataclasses.replace(job, vcpus=(4,)), OPTIONS)
+    assert "kvm-series.cfg" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("releases", [("5.10.262-series", "6.1.0-1-arm64"), ("5.10.262-series",)])
+def test_a_default_that_cannot_be_kept_is_said_before_a_boot(server, job, releases):
+    write(server / "boot/grub/grub.cfg", menu(*releases))
+    fake(server / "bin", "update-grub", "")
+    assert refuse(job).startswith("root@server would boot 5.10.262-series after a power cycle, as its newest kernel: ")
+    assert not (server / "boots").exists()
 
 
 def test_a_machine_that_was_left_with_one_of_our_kernels(server, job):
