@@ -227,6 +227,19 @@ def test_a_destination_that_is_not_empty(refused, kernel, tmp_path):
     assert below(tmp_path / "full") == ["mine"]
 
 
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        (["apply", "mini", "/proc/new"], "no directory can be made in /proc ("),
+        (["bench", "mini", "--json", "/proc/new.json"], "no file can be made in /proc ("),
+        (["hunt", "mini", "--json", "/proc/new.json", "--", "/tests/alpha_test"], "no file can be made in /proc ("),
+    ],
+)
+def test_a_place_in_which_nobody_can_write_is_told_before_the_work(refused, mirror, monkeypatch, words, line):
+    monkeypatch.setattr(trees, "base", None)
+    assert refused(*words).startswith(line)
+
+
 def test_a_destination_without_permission(refused, kernel, read_only):
     line = refused("apply", "mini", read_only / "new", "--tree", kernel)
     assert line == f"no permission to write {read_only}: choose another destination"

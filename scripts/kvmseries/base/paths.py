@@ -15,6 +15,7 @@ import errno
 import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -180,3 +181,9 @@ def check_destination(path: str | Path) -> None:
         raise Fail(f"destination {path}: {parent} is a file")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise Fail(f"no permission to write {parent}: choose another destination")
+    # Also for root, and where no directory can be made whatever the permissions say, such as /proc.
+    try:
+        with tempfile.TemporaryDirectory(prefix=".probe.", dir=parent):
+            pass
+    except OSError as error:
+        raise Fail(f"no directory can be made in {parent} ({error.strerror}): choose another destination") from None

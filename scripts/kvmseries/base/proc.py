@@ -15,7 +15,10 @@ from typing import Literal, overload
 from . import distro, paths
 from .errors import Fail
 
-_ERROR = re.compile(r"(does not look like|error:|fatal:|undefined reference|No such file|cannot|\*\*\* )", re.I)
+_ERROR = re.compile(
+    r"(does not look like|not recognized|[Uu]nexpected(ly| end)|error:|fatal:|undefined reference|No such file|cannot|\*\*\* )",
+    re.I,
+)
 
 
 def need(program: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..base.errors import Usage
 from ..guest import machine as machines
 from ..verify import hunt
-from . import options as shared
+from . import options as shared, show
 
 HELP = "run COMMAND again and again on base and series, and count its failures"
 SERIES = True
@@ -51,6 +51,7 @@ def run(options: Namespace) -> None:
     wanted = hunt.Hunt(
         options.arch, options.cpu, tuple(options.param), tuple(options.command), options.timeout, options.accel
     )
+    show.check_writable(Path(options.json))
     machines.check(machines.Machine(options.arch, options.cpu, options.accel))
     data = hunt.run(options.series, wanted, options.kernels, options.runs, options.batch, Path(options.json))
     for label, counts in data["kernels"].items():

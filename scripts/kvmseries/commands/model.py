@@ -55,10 +55,13 @@ def run(options: Namespace) -> None:
     if options.bound not in (None, "all") and not options.bound.isdecimal():
         raise Usage(f"--bound {options.bound}: give a number, or all")
     plant = Path(options.plant).absolute() if options.plant else None
+    if plant and not plant.is_file():
+        raise Usage(f"--plant {options.plant}: no such file")
+    modeltree.check(options)
+    if options.scenario:
+        prove.known(build.checker(), options.scenario, modeltree.arches(options))
     tree = modeltree.find(options)
     if plant:
-        if not plant.is_file():
-            raise Usage(f"--plant {options.plant}: no such file")
         tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"), options.series.name)
     if options.coverage:
         _coverage(tree, modeltree.arches(options))

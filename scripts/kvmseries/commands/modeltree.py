@@ -44,8 +44,8 @@ def _count(options: Namespace) -> int:
     return len(options.series.patches) if options.upto is None else int(options.series.upto(options.upto))
 
 
-def find(options: Namespace) -> Path:
-    """The path of the tree that --applied or --upto asks for; by default that of the whole series."""
+def check(options: Namespace) -> None:
+    """Raise Usage or Fail, before anything is built or fetched, for options that name no tree that the model is of."""
     series = options.series
     if not source.of_series(series.name):
         raise Usage(
@@ -57,5 +57,13 @@ def find(options: Namespace) -> Path:
             raise Usage("--applied excludes --upto and --tree")
         if not Path(options.applied).is_dir():
             raise Usage(f"--applied {options.applied}: no such directory")
+        trees.check(series, options.applied, "--applied")
+
+
+def find(options: Namespace) -> Path:
+    """The path of the tree that --applied or --upto asks for; by default that of the whole series."""
+    series = options.series
+    check(options)
+    if options.applied:
         return Path(options.applied).absolute()
     return trees.worktree(series, _count(options), options.tree).path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -40,6 +41,11 @@ def check_writable(target: Path, option: str = "--json") -> None:
         raise paths.os_fail(error, target.parent) from None
     if not os.access(target.parent, os.W_OK):
         raise Fail(f"no permission to write {target.parent}: choose another {option}")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise Fail(f"no file can be made in {target.parent} ({error.strerror}): choose another {option}") from None
 
 
 def complain(complaints: Sequence[str], where: object) -> None:

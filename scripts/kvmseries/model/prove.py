@@ -34,16 +34,22 @@ NOT_SEEN = (
 )
 
 
-def _chosen(
-    program: Path, names: Collection[str], kinds: Collection[str], arches: Collection[str]
-) -> list[tuple[runs.Scenario, str]]:
-    """Pairs of a Scenario and the name of an Arch that it is of."""
+def known(program: Path, names: Collection[str], arches: Collection[str]) -> list[runs.Scenario]:
+    """The Scenarios of `arches`, names of Archs; Usage if one of `names` is not among them."""
     every = [s for s in runs.scenarios(program) if set(s.arches) & set(arches)]
     unknown = [name for name in names if name not in {s.name for s in every}]
     if unknown:
         raise Usage(
             f"no scenario '{unknown[0]}': the model has {', '.join(s.name for s in every if s.kind != 'litmus')}"
         )
+    return every
+
+
+def _chosen(
+    program: Path, names: Collection[str], kinds: Collection[str], arches: Collection[str]
+) -> list[tuple[runs.Scenario, str]]:
+    """Pairs of a Scenario and the name of an Arch that it is of."""
+    every = known(program, names, arches)
     return [
         (s, arch)
         for s in every

@@ -7,6 +7,7 @@ from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.model import build, coverage, mutants, prove, runs, source
+from kvmseries.source import trees
 
 SOURCE = """\
 static int one(struct kvm *kvm);
@@ -236,11 +237,35 @@ def test_the_screen_is_one_screen():
         (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
         (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
         (["model", "v5.10", "--bound", "x"], "--bound x: give a number, or all"),
+        (["model", "v5.10", "--plant", "/nowhere"], "--plant /nowhere: no such file"),
+        (["model", "v5.10", "--scenario", "nope"], "no scenario 'nope': the model has short-one"),
     ],
 )
-def test_bad_arguments(capsys, arguments, message):
+def test_bad_arguments_are_told_before_a_tree_is_made(capsys, monkeypatch, arguments, message):
+    monkeypatch.setattr(trees, "worktree", None)
+    monkeypatch.setattr(build, "checker", lambda: "checker")
+    monkeypatch.setattr(runs, "scenarios", lambda _: [runs.Scenario("short-one", "short", "2", 2)])
     assert cli.main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "makefile, message",
+    [
+        (None, "is not a linux kernel tree"),
+        ("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\n", "is linux 6.1.0, and v5.10 is for linux 5.10"),
+    ],
+)
+def test_an_applied_tree_of_something_else_is_told_before_the_checker_is_built(
+    capsys, monkeypatch, tmp_path, makefile, message
+):
+    monkeypatch.setattr(build, "checker", None)
+    (tmp_path / "virt/kvm").mkdir(parents=True)
+    (tmp_path / "virt/kvm/kvm_main.c").touch()
+    if makefile:
+        (tmp_path / "Makefile").write_text(makefile, encoding="utf-8")
+    assert cli.main(["model", "v5.10", "--applied", str(tmp_path)]) == 1
+    assert f"--applied {tmp_path} {message}" in capsys.readouterr().err
 
 
 def test_without_cargo_or_gcc(monkeypatch):

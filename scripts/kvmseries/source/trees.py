@@ -45,11 +45,11 @@ def _version_of(tree: str | Path, what: str, series: Series) -> str:
     return version
 
 
-def check(series: Series, tree: str | Path) -> None:
-    """Raise Fail if the user's `tree` is a directory of sources that the series cannot be for: of another project, or of
-    another version than its base but for the last number.  Reads one file."""
+def check(series: Series, tree: str | Path, option: str = "--tree") -> None:
+    """Raise Fail if the user's `tree`, which `option` names, is a directory of sources that the series cannot be for: of
+    another project, or of another version than its base but for the last number.  Reads one file."""
     if Path(tree).is_dir():
-        _same_version(_version_of(tree, f"--tree {tree}", series), f"--tree {tree}", series)
+        _same_version(_version_of(tree, f"{option} {tree}", series), f"{option} {tree}", series)
 
 
 def _same_version(version: str, what: str, series: Series) -> None:

@@ -74,6 +74,7 @@ def run(series: catalog.Series, hunt: Hunt, kernels: str, runs: int, batch: int,
     Usage if the guest has no such program.
     """
     points = catalog.points(series, kernels)
+    _begin(series, hunt, points, path)  # before minutes of builds: Fail if the file is of something else
     tests = selftests.build(series, hunt.arch)
     _known(hunt.command[0], tests)
     initrd = image.base(hunt.arch, tests)

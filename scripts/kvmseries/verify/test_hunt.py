@@ -9,6 +9,7 @@ from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import RUN_JOB
 from kvmseries.data import ids
 from kvmseries.guest import run as guest
+from kvmseries.kernel import selftests
 from kvmseries.verify import hunt
 
 HUNT = hunt.Hunt("arm64", "max", (), ("/tests/alpha_test", "-t", "6"), 60)
@@ -103,8 +104,9 @@ def test_a_failure_has_words_without_numbers(status, output, words):
         ('{"schema": 1}', "is no file of a hunt"),
     ],
 )
-def test_another_file_is_refused_and_stays(run, qemu, tmp_path, text, reason):
+def test_another_file_is_refused_before_a_build_and_stays(run, tmp_path, monkeypatch, text, reason):
     (tmp_path / "hunt.json").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(selftests, "build", None)
     with pytest.raises(Fail, match=reason):
         run(2)
     assert (tmp_path / "hunt.json").read_text(encoding="utf-8") == text
