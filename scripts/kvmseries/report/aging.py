@@ -197,6 +197,8 @@ def sheet(summary: s.Summary) -> layout.Sheet:
         ),
         (layout.Column(taking, "no aging", "insns per fault, no aging"), layout.count_text, of(alone, count)),
     ]
+    if not alone:
+        columns = [column for column in columns if "no aging" not in column[0].name]
     blocks: list[layout.Block] = []
     for vcpus in _vcpus(summary):
         rows = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,20 @@ Item = tuple[str, Any]
 
 @functools.lru_cache(maxsize=None)
 def _template() -> jinja2.Template:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__, "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-    ).get_template("page.html")
+    )
+    environment.filters["tight"] = _tight
+    return environment.get_template("page.html")
+
+
+def _tight(text: str) -> str:
+    """`text` such that no line of the page ends between a number and its unit, or within the name of a ring."""
+    return re.sub(r"(?<=\bring)-(?=\d)", "\u2011", re.sub(r"(?<=\d) (?=(?:[num]?s|MB|vCPUs?)\b)", "\u00a0", text))
 
 
 def _sheet(summary: s.Summary, sheet: layout.Sheet, label: str) -> list[Item]:
@@ -188,13 +196,14 @@ def _aging(summary: s.Summary, name: str, title: str) -> list[Item]:
         layout.part(sheet, lambda column: column.head != first),
     ]
     halves[0].notes = []
+    both = bool(aging.curves(summary)[1])
     parts = _figure(
         lambda: plots.aging_figure(summary),
         f"{name}-aging",
         f"Aging passes and vCPU time per vCPU count, {title}",
-        f"Left: the time of an aging pass while vCPUs are {aging.kind(summary)[2]}, relative to base's and to the same "
-        f"kernel's with idle vCPUs. Right: the time of the vCPUs with aging, relative to none. Medians of iteration "
-        f"{aging.LAST.iteration(summary)}. {aging.source()}",
+        f"{'Left: the' if both else 'The'} time of an aging pass while vCPUs are {aging.kind(summary)[2]}, relative to base's "
+        f"and to the same kernel's with idle vCPUs.{' Right: the time of the vCPUs with aging, relative to none.' * both} "
+        f"Medians of iteration {aging.LAST.iteration(summary)}. {aging.source()}",
     )
     tables = (
         [item for half in halves for item in _sheet(summary, half, f"Aging of {title}")]
@@ -507,17 +516,17 @@ def _lead(series: Sequence[str], migrations: bool) -> list[str]:
     names = ", ".join(series) or "<series>"
     if migrations:
         return [
-            "Live migrations of a guest that dirties memory, by two QEMUs: base is QEMU as released, series has every patch "
-            f"of patches/{names} on top. Both run in the same machine, which is emulated (accelerator tcg) or this one (kvm), "
-            "and take turns; the guest counts its own work. After each migration all pages of both sides are compared.",
-            "Dirty pages are found by KVM's dirty bitmap, or by dirty rings of a size. Counts come from trace events of the "
-            "QEMU that is migrated from; qemu-migration/harness.md says what each figure means.",
+            "Two QEMUs migrate a guest that dirties memory: base is QEMU as released, series has every patch of "
+            f"patches/{names} on top. Both run in the same machine, which is emulated (accelerator tcg) or this one (kvm), "
+            "and take turns. The guest counts its own work. After each migration all pages of both sides are compared.",
+            "Dirty pages are found by KVM's dirty bitmap (bitmap), or by dirty rings of N entries (ring-N). Counts come from "
+            "trace events of the source QEMU. qemu-migration/harness.md says what each figure means.",
         ]
     return [
-        "Each kernel, booted in QEMU with nested KVM (accelerator tcg or kvm) or on the machine itself (here), runs the same "
-        f"KVM selftest binaries: base is the kernel as released, series has every patch of patches/{names} on top, upto:NAME "
-        "the patches up to a milestone, a label with a series before it, such as v7.3:base, another one's kernel. Lock "
-        "counts come from kernels with CONFIG_LOCK_STAT, times from separate kernels without it."
+        "Each kernel runs the same KVM selftest binaries: in QEMU with nested KVM (accelerator tcg or kvm), or on the "
+        f"machine itself (here). base is the kernel as released; series has every patch of patches/{names} on top; upto:NAME "
+        "has the patches up to the milestone NAME; v7.3:base is the base of another series, v7.3. Lock counts come from "
+        "kernels with CONFIG_LOCK_STAT, times from kernels without it."
     ]
 
 

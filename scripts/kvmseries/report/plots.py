@@ -498,21 +498,20 @@ def aging_figure(summary: s.Summary, size: tuple[float, float] = (10, 5.2), more
             if entry.slowdown[how]:
                 taking.append((f"published, {how}: {entry.what}", roles[role], marker, entry.slowdown[how], PUBLISHED))
     figure = _figure(*size)
-    first, second = figure.subplots(1, 2)
-    vcpus = sorted({count for *_, points, _ in passing + taking for count in points})
-    handles = [
-        _ratio_axes(axes, drawn, title, vcpus)
-        for axes, drawn, title in (
-            (first, passing, f"aging pass while vCPUs are {aging.kind(summary)[2]}: ratio of times"),
-            (second, taking, "vCPUs: time with aging / time without"),
-        )
-    ]
+    panels = [(passing, f"aging pass while vCPUs are {aging.kind(summary)[2]}: ratio of times")]
+    # Published figures alone compare with nothing.
+    if right:
+        panels.append((taking, "vCPUs: time with aging / time without"))
+    every: list[Axes] = figure.subplots(1, len(panels), squeeze=False).ravel().tolist()
+    first = every[0]
+    vcpus = sorted({count for drawn, _ in panels for *_, points, _ in drawn for count in points})
+    handles = [_ratio_axes(axes, drawn, title, vcpus) for axes, (drawn, title) in zip(every, panels)]
     first.set_yscale("log")
     ratios = [ratio for *_, points, _ in passing for ratio in points.values()]
     first.set_ylim(min(ratios) * 0.7, max(*ratios, 1) * 1.5)
     first.yaxis.set_major_locator(FixedLocator([digit * 10.0**power for power in range(-4, 6) for digit in (1, 3)]))
     first.yaxis.set_minor_locator(NullLocator())
-    for axes in (first, second):
+    for axes in every:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:.4g}"))
     # A column of the legend for each panel; it is filled column by column.
     rows = max(map(len, handles))

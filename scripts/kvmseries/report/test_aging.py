@@ -124,6 +124,12 @@ def test_notes(both):
     assert "not in these results" in aging.sheet(only(both[:1])).notes[0]
 
 
+def test_what_was_not_run_without_aging_has_no_columns_and_no_plot_of_it(both):
+    alone = only(both[:1])
+    assert not [column.name for column in aging.sheet(alone).columns if "no aging" in column.name]
+    assert [len(plots.aging_figure(one).axes) for one in (alone, only(both))] == [1, 2]
+
+
 def test_runs_without_aging_alone(both):
     summary = only(both[1:])
     rows = texts(aging.sheet(summary))

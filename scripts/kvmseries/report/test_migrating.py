@@ -6,6 +6,7 @@ from kvmseries import report
 from kvmseries.data import summary as s
 from kvmseries.report import migrating, own
 from kvmseries.report.conftest import make_file, make_run
+from kvmseries.report.test_page import Checker
 
 
 def _runs(ratio):
@@ -52,9 +53,9 @@ def test_table(capsys):
 
 def test_page(tmp_path):
     text = report.write_page([_results(0.25)], tmp_path / "page", []).read_text(encoding="utf-8")
-    assert "4 vCPUs, ring-1024: length of the migration 15.0 s \u2192 3.75 s, 0.25 of base" in text
+    assert "4 vCPUs, ring-1024: length of the migration 15.0 s \u2192 3.75 s, 0.25 of base" in Checker(text).text
     assert text.count("<h2 id=") == 1 and "Dirty pages by" in text
-    assert "KVM selftest" not in text and "Live migrations of a guest" in text and "lock_stat" not in text
+    assert "KVM selftest" not in text and "Two QEMUs migrate a guest" in text and "lock_stat" not in text
     assert "no samples over time" in text
     assert [path.name for path in (tmp_path / "page").iterdir()] == ["index.html"]
 

@@ -11,7 +11,7 @@ from kvmseries import report
 from kvmseries.base.errors import Fail
 from kvmseries.data import summary as s
 from kvmseries.data.results import KEYS, load, ROUNDS
-from kvmseries.report import plots, style
+from kvmseries.report import page, plots, style
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 from kvmseries.report.page import page_html
 
@@ -42,7 +42,7 @@ class Checker(HTMLParser):
 
     def handle_data(self, data):
         if self.open and self.open[-1] not in ("style",):
-            self.text += data
+            self.text += data.replace("\u00a0", " ").replace("\u2011", "-")
 
 
 def test_page_is_written_atomically(results, tmp_path):
@@ -258,3 +258,14 @@ def test_the_example_of_the_documentation_is_a_results_file(tmp_path):
     Checker(page_html([load(example)], []))
     for name in [*KEYS, *ROUNDS, *s.LOCK_METRICS, *s.MAIN_TIMES, *s.OTHER_TIMES, *s.PHASES, *s.COUNTERS]:
         assert f"`{name}`" in text, name
+
+
+@pytest.mark.parametrize(
+    "text, tight",
+    [
+        ("2 vCPUs: 19.7 us \u2192 575 ns a page", "2\u00a0vCPUs: 19.7\u00a0us \u2192 575\u00a0ns a page"),
+        ("8 vCPUs, ring-1024: 8.8 MB, 6 sync passes", "8\u00a0vCPUs, ring\u20111024: 8.8\u00a0MB, 6 sync passes"),
+    ],
+)
+def test_a_number_and_its_unit_stay_on_one_line(text, tight):
+    assert page._tight(text) == tight

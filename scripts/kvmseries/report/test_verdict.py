@@ -97,6 +97,15 @@ def test_what_does_not_repeat_is_not_judged():
     assert found.lines() == ["Does not repeat, and is not judged: populate."]
 
 
+def test_what_does_not_repeat_at_some_places_is_judged_at_the_others():
+    runs = times("populate_memory_time", 100, 500, vcpus=2) + [
+        {**run, "repeats": False} for run in times("populate_memory_time", 100, 900, vcpus=16)
+    ]
+    found = of(*runs)
+    assert found.unsteady == ["populate (16 vCPUs)"]
+    assert found.worse == ["populate 5.00 times base (2 vCPUs: 100 us \u2192 500 us)"]
+
+
 def test_one_kernel_alone_has_no_verdict():
     assert of(make_run(clock="virtual")) == verdict.Verdict()
     assert verdict.Verdict().lines() == []

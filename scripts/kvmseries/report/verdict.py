@@ -21,7 +21,8 @@ ARROW = "\u2192"
 class Verdict:
     """One group's.  head: one line, "" where nothing can be compared; better, worse: lines, times first, of these the
     greatest change;
-    unsteady: words of the measures that do not repeat, which are in none of these."""
+    unsteady: words of the measures that do not repeat, with the places where only some do not: those are in none of
+    these."""
 
     head: str = ""
     better: list[str] = field(default_factory=list)
@@ -141,17 +142,15 @@ class _Change:
         return self.ours.median / self.base.median if self.base.median > 0 else None
 
 
-def _changes(summary: s.Summary, compared: str, measure: Measure) -> tuple[list[_Change], bool]:
-    """([_Change for each place that both have], whether some do not repeat)"""
-    found, unsteady = [], False
+def _changes(summary: s.Summary, compared: str, measure: Measure) -> tuple[list[_Change], list[_Change]]:
+    """Lists of _Change for the places that both have: of those where both repeat, and of the others."""
+    found: list[_Change] = []
+    unsteady: list[_Change] = []
     for place in summary.places:
         base, ours = (measure.value(kernel, place) for kernel in (s.BASE, compared))
         if base is None or ours is None or base.iterations != ours.iterations:
             continue
-        if base.repeats and ours.repeats:
-            found.append(_Change(place, base, ours))
-        else:
-            unsteady = True
+        (found if base.repeats and ours.repeats else unsteady).append(_Change(place, base, ours))
     return found, unsteady
 
 
@@ -200,7 +199,8 @@ def of(summary: s.Summary) -> Verdict:
     for measure in measures(summary):
         changes, unsteady = _changes(summary, summary.compared, measure)
         if unsteady:
-            found.unsteady.append(measure.words)
+            where = f" ({', '.join(change.where for change in unsteady)})" if changes else ""
+            found.unsteady.append(measure.words + where)
         if measure.main and changes and not found.head:
             found.head = head(measure, changes[-1], s.short(summary.compared))
         for side, lines in sides.items():
