@@ -26,13 +26,15 @@ def _planted(which, commands, arch="arm64", **machine_options):
     return guests.run_planted(("planted",), which, commands, SECONDS, "bounded", arch, **machine_options)
 
 
-HARVESTS = {"idle": ["/tests/dirty_harvest_test", "idle", "100"], "busy": ["/tests/dirty_harvest_test", "busy", "20"]}
+def harvests(idle=100, busy=20):
+    """Commands for so many rounds of dirty_harvest_test."""
+    return {name: ["/tests/dirty_harvest_test", name, str(n)] for name, n in (("idle", idle), ("busy", busy))}
 
 
 @pytest.mark.parametrize("arch, which", [("arm64", ""), ("arm64", "gap-after-bit"), ("x86_64", "gap-after-bit")])
 def test_nothing_is_lost(arch, which):
     """Nor is anything lost if the lock is released, for 200 us, between the bit of each word and its write permission."""
-    outcomes, splats = _planted(which, HARVESTS, arch)
+    outcomes, splats = _planted(which, harvests(), arch)
     assert not splats
     assert not any(outcome.status for outcome in outcomes.values()), {
         name: outcome.why() for name, outcome in outcomes.items()
@@ -54,7 +56,8 @@ def lost(outcomes):
 
 @pytest.mark.parametrize("which, tests", [("bit-cleared-last", {"busy"}), ("gap-without-flush", {"idle"})])
 def test_negative_control_what_is_lost_is_noticed(which, tests):
-    outcomes, _ = _planted(which, HARVESTS)
+    # A write is lost by its TLB entry only if nothing interrupts the guest meanwhile: seldom on a busy host.
+    outcomes, _ = _planted(which, harvests(idle=500))
     assert lost(outcomes) >= tests
 
 
@@ -86,8 +89,9 @@ def runs(kernel, size, output):
 
 @remembered
 def _measured(which):
-    """runs() of all claims.SIZES on "base" or "series", in virtual time."""
-    count = {"base": 0, "series": len(catalog.load(NAME).patches)}[which]
+    """runs() of all claims.SIZES on "base" or the milestone "bounded", in virtual time.  Later, vCPUs do not wait for a
+    clear any more, so there the lock is held for all of it."""
+    count = {"base": 0, "bounded": catalog.load(NAME).upto("bounded")}[which]
     kernel = guests.planted("hold-times", name=NAME, count=count)
     commands = [
         (f"hold-{size}", 1200, ["/tests/spread", "/tests/dirty_hold_test", "-v", str(VCPUS), "-b", str(size)])
@@ -104,12 +108,12 @@ def _measured(which):
 
 def test_nobody_holds_the_lock_for_long():
     """While the log is cleared and vCPUs wait; and while 64 MiB are unmapped, as if somebody waited."""
-    measured = _measured("base") + _measured("series")
+    measured = _measured("base") + _measured("bounded")
     print(
         "mmu_lock held for write:",
         *(f"{run['kernel']} {run['args']} {run['metric']} {run['samples'][0]}" for run in measured),
         sep="\n",
     )
-    assert not claims.bounded_holds(measured, "series")
+    assert not claims.bounded_holds(measured, "bounded")
     # And negative control: base is not so.
     assert claims.bounded_holds(measured, "base")
