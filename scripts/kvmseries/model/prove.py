@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -39,9 +40,8 @@ def known(program: Path, names: Collection[str], arches: Collection[str]) -> lis
     every = [s for s in runs.scenarios(program) if set(s.arches) & set(arches)]
     unknown = [name for name in names if name not in {s.name for s in every}]
     if unknown:
-        raise Usage(
-            f"no scenario '{unknown[0]}': the model has {', '.join(s.name for s in every if s.kind != 'litmus')}"
-        )
+        near = difflib.get_close_matches(unknown[0], [s.name for s in every if s.kind != "litmus"], 5, 0)
+        raise Usage(f"no scenario '{unknown[0]}': the model has {', '.join(near)} and more, see model/README.md")
     return every
 
 

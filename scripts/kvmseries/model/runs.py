@@ -118,7 +118,7 @@ def of(name: str, program: Path) -> Scenario:
     for scenario in scenarios(program):
         if scenario.name == name:
             return scenario
-    raise Fail(f"the model has no scenario '{name}': scripts/series model -h says how to list them")
+    raise Fail(f"the model has no scenario '{name}': see model/README.md")
 
 
 def ready(tree: Path, arches: Iterable[str] = source.of_series("v5.10")) -> tuple[Path, dict[str, Path]]:
