@@ -28,6 +28,8 @@ def _of(data: Results) -> list[str]:
         found.setdefault((run["series"], run["arch"]), {})[run["kernel"]] = None
     lines = []
     for (series, arch), labels in found.items():
+        tests = dict.fromkeys(run["test"] for run in data["runs"] if (run["series"], run["arch"]) == (series, arch))
+        where = f"{series} {arch}, {', '.join(tests)}"
         states = {label: of_label(data, label, series, arch) for label in labels}
         for state, text in (
             ("old", "old: patches/ make another source today"),
@@ -35,10 +37,10 @@ def _of(data: Results) -> list[str]:
         ):
             names = [label for label in labels if states[label] == state]
             if names:
-                lines.append(f"{series} {arch}: {', '.join(names)}: {text}.")
+                lines.append(f"{where}: {', '.join(names)}: {text}.")
         changed = changes(data, series, arch)
         if changed:
-            lines.append(f"{series} {arch}: measured with another state of: {', '.join(changed)}.")
+            lines.append(f"{where}: measured with another state of: {', '.join(changed)}.")
     return lines
 
 

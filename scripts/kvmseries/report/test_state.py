@@ -47,8 +47,8 @@ def test_results_of_today_s_patches_need_no_note():
 def test_an_old_label_and_one_that_is_not_known_are_named():
     found = state.notes([results({"base": NOW["base"], "series": "0" * 16, "upto:a": "1" * 16})])
     assert found == [
-        "v5.10 arm64: series: old: patches/ make another source today.",
-        "v5.10 arm64: upto:a: of an unknown state of the source.",
+        "v5.10 arm64, dirty_log_perf_test: series: old: patches/ make another source today.",
+        "v5.10 arm64, dirty_log_perf_test: upto:a: of an unknown state of the source.",
     ]
 
 
@@ -57,7 +57,7 @@ def test_what_else_has_changed_is_named():
         [results({"base": NOW["base"]}, tests={"v5.10": "0"}, guest="0", instrument="0", models={"line*2": "0"})]
     )
     assert found == [
-        "v5.10 arm64: measured with another state of: v5.10's tests, the guest, the virtual clock, its model."
+        "v5.10 arm64, dirty_log_perf_test: measured with another state of: v5.10's tests, the guest, the virtual clock, its model."
     ]
 
 
@@ -81,7 +81,17 @@ def test_another_series_base_runs_the_tests_of_that_base(monkeypatch):
 
 def test_files_without_ids_are_of_an_unknown_state():
     old = make_file(make_run(kernel="base"), make_run(kernel="series"))
-    assert state.notes([old, old]) == ["v5.10 arm64: base, series: of an unknown state of the source."]
+    assert state.notes([old, old]) == [
+        "v5.10 arm64, dirty_log_perf_test: base, series: of an unknown state of the source."
+    ]
+
+
+def test_a_file_that_is_old_is_told_by_its_test():
+    """The other one is of today's source."""
+    old = make_file(make_run(kernel="base", test="change_pte_test"))
+    assert state.notes([results({"base": NOW["base"]}), old]) == [
+        "v5.10 arm64, change_pte_test: base: of an unknown state of the source."
+    ]
 
 
 def test_every_kind_of_report_says_it(tmp_path):
@@ -90,4 +100,4 @@ def test_every_kind_of_report_says_it(tmp_path):
     report.print_table(old, console)
     page = report.write_page(old, tmp_path, []).read_text(encoding="utf-8")
     for text in (console.file.getvalue(), report.markdown_table(old), report.ascii_table(old), page):
-        assert "series: old: patches/ make another source today" in text
+        assert "series: old: patches/ make another source today" in " ".join(text.split())
