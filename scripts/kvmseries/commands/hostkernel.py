@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
         "--points",
         default="base,series",
         metavar="K,...",
-        help="kernels: base, series, upto:STEP (default: base,series)",
+        help="kernels: base, series, upto:MILESTONE (default: base,series)",
     )
     parser.add_argument(
         "--config",

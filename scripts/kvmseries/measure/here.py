@@ -28,7 +28,7 @@ def label(release: str | None = None) -> str:
     match = re.search(OWN, release)
     if not match:
         raise Usage(
-            f"--here: linux {release} does not say which kernel of the series it is: add base, series or upto:STEP"
+            f"--here: linux {release} does not say which kernel of the series it is: add base, series or upto:MILESTONE"
         )
     return f"upto:{match[2]}" if match[2] else match[1]
 

@@ -20,7 +20,7 @@ def test_the_tools_own_kernels_are_known(release, label):
 
 @pytest.mark.parametrize("release", ["6.1.0-32-arm64", "5.10.262-series2", ""])
 def test_another_kernel_has_to_be_named(release):
-    with pytest.raises(Usage, match="add base, series or upto:STEP"):
+    with pytest.raises(Usage, match="add base, series or upto:MILESTONE"):
         here.label(release)
 
 

@@ -279,7 +279,7 @@ def points(series: Series, text: str, option: str = "--kernels") -> tuple[Point,
             found.append(Point(label, 0, other))
         else:
             raise Usage(
-                f"unknown kernel '{label}': {option} takes base, series, upto:STEP and "
+                f"unknown kernel '{label}': {option} takes base, series, upto:MILESTONE and "
                 "OTHER:base, the base of another series"
             )
     if len({point.label for point in found}) != len(found):
