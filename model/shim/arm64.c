@@ -35,7 +35,15 @@ struct kvm_clear_dirty_log { u32 slot, num_pages; u64 first_page; void *dirty_bi
 #define kvm_for_each_memslot(m, s) for (m = (s)->memslots; m < (s)->memslots + (s)->used_slots; m++)
 #define kvm_arch_sync_dirty_log(k, s) ((void)0)
 #define kvm_arch_guest_memory_reclaimed(k) ((void)0)
-#define stage2_vma_shift(k, h, s, f, q) (*(s) = PAGE_SHIFT, *(q) = (k)->mmu_notifier_seq, 0)
+/* The host's memory: one VMA of anonymous pages. mmap_lock excludes nobody, and orders nothing. */
+struct vm_area_struct { unsigned long vm_flags; };
+static struct vm_area_struct s2_vma;
+#define VM_PFNMAP		1
+#define mmap_read_lock(m)	((void)0)
+#define mmap_read_unlock(m)	((void)0)
+#define find_vma_intersection(m, s, e) (&s2_vma)
+#define is_vm_hugetlb_page(v)	0
+#define huge_page_shift(h)	PMD_SHIFT
 #define kvm_mmu_cache_min_pages(k) 2
 #define kvm_stage2_levels(k)	3
 #define kvm_vcpu_trap_get_fault_level(v) ((v)->fault_level)
@@ -63,6 +71,20 @@ struct kvm_clear_dirty_log { u32 slot, num_pages; u64 first_page; void *dirty_bi
 #define stage2_pgd_addr_end(k, a, e) min(ALIGN_DOWN(a, PUD_SIZE) + PUD_SIZE, (u64)(e))
 /* Less than the kernel's, so that the memslot is several chunks. */
 #define STAGE2_CHUNK_WORK	64
+#include "inlines.inc"
+#ifdef S2_NO_COUNTS
+/*
+ * A milestone before the patches that count. The shims count what they see: faults that took no lock, or held it for read;
+ * those that had to retry; pages found young.
+ */
+static u64 s2_undone, s2_shared, s2_retries, s2_aged;
+#undef read_lock
+#define read_lock(l)		({ s2_shared++; S2_AT; s2.mmu_lock(S2_READ); })
+#define mmu_notifier_retry(k, s) ({ int _again = (mmu_notifier_retry)(k, s); s2_retries += _again && !(k)->mmu_notifier_count; _again; })
+#define kvm_pgtable_stage2_undo_wrprotect(...) ({ int _ret = (kvm_pgtable_stage2_undo_wrprotect)(__VA_ARGS__); s2_undone += _ret >= 0; _ret; })
+#define kvm_pgtable_stage2_mkold(...) ({ kvm_pte_t _old = (kvm_pgtable_stage2_mkold)(__VA_ARGS__); s2_aged += pte_young(__pte(_old)); _old; })
+#define kvm_pgtable_stage2_age(...) ({ unsigned long _young = (kvm_pgtable_stage2_age)(__VA_ARGS__); s2_aged += _young; _young; })
+#endif
 #include "functions.inc"
 
 static struct kvm_memory_slot *s2_slot(void) { return &vm->kvm.slots.memslots[0]; }
@@ -73,6 +95,9 @@ void s2_vm_init(unsigned long *bitmap, int manual)
 	struct kvm *kvm = &vm->kvm;
 	struct kvm_pgtable *pgt;
 
+#ifdef S2_NO_COUNTS
+	s2_undone = s2_shared = s2_retries = s2_aged = 0;
+#endif
 	kvm->arch.vtcr = (64 - 32) | 1UL << 6;		/* 32 bits from level 1: one page of pgd */
 	kvm->slots.used_slots = 2;
 	s2_slot()->npages = S2_GFNS;
@@ -127,7 +152,32 @@ void s2_page_init(u64 n) { s2_page[n].count = 1; s2_page[n].private = 0; }
 /* Which arms of the code were reached. */
 #ifdef S2_NO_COUNTS
 const int s2_no_counts = 1;
+#ifndef S2_HAS_KVM_INVALID_PTE_LOCKED
+/* What is not valid keeps its other bits, and nothing is ever locked. */
+const int s2_invalid_keeps_bits = 1;
 #endif
+/* What a milestone lacks is no arm of it. Before `parallel` only faults of the dirty log hold the lock for read. */
+const char *const s2_arm_names[] = {
+	"seq_retries", "age_done",
+#ifdef S2_HAS_KVM_PTE_LEAF_ATTR_HI_S2_SW_WRITABLE
+	"faults_lockless",
+#endif
+#ifdef S2_HAS_KVM_INVALID_PTE_LOCKED
+	"faults_parallel",
+#elif defined(S2_SHARED_FAULTS)
+	"faults_lockless",
+#endif
+	NULL };
+void s2_arms(u64 *to)
+{
+	*to++ = s2_retries;
+	*to++ = s2_aged;
+#ifdef S2_HAS_KVM_PTE_LEAF_ATTR_HI_S2_SW_WRITABLE
+	*to++ = s2_undone;
+#endif
+	*to = s2_shared;
+}
+#else
 const char *const s2_arm_names[] = {
 	"faults_lockless", "faults_parallel", "seq_retries", "blocks_split", "tables_collapsed", "races_lost", "entries_locked",
 	"change_replaced", "change_protected", "change_unmapped", "change_overlapped",
@@ -149,6 +199,7 @@ void s2_arms(u64 *to)
 	for (int i = 0; i < 5; i++)
 		to[11 + i] = vm->kvm.stat.stage2_ages[i];
 }
+#endif
 
 /* What is at an address of the arena's first pages; NULL if it has no name. */
 const char *s2_name(const void *p)

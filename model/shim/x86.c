@@ -402,22 +402,25 @@ const char *s2_check(void)
 const int s2_no_counts = 1;
 #endif
 const char *const s2_arm_names[] = {
-	"seq_retries", "fast_fixed", "fast_spurious", "faults_fixed", "age_lost", "age_waited",
-	"change_replaced", "change_protected", "change_unmapped", "change_overlapped", "shadow_zapped", NULL };
+	"fast_fixed", "fast_spurious", "faults_fixed", "shadow_zapped",
+#ifndef S2_NO_COUNTS
+	"seq_retries", "age_lost", "age_waited", "change_replaced", "change_protected", "change_unmapped", "change_overlapped",
+#endif
+	NULL };
 void s2_arms(u64 *to)
 {
-	memcpy(to, (u64 [6]) { 0 }, 48);
+	memcpy(to, (u64 [5]) { 0 }, 40);
 	for (int i = 0; i < S2_VCPUS; i++) {
-		to[0] += vm->vcpus[i].stat.mmu_seq_retries;
-		to[1] += vm->vcpus[i].stat.fast;
-		to[2] += vm->vcpus[i].stat.spurious;
-		to[3] += vm->vcpus[i].stat.pf_fixed;
+		to[0] += vm->vcpus[i].stat.fast;
+		to[1] += vm->vcpus[i].stat.spurious;
+		to[2] += vm->vcpus[i].stat.pf_fixed;
+		to[4] += vm->vcpus[i].stat.mmu_seq_retries;
 	}
-	to[4] = vm->kvm.stat.mmu_ages_lost;
-	to[5] = vm->kvm.stat.mmu_ages_waited;
+	to[3] = vm->kvm.stat.mmu_shadow_zapped;
+	to[5] = vm->kvm.stat.mmu_ages_lost;
+	to[6] = vm->kvm.stat.mmu_ages_waited;
 	for (int i = 0; i < 4; i++)
-		to[6 + i] = vm->kvm.stat.change_pte[i];
-	to[10] = vm->kvm.stat.mmu_shadow_zapped;
+		to[7 + i] = vm->kvm.stat.change_pte[i];
 }
 
 /* What is at an address of the arena's first pages; NULL if it has no name. */

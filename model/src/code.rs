@@ -6,8 +6,10 @@ pub struct Code {
     pub x86: bool,
     /// Of linux 7.3.
     pub v7_3: bool,
-    /// A milestone before the patches that count: which arms were reached is not known.
+    /// A milestone before the patches that count: only some arms are known to be reached.
     pub no_counts: bool,
+    /// arm64, a milestone before entries are locked: what is not valid may have other bits.
+    pub invalid_keeps_bits: bool,
     pub arena: usize,
     /// Pages at its beginning that hold struct kvm and what belongs to it.
     pub reserved: usize,
@@ -89,7 +91,7 @@ pub fn open(path: &str) -> Result<(), String> {
     let mut name = sym("s2_arm_names")? as *const *const i8;
     unsafe { while !(*name).is_null() { arm_names.push(crate::trace::string(*name)); name = name.add(1) } }
     let code = Code {
-        x86: sym("s2_x86").is_ok(), v7_3: sym("s2_v7_3").is_ok(), use_rings: of_one!("s2_use_rings"), eager_split: of_one!("s2_eager_split"), no_counts: sym("s2_no_counts").is_ok(), arm_names, test_young: f!("s2_test_young"), slot_flags: f!("s2_slot_flags"), mode: of_one!("s2_mode"), root: of_one!("s2_root"),
+        x86: sym("s2_x86").is_ok(), v7_3: sym("s2_v7_3").is_ok(), use_rings: of_one!("s2_use_rings"), eager_split: of_one!("s2_eager_split"), no_counts: sym("s2_no_counts").is_ok(), invalid_keeps_bits: sym("s2_invalid_keeps_bits").is_ok(), arm_names, test_young: f!("s2_test_young"), slot_flags: f!("s2_slot_flags"), mode: of_one!("s2_mode"), root: of_one!("s2_root"),
         enter: of_one!("s2_enter"), unload: of_one!("s2_unload"), zap_all: of_one!("s2_zap_all"), zap_all_fast: of_one!("s2_zap_all_fast"),
         zap_range: of_one!("s2_zap_range"), set_gpte: of_one!("s2_set_gpte"), invlpg: of_one!("s2_invlpg"), sync: of_one!("s2_sync"),
         unsync: of_one!("s2_unsync"), check: of_one!("s2_check"),

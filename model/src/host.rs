@@ -24,10 +24,10 @@ pub struct Host {
     pub calls_rcu: bool,
     pub synchronizes: bool,
     pub thp: bool,
-    /// The syndrome of a permission fault says that a block denied the access: as where one huge page of the host takes
+    /// The level that the syndrome of a permission fault has, 0 for that of the entry. 2: as where one huge page of the host takes
     /// several entries, the fault maps, although the entry is there. 7.3 trusts the level, so there only the first
-    /// fault of an access says so, as if the entry was another one when the guest exited.
-    pub other_level: bool,
+    /// fault of an access says so, as if the entry was another one when the guest exited. 3: it was, on both.
+    pub other_level: u32,
     /// x86: the caches are not topped up before the threads begin.
     pub cold: bool,
 
@@ -55,8 +55,9 @@ pub struct Host {
     accesses: u64,
     accessed: [u64; GFNS],
     aged: [u64; GFNS],
-    /// Of each page of the host's: the guest has written to it; it was marked dirty, accessed.
+    /// Of each page of the host's: the guest has written to it; has accessed it; it was marked dirty, accessed.
     wrote: Vec<bool>,
+    used: Vec<bool>,
     marked: Vec<bool>,
     pub young: Vec<bool>,
     /// x86, where the guest has page tables: which page the guest's mapping leads to.
@@ -67,10 +68,10 @@ const ITSELF: [u64; GFNS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 impl Default for Host {
     fn default() -> Self {
-        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, other_level: false, cold: false, ptes: 0, word: vec![], freed: vec![],
+        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, other_level: 0, cold: false, ptes: 0, word: vec![], freed: vec![],
             next_pfn: 0, written: [0; GFNS], copied: [0; GFNS], writes: 0, stable: [false; GFNS], handling: [[false; GFNS]; THREADS + 1],
             busy: [false; THREADS + 1], gave_up: 0, rests: 0,
-            accesses: 0, accessed: [0; GFNS], aged: [0; GFNS], wrote: vec![], marked: vec![], young: vec![], alias: ITSELF }
+            accesses: 0, accessed: [0; GFNS], aged: [0; GFNS], wrote: vec![], used: vec![], marked: vec![], young: vec![], alias: ITSELF }
     }
 }
 
@@ -81,6 +82,7 @@ impl Host {
         self.freed = vec![false; PFNS];
         self.alias = ITSELF;
         self.wrote = vec![false; PFNS];
+        self.used = vec![false; PFNS];
         self.marked = vec![false; PFNS];
         self.young = vec![false; PFNS];
         self.next_pfn = FIRST_PFN + BLOCK;
@@ -127,6 +129,7 @@ pub fn guest_access(cpu: usize, gfn: u64, pfn: u64, write: bool) {
     let g = h.alias[page_at(gfn << 12) as usize] as usize;
     h.accesses += 1;
     h.accessed[g] = h.accesses;
+    h.used[page(pfn)] = true;
     if h.word[page(pfn)] != h.written[g] {
         trace::fail("guest-word", &format!("CPU {cpu} finds {} in page {pfn:#x} at gfn {g}, where the guest has written {}", h.word[page(pfn)], h.written[g]))
     }
@@ -171,7 +174,8 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
             Ok(()) => { done(); return true }
             Err(f) => {
                 let (kind, level) = match f { Fault::Translation(l) => (4, l), Fault::Access(l) => (8, l), Fault::Permission(l) => (12, l) };
-                let level = if kind == 12 && st().host.other_level && (tries == 0 || !code().v7_3) { 2 } else { level };
+                let other = st().host.other_level;
+                let level = if kind == 12 && other != 0 && (tries == 0 || other == 2 && !code().v7_3) { other } else { level };
                 st().host.handling[me][gfn as usize] = true;
                 let ret = (code().fault)(me as i32, ipa(gfn), kind, write as i32, level as i32);
                 memory::flush();
@@ -290,6 +294,16 @@ pub fn unmap_range(first: u64, n: u64) {
     done();
 }
 
+/// The whole memslot goes, in one call.
+pub fn unmap_slot() {
+    let (me, end) = (st().cur, HVA + BLOCK * 4096);
+    st().host.busy[me] = true;
+    (code().range_start)(HVA, end, RANGE_BLOCKABLE);
+    for gfn in 0..GFNS as u64 { take_out(gfn) }
+    (code().range_end)(HVA, end, RANGE_BLOCKABLE);
+    done();
+}
+
 fn take_out(gfn: u64) {
     engine::lock(PTL);
     let old = memory::load(at(gfn), 0);
@@ -400,6 +414,15 @@ pub fn age_two(first: u64) -> bool {
     young
 }
 
+/// All pages of the memslot are aged in one call. Whether one was young.
+pub fn age_slot() -> bool {
+    engine::lock(PTL);
+    let young = (code().clear_young)(HVA, HVA + BLOCK * 4096) != 0;
+    engine::unlock(PTL);
+    done();
+    young
+}
+
 /// Whether the guest has accessed the page after it was aged with a flush.
 pub fn accessed_since_aged(gfn: usize) -> bool { st().host.aged[gfn] != 0 && st().host.accessed[gfn] > st().host.aged[gfn] }
 
@@ -443,6 +466,14 @@ fn harvest(get: impl FnOnce() -> u64) -> u64 {
 
 /// All pages have been written to disk.
 pub fn written_back() { st().host.wrote.fill(false); st().host.marked.fill(false) }
+
+/// All pages were found idle.
+pub fn found_idle() { st().host.used.fill(false); st().host.young.fill(false) }
+/// x86: a page that the guest has accessed was marked when it was zapped.
+pub fn check_used(pfn: u64) {
+    let h = &st().host;
+    if h.used[page(pfn)] && !h.young[page(pfn)] { trace::fail("young", &format!("page {pfn:#x} was accessed and then zapped, and not marked")) }
+}
 
 /// Userspace has turned the log on, and copies all pages.
 pub fn copy_all() {

@@ -48,18 +48,21 @@ fn check_alive(a: usize) {
 }
 
 /// A thread accesses a word: with the access of another, one of them writing, it is shared.
-pub fn note(a: usize, write: bool) {
-    let s = st();
-    let (w, bit) = (index(a), 1 << s.cur);
-    if write { s.writers[w] |= bit } else { s.readers[w] |= bit }
-    if s.word[w] == NONE && s.writers[w] != 0 && (s.readers[w] | s.writers[w]).count_ones() > 1 { share(w) }
-}
+pub fn note(a: usize, write: bool) { note_all(std::iter::once(a), write) }
 
-fn share(w: usize) {
-    let s = st();
-    s.word[w] = s.word_address.len() as u32;
-    s.word_address.push(s.arena + w * 8);
-    restart()
+/// The same of several words: they are learnt at the price of one restart.
+fn note_all(words: impl Iterator<Item = usize>, write: bool) {
+    let (s, mut new) = (st(), false);
+    for a in words {
+        let (w, bit) = (index(a), 1 << s.cur);
+        if write { s.writers[w] |= bit } else { s.readers[w] |= bit }
+        if s.word[w] == NONE && s.writers[w] != 0 && (s.readers[w] | s.writers[w]).count_ones() > 1 {
+            s.word[w] = s.word_address.len() as u32;
+            s.word_address.push(s.arena + w * 8);
+            new = true;
+        }
+    }
+    if new { restart() }
 }
 
 fn learn(a: usize, is: fn(&mut crate::state::State) -> &mut Vec<bool>) {
@@ -197,7 +200,7 @@ pub extern "C-unwind" fn plain(a: usize, n: u64, write: i32) {
     flush();
     check_alive(a);
     let words = (a & !7..a + n as usize).step_by(8);
-    for t in words.clone() { note(t, write != 0) }
+    note_all(words.clone(), write != 0);
     if write != 0 {
         st().plain_write = Some((a & !7, a + n as usize));
         return;
@@ -266,11 +269,13 @@ pub extern "C-unwind" fn free(a: usize, pages: u64) {
         // Loom leaves out orders of operations that have no word in common: freeing has one with
         // every access of the page by others.
         if st().running {
-            for t in (start..start + 4096).step_by(8) {
-                let w = index(t);
-                if (st().readers[w] | st().writers[w]) & !(1 << st().cur) == 0 && st().word[w] == NONE { continue }
-                note(t, true);
-                let w = st().word[w];
+            let others = !(1 << st().cur);
+            let touched: Vec<usize> = (start..start + 4096).step_by(8)
+                .filter(|t| (st().readers[index(*t)] | st().writers[index(*t)]) & others != 0 || st().word[index(*t)] != NONE).collect();
+            for t in &touched { if st().word[index(*t)] == NONE { st().rmw[index(*t)] = true } }
+            note_all(touched.iter().copied(), true);
+            for t in touched {
+                let w = st().word[index(t)];
                 if st().eng == Engine::Loom && w != NONE {
                     let p: *const Word = &st().words[w as usize];
                     learn(t, |s| &mut s.rmw);

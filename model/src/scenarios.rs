@@ -111,7 +111,9 @@ fn relaxable() {
     page_read_only();
     host::setup_writable(0);
 }
-fn relaxable_by_map() { relaxable(); st().host.other_level = true }
+fn relaxable_by_map() { relaxable(); st().host.other_level = 2 }
+/// What faulted was a page. Now it is a block that is logged.
+fn block_was_page() { block_logged(); st().host.other_level = 3 }
 pub fn block() { vm(false); st().host.thp = true; on(0, || read(0)); assert_eq!(entry(0).1, 2) }
 /// A block, when logging begins: write-protected, faults split it.
 fn block_logged() {
@@ -204,7 +206,7 @@ fn check_table(table: usize, level: u32) {
     for i in 0..512 {
         let pte = memory::raw(table + i * 8);
         if pte == locked() { fail("locked-is-released", "an entry is left locked") }
-        if pte & VALID == 0 { if pte != 0 { fail("locked-is-released", &format!("an invalid entry is {pte:#x}")) } continue }
+        if pte & VALID == 0 { if pte != 0 && !code().invalid_keeps_bits { fail("locked-is-released", &format!("an invalid entry is {pte:#x}")) } continue }
         valid += 1;
         if level < 3 && pte & TYPE != 0 { check_table(code().arena + (pte & ADDR) as usize, level + 1) }
     }
@@ -325,6 +327,12 @@ fn logged_page_both() { logged_page(); on(1, || read(0)) }
 fn ksm_then() { host::ksm(0, false, true) }
 pub fn unmap_two() { host::unmap_range(0, 2) }
 pub fn age_two() { if !host::age_two(0) { fail("young", "the second page of a range is young, and is not reported") } }
+/// The first and the last page of the memslot are mapped, and one of them was aged.
+fn two_ends() { last_page(); on(0, || read(0)) }
+fn last_is_old() { two_ends(); assert!(host::age(7, true)) }
+fn first_is_old() { two_ends(); assert!(host::age(0, true)) }
+fn age_slot() { if !host::age_slot() { fail("young", "a page of the range is young, and is not reported") } }
+fn unmap_slot() { host::unmap_slot() }
 pub fn unmap_both() { host::unmap(0); host::unmap(1) }
 pub fn uprobe() { host::uprobe(0) }
 fn check_accessed() {
@@ -391,6 +399,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "split-split", thp: true, setup: block_logged, threads: &[write_0, write_1], check: check_split, must: &["blocks_split", "races_lost"], ..SHORT },
     Scenario { name: "split-read", thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
     Scenario { name: "split-write-other", thp: true, setup: block_logged, threads: &[write_0, write_2, harvest], check: check_log_all, must: &["blocks_split"], ..SHORT },
+    Scenario { name: "split-late", thp: true, setup: block_was_page, threads: &[write_0, write_1], check: check_split, must: &["blocks_split"], ..SHORT },
     Scenario { name: "split-age", on: On::V5_10, thp: true, setup: block_logged, threads: &[write_0, age_must_be_young], check: check_split, must: &["blocks_split", "age_replaced"], bound: Some(3), ..SHORT },
     Scenario { name: "collapse-read", thp: true, setup: collapsible, threads: &[write_0, read_0], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
     Scenario { name: "collapse-read-other", thp: true, setup: collapsible, threads: &[write_0, read_1], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
@@ -402,6 +411,9 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "age-read-forgotten", setup: page_forgotten, threads: &[read_twice, age_told], check: check_young, must: &["age_done"], bound: None, ..SHORT },
     Scenario { name: "age-harvest", setup: old_and_dirty, threads: &[read_0, harvest], check: check_accessed, must: &[], ..SHORT },
     Scenario { name: "age-no-ha", ha: false, setup: page_young, threads: &[read_twice, age_flush], check: check_accessed, must: &["age_done"], bound: None, ..SHORT },
+    Scenario { name: "write-age", setup: logged_page, threads: &[write_0, age_must_be_young], check: check_log, must: &["faults_lockless", "age_done"], bound: Some(3), ..SHORT },
+    Scenario { name: "age-slot-first", setup: last_is_old, threads: &[age_slot, idle], check: nothing_more, must: &["age_done"], bound: None, ..SHORT },
+    Scenario { name: "age-slot-last", setup: first_is_old, threads: &[age_slot, idle], check: nothing_more, must: &["age_done"], bound: None, ..SHORT },
     /* MMU notifiers */
     Scenario { name: "unmap-read", setup: page, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-map", setup: empty, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel", "seq_retries"], bound: Some(3), ..SHORT },
@@ -460,6 +472,7 @@ pub static SCENARIOS: &[Scenario] = &[
     /* teardown */
     Scenario { name: "teardown-age", setup: page, threads: &[age_flush, teardown], check: nothing_more, must: &["age_done", "age_late"], bound: None, ..SHORT },
     Scenario { name: "teardown-unmap", setup: page, threads: &[unmap, teardown], check: nothing_more, must: &[], ..SHORT },
+    Scenario { name: "teardown-unmap-slot", setup: two_ends, threads: &[unmap_slot, teardown], check: nothing_more, must: &[], ..SHORT },
     Scenario { name: "teardown-change", setup: page, threads: &[ksm_then, teardown], check: nothing_more, must: &[], on: On::V5_10, ..SHORT },
     /* CPUs in the middle of a walk, and more of them */
     Scenario { name: "harvest-walk", setup: remembered_forgotten, threads: &[write_twice, harvest], check: check_log_all, must: &[], bound: Some(3), ..SHORT },

@@ -101,6 +101,15 @@ fn quiet() {
     for g in 0..GFNS as u64 { host::setup_read_only(g) }
     on(0, || read(1));
 }
+/// A page that is read-only on the host, and was found idle.
+fn quiet_old() {
+    vm(false);
+    for g in 0..GFNS as u64 { host::setup_read_only(g) }
+    on(0, || read(0));
+    assert!(host::age(0, true) && is_old(entry(0).0));
+    st().cpu.forget();
+    host::found_idle();
+}
 /// The guest maps its first page at all its addresses: a chain of three descriptors.
 fn many_aliases() {
     vm(false);
@@ -184,6 +193,7 @@ fn check_marked_last() {
     if !st().host.young[(host::mapped(7) - host::FIRST_PFN) as usize] { fail("young", "a page that was accessed is zapped, and not marked") }
     host::unmap(7)
 }
+fn check_used() { host::check_used(host::FIRST_PFN) }
 fn check_mapped() { if entry(0).0 & 7 == 0 { fail("progress", "not mapped") } }
 fn check_young() {
     let (pte, level) = entry(0);
@@ -271,6 +281,8 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "x86-unmap-read", threads: &[read_twice, unmap], must: &["faults_fixed"], ..X },
     Scenario { name: "x86-unmap-map", setup: empty, threads: &[write_0, unmap], must: &["seq_retries"], ..X },
     Scenario { name: "x86-unmap-prefetch", x86: SHADOW_PREFETCH, setup: empty, threads: &[read_1, unmap], must: &["seq_retries"], ..X },
+    Scenario { name: "x86-unmap-old", setup: quiet_old, threads: &[read_0, unmap], check: check_used, must: &[], bound: Some(3), ..X },
+    Scenario { name: "x86-tdp-unmap-old", x86: TDP, setup: quiet_old, threads: &[read_0, unmap], check: check_used, must: &[], bound: Some(3), ..X },
     Scenario { name: "x86-unmap-walk", setup: forgotten, threads: &[read_twice, unmap], must: &["faults_fixed"], ..X },
     Scenario { name: "x86-tdp-unmap-read", x86: TDP, threads: &[read_twice, unmap], must: &["faults_fixed"], ..X },
     Scenario { name: "x86-tdp-unmap-map", x86: TDP, setup: empty, threads: &[write_0, unmap], must: &["seq_retries"], ..X },

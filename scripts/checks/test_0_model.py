@@ -10,7 +10,7 @@ import pytest
 from checks import extra
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.model import build, mutants, prove, ROOM, runs, source
+from kvmseries.model import build, coverage, mutants, prove, ROOM, runs, source
 from kvmseries.source import catalog, trees
 
 TREE = paths.own_tree()
@@ -51,6 +51,8 @@ def test_nothing_that_is_compiled_is_missing(tree, arch):
 @pytest.mark.parametrize(
     "milestone, arch",
     [
+        ("20", "arm64"),
+        ("fast-path", "arm64"),
         ("parallel", "arm64"),
         ("bounded", "arm64"),
         ("lockless", "arm64"),
@@ -63,7 +65,8 @@ def test_every_scenario_holds_at_a_milestone(milestone, arch):
     series = catalog.load(SERIES)
     tree = trees.worktree(series, series.upto(milestone), TREE).path
     program, libraries = runs.ready(tree, (arch,))
-    results = prove.loom(program, libraries, (), None, print)
+    large = prove.large(series, series.upto(milestone))
+    results = prove.loom(program, libraries, (), None, print, large)
     assert len({r.name for r in results} - prove.later(series, series.upto(milestone))) > 60
     assert _failures(results, series, series.upto(milestone)) == []
 
@@ -215,3 +218,41 @@ def test_the_readme_names_each_scenario_and_invariant(model):
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOM / "src").glob("*.rs"))
     invariants = set(re.findall(r'fail\("([\w-]+)"', source)) - {"seen"}
     assert [name for name in sorted(invariants) if f"`{name}`" not in text] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", source.ARCHES)
+def test_the_readme_says_how_much_is_covered(tree, newer, model, arch):
+    """By 2 points: compilers differ in what they count as a line."""
+    applied = tree if source.ARCHES[arch].series == SERIES else newer[1]
+    found = coverage.percent(coverage.measure(applied, model[0], arch))
+    row = re.search(rf"^\| `{arch}` \| (\d+) % \| (\d+) % \|$", (ROOM / "README.md").read_text(encoding="utf-8"), re.M)
+    assert row, f"model/README.md has no row of {arch}"
+    assert max(abs(int(row[i + 1]) - found[i]) for i in (0, 1)) <= 2, (
+        f"{arch}: {found[0]:.0f} % of lines, {found[1]:.0f} % of branches"
+    )
+
+
+def test_what_the_rooms_say_of_scenarios(model):
+    """Rows of their tables that name an invariant name scenarios that exist, and the invariant does."""
+    known = {s.name for s in runs.scenarios(model[0])}
+    text = (ROOM / "README.md").read_text(encoding="utf-8")
+    invariants = set(re.findall(r"`([\w-]+)`", text.partition("## Invariants")[2].partition("## Claims")[0]))
+    wrong, rows = [], 0
+    for path in (
+        "arch-arm64-kvm/README.md",
+        "arch-arm64-kvm/v7.3-aging.md",
+        "arch-arm64-kvm/v7.3-dirty-faults.md",
+        "arch-x86-kvm-mmu/README.md",
+        "virt-kvm/README.md",
+    ):
+        for line in (paths.ROOT / path).read_text(encoding="utf-8").splitlines():
+            cells = line.split("|")
+            if len(cells) != 5 or not set(re.findall(r"`([\w-]+)`", cells[2])) & invariants:
+                continue
+            rows += 1
+            wrong += [f"{path}: {n}" for n in re.findall(r"`([\w-]+)`", cells[2]) if n not in invariants]
+            wrong += [
+                f"{path}: {n}" for n in re.findall(r"`([\w]+-[\w-]+)`", cells[3]) if n not in known | {"fast-path"}
+            ]
+    assert rows > 40 and wrong == []

@@ -72,7 +72,8 @@ def run(options: Namespace) -> None:
             program, libraries, options.scenario, options.engine, options.schedules, options.seed, say
         )
     else:
-        results = prove.loom(program, libraries, options.scenario, options.bound, say)
+        large = modeltree.large(options)
+        results = prove.loom(program, libraries, options.scenario, options.bound, say, large)
     later = modeltree.later(options)
     bad = [result for result in results if not result.good and result.name not in later]
     for result in bad:

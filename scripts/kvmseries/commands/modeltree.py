@@ -6,7 +6,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..base.errors import Usage
-from ..model import prove, source
+from ..base.progress import say
+from ..model import mutants, prove, source
 from ..source import trees
 from . import options as shared
 
@@ -22,14 +23,32 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def arches(options: Namespace) -> tuple[str, ...]:
-    """The names of the architectures that --arch asks for."""
+    """The names of the architectures that --arch asks for, as far as there is something to check."""
+    return tuple(name for name in _asked(options) if not too_early(options, name))
+
+
+def _asked(options: Namespace) -> tuple[str, ...]:
     chosen = source.of_series(options.series.name)
-    if not options.arch:
-        return chosen
-    found = tuple(name for name in chosen if name.partition("-")[0] == options.arch.replace("x86_64", "x86"))
+    found = tuple(name for name in chosen if options.arch in (None, name.partition("-")[0].replace("x86", "x86_64")))
     if not found:
         raise Usage(f"--arch {options.arch}: the model has of {options.series.name} only {', '.join(chosen)}")
     return found
+
+
+def too_early(options: Namespace, name: str) -> str:
+    """Why there is nothing to check for the Arch of that name in the tree that the options ask for: one line. "" if there is.
+    With --applied nobody knows, so there is."""
+    arch = source.ARCHES[name]
+    if options.applied or _count(options) >= options.series.upto(arch.first):
+        return ""
+    first = f"patch {arch.first}" if arch.first.isdecimal() else f"the milestone {arch.first}"
+    return f"{name}: nothing to check before {first}: {arch.before}"
+
+
+def mutants_of(options: Namespace) -> list[mutants.Mutant]:
+    """The Mutants of the tree that is asked for. Those of a milestone's own code go with the whole series."""
+    every = mutants.every(arches(options))
+    return [m for m in every if not m.milestone] if options.applied or options.upto else every
 
 
 def later(options: Namespace) -> set[str]:
@@ -38,6 +57,11 @@ def later(options: Namespace) -> set[str]:
     if options.applied:
         return set()
     return prove.later(options.series, _count(options))
+
+
+def large(options: Namespace) -> tuple[str, ...]:
+    """How the names of scenarios begin that have too many executions in that tree for a bound of their own."""
+    return () if options.applied else prove.large(options.series, _count(options))
 
 
 def _count(options: Namespace) -> int:
@@ -51,7 +75,8 @@ def check(options: Namespace) -> None:
         raise Usage(
             f"the model knows {', '.join(sorted({arch.series for arch in source.ARCHES.values()}))}, not {series.name}"
         )
-    arches(options)
+    if not arches(options):
+        raise Usage("; ".join(too_early(options, name) for name in _asked(options)))
     if options.applied:
         if options.upto or options.tree:
             raise Usage("--applied excludes --upto and --tree")
@@ -66,4 +91,7 @@ def find(options: Namespace) -> Path:
     check(options)
     if options.applied:
         return Path(options.applied).absolute()
+    for name in _asked(options):
+        if too_early(options, name):
+            say(too_early(options, name))
     return trees.worktree(series, _count(options), options.tree).path

@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 
 def run(options: Namespace) -> None:
     """Print which are found; raise Fail if one is not, that must be."""
-    every = mutants.every(modeltree.arches(options))
+    every = modeltree.mutants_of(options)
     unknown = set(options.names) - {mutant.name for mutant in every}
     if unknown:
         raise Usage(f"no mutant '{sorted(unknown)[0]}' in {mutants.FOLDER}")

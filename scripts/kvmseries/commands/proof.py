@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import time
 from argparse import ArgumentParser, Namespace
 
 from ..base.errors import Fail
+from ..base.progress import say
 from ..model import coverage, mutants, prove, runs
 from . import modeltree, options as shared
 
@@ -28,11 +32,12 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 def run(options: Namespace) -> None:
     """Print one screen; raise Fail if anything is not as it must be."""
     tree = modeltree.find(options)
+    begun = time.monotonic()
     program, libraries = runs.ready(tree, modeltree.arches(options))
     complaints = prove.calibration(program, libraries)
-    results = prove.loom(program, libraries, (), None, lambda line: None)
+    results = prove.loom(program, libraries, (), None, lambda line: None, modeltree.large(options))
     random = prove.shuttle(program, libraries, (), "random", options.schedules, 1, lambda line: None)
-    outcomes = mutants.judge_all(mutants.every(modeltree.arches(options)), tree, program)
+    outcomes = mutants.judge_all(modeltree.mutants_of(options), tree, program)
     covered = []
     for arch in libraries:
         covered.append(f"{arch}: {coverage.summary(coverage.measure(tree, program, arch))}")
@@ -44,6 +49,7 @@ def run(options: Namespace) -> None:
         else "each cmpxchg was lost in some scenario"
     )
     print(prove.screen(runs.scenarios(program), results, random, outcomes, complaints, covered))
+    say(f"the proof took {time.monotonic() - begun:.0f} s, and {_cpu():.0f} s of CPU time, on {os.cpu_count()} CPUs")
     later = modeltree.later(options)
     bad = (
         complaints
@@ -52,3 +58,9 @@ def run(options: Namespace) -> None:
     )
     if bad:
         raise Fail(f"{len(bad)} things are not as they must be, the first: {bad[0]}")
+
+
+def _cpu() -> float:
+    """Seconds of CPU time that this process and those that it has started have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)

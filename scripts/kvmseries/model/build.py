@@ -96,6 +96,8 @@ def compile_in(folder: Path, arch: source.Arch, *options: str) -> None:
     if arch.series == "v5.10" and "enum kvm_change_pte" not in (folder / "defines.inc").read_text(encoding="utf-8"):
         # A milestone before the patches that count.
         flags.append("-DS2_NO_COUNTS")
+        if "\tread_lock(" in (folder / "functions.inc").read_text(encoding="utf-8"):
+            flags.append("-DS2_SHARED_FAULTS")
     shims = [ROOM / "shim" / name for name in arch.shims]
     objects = []
     for file, more in [

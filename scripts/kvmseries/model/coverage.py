@@ -100,15 +100,23 @@ def parse(text: str, folder: str) -> list[Function]:
     return found
 
 
+def percent(functions: Sequence[Function]) -> tuple[float, float]:
+    """How much is run, of the lines and of the branches."""
+    lines, branches = sum(f.lines for f in functions), sum(f.branches for f in functions)
+    missed, taken = sum(len(f.missed) for f in functions), sum(f.taken for f in functions)
+    return 100 * (lines - missed) / lines, 100 * taken / max(branches, 1)
+
+
 def summary(functions: Sequence[Function]) -> str:
     """A line: how much is run."""
     lines = sum(function.lines for function in functions)
     missed = sum(len(function.missed) for function in functions)
     never = sum(len(function.missed) == function.lines for function in functions)
     branches, taken = sum(f.branches for f in functions), sum(f.taken for f in functions)
+    of_lines, of_branches = percent(functions)
     return (
-        f"{lines - missed} of {lines} lines run ({100 * (lines - missed) / lines:.0f} %), {taken} of {branches} branches taken"
-        f"{f' ({100 * taken / branches:.0f} %)' if branches else ''}, of {len(functions)} functions; {never} are never run"
+        f"{lines - missed} of {lines} lines run ({of_lines:.0f} %), {taken} of {branches} branches taken"
+        f"{f' ({of_branches:.0f} %)' if branches else ''}, of {len(functions)} functions; {never} are never run"
     )
 
 
@@ -134,6 +142,6 @@ def exchanges(name: str, text: str) -> set[str]:
         moved = re.match(r'#line (\d+) "(?:.*/)?([^/"]+)"', line)
         if moved:
             number, name = int(moved[1]) - 1, moved[2]
-        elif re.search(r"\bcmpxchg\w*\(", line) and not line.lstrip().startswith("*"):
+        elif re.search(r"\b(?:try_)?cmpxchg\w*\(", line) and not line.lstrip().startswith("*"):
             found.add(f"{name}:{number}")
     return found

@@ -1,7 +1,8 @@
 """Single mistakes in the kernel's code: model/mutants/*.patch, and whether the scenario that must find one does.
 
 A patch begins with lines `Mistake:` (a sentence), `Kind:`, `Scenario:` (or none), `Engine:` (the checker's
-arguments) and, where no scenario can find it, `Survives:` with the reason.
+arguments) and, where no scenario can find it, `Survives:` with the reason. `Milestone:` says that it is a mistake in the code of
+that step of the series, and not in the whole.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from ..base import paths, proc
 from ..base.errors import Fail
+from ..source import catalog, trees
 from . import build, ROOM, runs, source
 
 FOLDER = ROOM / "mutants"
@@ -31,6 +33,7 @@ class Mutant(NamedTuple):
     scenario: str  # "" for none
     engine: tuple[str, ...]  # arguments of the checker
     survives: str  # why no scenario finds it
+    milestone: str = ""  # "": of the whole series
 
     @property
     def name(self) -> str:
@@ -57,7 +60,13 @@ def load(path: str | Path) -> Mutant:
     if (not scenario) != bool(found.get("Survives")):
         raise Fail(f"{path.name}: either a scenario must find it, or 'Survives: ...' says why none does")
     return Mutant(
-        path, found["Mistake"], found["Kind"], scenario, tuple(found["Engine"].split()), found.get("Survives", "")
+        path,
+        found["Mistake"],
+        found["Kind"],
+        scenario,
+        tuple(found["Engine"].split()),
+        found.get("Survives", ""),
+        found.get("Milestone", ""),
     )
 
 
@@ -128,8 +137,12 @@ class Outcome(NamedTuple):
 
 
 def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
-    """The Outcome of one Mutant, planted into the kernel in `tree`."""
-    folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name), source.ARCHES[mutant.arch].series)
+    """The Outcome of one Mutant, planted into the kernel in `tree`, or into that of its milestone."""
+    name = source.ARCHES[mutant.arch].series
+    if mutant.milestone:
+        series = catalog.load(name)
+        tree = trees.worktree(series, series.upto(mutant.milestone), paths.own_tree()).path
+    folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name), name)
     library = build.library(folder, mutant.arch)
     if not mutant.scenario:
         return Outcome(mutant, None)

@@ -27,6 +27,8 @@ class Arch(NamedTuple):
     shims: tuple[str, ...]  # of model/shim, what is compiled besides
     whole: dict[str, str]  # compiled as they are: path in the tree, and where the shims look for them
     units: tuple[str, ...]  # files of those that are compiled by themselves
+    first: str  # the milestone, or the number of patches, that there is something to check from
+    before: str  # why there is nothing before it
 
     @property
     def list(self) -> Path:
@@ -43,6 +45,8 @@ ARCHES = {
             ("arm64.c", "ksm.c"),
             {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"},
             ("pgtable.c",),
+            "20",
+            "mmu_lock is a spinlock, and no code changes page tables without it",
         ),
         Arch(
             "arm64-v7.3",
@@ -50,6 +54,8 @@ ARCHES = {
             ("arm64-v7.3.c",),
             {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"},
             ("pgtable.c",),
+            "bounded",
+            "the code is that of base, but for the fixes",
         ),
         Arch(
             "x86",
@@ -60,6 +66,8 @@ ARCHES = {
                 for name in ("spte.c", "spte.h", "mmu_internal.h", "tdp_iter.c", "tdp_iter.h", "tdp_mmu.c", "tdp_mmu.h")
             },
             ("spte.c", "tdp_iter.c", "tdp_mmu.c"),
+            "aging-x86",
+            "mmu_lock is a spinlock, and no code runs without it that does not on base",
         ),
     )
 }

@@ -211,7 +211,10 @@ def test_lines_that_are_not_run():
 def test_where_a_cmpxchg_is():
     text = '#line 7 "x/mmu.c"\nif (cmpxchg_relaxed(p,\n\t0, 1))\n/* by\n * a cmpxchg() */\n#line 3 "y.h"\ncmpxchg64(p, 0, 1);\n'
     assert coverage.exchanges("functions.inc", text) == {"mmu.c:7", "y.h:3"}
-    assert coverage.exchanges("pgtable.c", "\n\tcmpxchg(p, 0, 1);\n") == {"pgtable.c:2"}
+    assert coverage.exchanges("pgtable.c", "\n\tcmpxchg(p, 0, 1);\n\ttry_cmpxchg(p, &o, 1);\n") == {
+        "pgtable.c:2",
+        "pgtable.c:3",
+    }
 
 
 def test_the_screen_is_one_screen():
@@ -233,6 +236,11 @@ def test_the_screen_is_one_screen():
     "arguments, message",
     [
         (["model", "v7.3", "--arch", "x86_64"], "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
+        (
+            ["model", "v5.10", "--arch", "x86_64", "--upto", "bounded"],
+            "x86: nothing to check before the milestone aging-x86: ",
+        ),
+        (["mutants", "v5.10", "--upto", "fixes"], "arm64: nothing to check before patch 20: "),
         (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
         (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
         (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
