@@ -72,7 +72,7 @@ def test_every_scenario_holds_at_a_milestone(milestone, arch):
 
 
 def test_what_the_engine_sees_of_relaxed_memory(model):
-    assert prove.calibration(*model) == []
+    assert prove.calibration(model[0], model[1]["arm64"]) == []
 
 
 def test_every_scenario_holds_and_meets_its_race(model):
@@ -168,6 +168,10 @@ def _newer(tree):  # pylint: disable=unused-argument
     series = catalog.load("v7.3")
     found = trees.worktree(series, len(series.patches), extra.own_base(series)).path
     return series, found, *runs.ready(found, source.of_series("v7.3"))
+
+
+def test_what_the_engine_sees_with_the_library_of_7_3(newer):
+    assert prove.calibration(newer[2], newer[3]["arm64-v7.3"]) == []
 
 
 def test_scenarios_of_7_3(newer):

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from ..base.errors import Fail
 from ..base.progress import say
-from ..model import coverage, mutants, prove, runs
+from ..model import build, coverage, mutants, prove, runs, source
 from . import modeltree, options as shared
 
 HELP = "run the whole model: calibration, all scenarios, all mutants; one screen"
@@ -34,7 +34,7 @@ def run(options: Namespace) -> None:
     tree = modeltree.find(options)
     begun = time.monotonic()
     program, libraries = runs.ready(tree, modeltree.arches(options))
-    complaints = prove.calibration(program, libraries)
+    complaints = prove.calibration(program, build.library(tree, source.of_series(options.series.name)[0]))
     results = prove.loom(program, libraries, (), None, lambda line: None, modeltree.large(options))
     random = prove.shuttle(program, libraries, (), "random", options.schedules, 1, lambda line: None)
     outcomes = mutants.judge_all(modeltree.mutants_of(options), tree, program)
