@@ -1,0 +1,45 @@
+"""What `make run` does with results whose rounds do not agree: the tool is a shell script here."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from kvmseries.base import paths
+
+RESULTS = "out/results/v5.10-arm64-dirty_log_perf_test.json"
+SERIES = (
+    """\
+#!/bin/sh
+echo "$1" >> said
+[ "$1" = report ] && exit
+[ -z "$WRITES" ] || echo new > "%s"
+exit "$STATUS"
+"""
+    % RESULTS
+)
+
+
+@pytest.mark.parametrize(
+    "writes, status, said", [("1", "0", ["bench", "report"]), ("1", "1", ["bench", "report"]), ("", "1", ["bench"])]
+)
+def test_results_have_a_page_also_where_bench_fails_and_older_ones_are_left_alone(tmp_path, writes, status, said):
+    shutil.copy(paths.ROOT / "Makefile", tmp_path)
+    tool = tmp_path / "scripts/series"
+    tool.parent.mkdir()
+    tool.write_text(SERIES, encoding="utf-8")
+    tool.chmod(0o755)
+    (tmp_path / RESULTS).parent.mkdir(parents=True)
+    (tmp_path / RESULTS).write_text("old", encoding="utf-8")
+    os.utime(tmp_path / RESULTS, (1, 1))
+    kept = {name: value for name, value in os.environ.items() if name not in ("SERIES_OUT", "MAKEFLAGS", "MAKELEVEL")}
+    done = subprocess.run(
+        ["make", "run"],
+        cwd=tmp_path,
+        env={**kept, "WRITES": writes, "STATUS": status},
+        check=False,
+        capture_output=True,
+    )
+    assert (done.returncode != 0) == (status != "0")
+    assert (tmp_path / "said").read_text(encoding="utf-8").split() == said
