@@ -40,7 +40,8 @@ else
 run:
 	@mkdir -p $(OUT) && touch $(OUT)/run.begun
 	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --json $(RESULTS); status=$$?; \
-	if [ $(RESULTS) -nt $(OUT)/run.begun ]; then scripts/series report --quiet $(RESULTS) || exit; fi; exit $$status
+	if [ -e $(RESULTS) ] && ! [ $(RESULTS) -ot $(OUT)/run.begun ]; then \
+		scripts/series report --quiet $(RESULTS) || exit; fi; exit $$status
 
 proof:
 	@scripts/bootstrap
