@@ -127,7 +127,7 @@ Subject: [PATCH 0/3] A tiny series
 What it is for.
 
 """
-_FORMAT = (
+FORMAT = (
     "format-patch",
     "-q",
     "--zero-commit",
@@ -163,7 +163,7 @@ def made(tmp_path_factory):
     git(patched, "tag", "base")
     _steps(patched)
     mini = top / "patches/mini"
-    git(patched, *_FORMAT, str(mini))
+    git(patched, *FORMAT, str(mini))
     stat = git(patched, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD").rstrip()
     log = git(patched, "shortlog", "-w72,2,4", "base..HEAD").rstrip()
     write(mini / "0000-cover-letter.patch", f"{_COVER}{log}\n\n{stat}\n")

@@ -100,22 +100,25 @@ def parse(text: str, folder: str) -> list[Function]:
     return found
 
 
+def _counts(functions: Sequence[Function]) -> tuple[int, int, int, int]:
+    """(lines, lines that are run, branches, branches that are taken)"""
+    lines, missed = sum(f.lines for f in functions), sum(len(f.missed) for f in functions)
+    return lines, lines - missed, sum(f.branches for f in functions), sum(f.taken for f in functions)
+
+
 def percent(functions: Sequence[Function]) -> tuple[float, float]:
     """How much is run, of the lines and of the branches."""
-    lines, branches = sum(f.lines for f in functions), sum(f.branches for f in functions)
-    missed, taken = sum(len(f.missed) for f in functions), sum(f.taken for f in functions)
-    return 100 * (lines - missed) / lines, 100 * taken / max(branches, 1)
+    lines, run, branches, taken = _counts(functions)
+    return 100 * run / lines, 100 * taken / max(branches, 1)
 
 
 def summary(functions: Sequence[Function]) -> str:
     """A line: how much is run."""
-    lines = sum(function.lines for function in functions)
-    missed = sum(len(function.missed) for function in functions)
-    never = sum(len(function.missed) == function.lines for function in functions)
-    branches, taken = sum(f.branches for f in functions), sum(f.taken for f in functions)
+    lines, run, branches, taken = _counts(functions)
     of_lines, of_branches = percent(functions)
+    never = sum(len(function.missed) == function.lines for function in functions)
     return (
-        f"{lines - missed} of {lines} lines run ({of_lines:.0f} %), {taken} of {branches} branches taken"
+        f"{run} of {lines} lines run ({of_lines:.0f} %), {taken} of {branches} branches taken"
         f"{f' ({of_branches:.0f} %)' if branches else ''}, of {len(functions)} functions; {never} are never run"
     )
 

@@ -2,7 +2,7 @@
 
 A patch begins with lines `Mistake:` (a sentence), `Kind:`, `Scenario:` (or none), `Engine:` (the checker's
 arguments) and, where no scenario can find it, `Survives:` with the reason. `Milestone:` says that it is a mistake in the code of
-that step of the series, and not in the whole.
+that milestone, and not in that of the whole series.
 """
 
 from __future__ import annotations

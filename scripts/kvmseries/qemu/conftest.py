@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from kvmseries.base import paths
-from kvmseries.conftest import edit, git, NO_NETWORK, write
+from kvmseries.conftest import edit, FORMAT, git, NO_NETWORK, write
 from kvmseries.qemu import build
 from kvmseries.source import catalog
 
@@ -27,18 +27,6 @@ for patch; do :; done
 case $(cat "$patch") in *BADSTYLE*) echo "$patch:9: WARNING: line over 80 characters"; exit 1 ;; esac
 echo "$patch has no obvious style problems and is ready for submission."
 """
-_FORMAT = (
-    "format-patch",
-    "-q",
-    "--zero-commit",
-    "--full-index",
-    "--no-signature",
-    "--numbered",
-    "--stat=72",
-    "--no-renames",
-    "base..HEAD",
-    "-o",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +65,7 @@ def qemu_made(tmp_path_factory):
     edit(patched, KVM, "int kvm30;", "int second;")
     git(patched, "commit", "-q", "-a", "-m", "accel/kvm: Take the second step\n\nWhy: because.")
     mini = top / "patches/qmini"
-    git(patched, *_FORMAT, str(mini))
+    git(patched, *FORMAT, str(mini))
     stat = git(patched, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD").rstrip()
     log = git(patched, "shortlog", "-w72,2,4", "base..HEAD").rstrip()
     write(
