@@ -15,18 +15,24 @@ from kvmseries.source import catalog, trees
 
 TREE = paths.own_tree()
 SERIES = "v5.10"
+pytestmark = pytest.mark.reads(SERIES, "model")
 SCHEDULES = 1000
 MILLION = 1_000_000
 
 
-@pytest.fixture(scope="module", name="tree")
-def _tree():
+@pytest.fixture(scope="module", name="able")
+def _able():
+    """The checker can be built here."""
     try:
         build.need()
     except Fail as error:
         if os.environ.get("CI") == "true":
             pytest.fail(str(error))
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module", name="tree")
+def _tree(able):  # pylint: disable=unused-argument
     series = catalog.load(SERIES)
     return trees.worktree(series, len(series.patches), TREE).path
 
@@ -164,22 +170,25 @@ QUICK_MUTANTS = (
 
 
 @pytest.fixture(scope="module", name="newer")
-def _newer(tree):  # pylint: disable=unused-argument
+def _newer(able):  # pylint: disable=unused-argument
     series = catalog.load("v7.3")
     found = trees.worktree(series, len(series.patches), extra.own_base(series)).path
     return series, found, *runs.ready(found, source.of_series("v7.3"))
 
 
+@pytest.mark.reads("v7.3", "model")
 def test_what_the_engine_sees_with_the_library_of_7_3(newer):
     assert prove.calibration(newer[2], newer[3]["arm64-v7.3"]) == []
 
 
+@pytest.mark.reads("v7.3", "model")
 def test_scenarios_of_7_3(newer):
     series, _, program, libraries = newer
     results = prove.loom(program, libraries, QUICK, None, print)
     assert len(results) == len(QUICK) and _failures(results, series, len(series.patches)) == []
 
 
+@pytest.mark.reads("v7.3", "model")
 def test_mutants_of_7_3(newer):
     series, tree, program, _ = newer
     every = mutants.every(source.of_series(series.name))
@@ -191,6 +200,7 @@ def test_mutants_of_7_3(newer):
 
 
 @pytest.mark.slow
+@pytest.mark.reads("v7.3", "model")
 def test_every_scenario_of_7_3(newer):
     series, _, program, libraries = newer
     results = prove.loom(program, libraries, (), None, print)
@@ -200,6 +210,7 @@ def test_every_scenario_of_7_3(newer):
 
 
 @pytest.mark.slow
+@pytest.mark.reads("v7.3", "model")
 def test_every_mutant_of_7_3(newer):
     series, tree, program, _ = newer
     outcomes = mutants.judge_all(mutants.every(source.of_series(series.name)), tree, program)
@@ -207,6 +218,7 @@ def test_every_mutant_of_7_3(newer):
 
 
 @pytest.mark.slow
+@pytest.mark.reads("v7.3", "model")
 @pytest.mark.parametrize("milestone", ["bounded", "tables", "aging"])
 def test_scenarios_of_a_milestone_of_7_3(newer, milestone):
     series, _, program, _ = newer
@@ -215,6 +227,7 @@ def test_scenarios_of_a_milestone_of_7_3(newer, milestone):
     assert len(results) > 70 and _failures(results, series, series.upto(milestone)) == []
 
 
+@pytest.mark.reads(SERIES, "model", "texts")
 def test_the_readme_names_each_scenario_and_invariant(model):
     text = (ROOM / "README.md").read_text(encoding="utf-8")
     named = [s.name for s in runs.scenarios(model[0]) if s.kind != "litmus"]
@@ -225,6 +238,7 @@ def test_the_readme_names_each_scenario_and_invariant(model):
 
 
 @pytest.mark.slow
+@pytest.mark.reads(SERIES, "v7.3", "model", "texts")
 @pytest.mark.parametrize("arch", source.ARCHES)
 def test_the_readme_says_how_much_is_covered(tree, newer, model, arch):
     """By 2 points: compilers differ in what they count as a line."""
@@ -237,6 +251,7 @@ def test_the_readme_says_how_much_is_covered(tree, newer, model, arch):
     )
 
 
+@pytest.mark.reads(SERIES, "model", "texts")
 def test_what_the_rooms_say_of_scenarios(model):
     """Rows of their tables that name an invariant name scenarios that exist, and the invariant does."""
     known = {s.name for s in runs.scenarios(model[0])}

@@ -17,13 +17,17 @@ TREE = paths.own_tree()
 # A series without patches has nothing to compare with its base.
 PATCHED = [series for series in map(catalog.load, catalog.names()) if series.patches]
 CASES = [
-    pytest.param(series.name, arch, marks=() if extra.quick(series) else (pytest.mark.slow,))
+    pytest.param(
+        series.name, arch, marks=(pytest.mark.reads(series.name), *(() if extra.quick(series) else (pytest.mark.slow,)))
+    )
     for series in PATCHED
     if series.project == "linux"
     for arch in series.arches
 ]
 SOAKED = sorted({(one.arch, one.config) for one in soak.plan(catalog.load("v5.10")).configurations})
-QEMU = [series.name for series in PATCHED if series.project == "qemu"]
+QEMU = [
+    pytest.param(series.name, marks=pytest.mark.reads(series.name)) for series in PATCHED if series.project == "qemu"
+]
 
 
 @pytest.mark.build

@@ -16,7 +16,7 @@ from kvmseries.kernel import build, selftests
 from kvmseries.source import catalog
 
 NAME = "v7.3"
-pytestmark = [pytest.mark.boot, pytest.mark.slow]
+pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
 SECONDS = 240
 # For dirty_log_test's 1 GiB and three pages.
 HUGE_PAGES = "series.hugepages=520"

@@ -12,6 +12,7 @@ from kvmseries.source import catalog
 from kvmseries.verify import functional, verdicts
 
 NAME = "v5.10"
+pytestmark = pytest.mark.reads(NAME)
 ARCHES = ("arm64", "x86_64")
 # nVHE, and x86-64 in the other ways in which it maps memory. Base does not run there, and all must pass that does in
 # the default case, and that tests.yaml does not list. Base runs in make soak, which has 64K and debug kernels, too.

@@ -8,6 +8,8 @@ from kvmseries.base import paths, progress
 from kvmseries.guest import machine, run as guest, stage2trace
 from kvmseries.verify import stage2check
 
+pytestmark = pytest.mark.reads("v5.10")
+
 FOLDER = stage2trace.SOURCE
 DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "2")
 STRESS = (

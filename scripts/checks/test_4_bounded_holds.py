@@ -15,7 +15,7 @@ from kvmseries.guest import machine, run as guest, vtime
 from kvmseries.source import catalog
 
 NAME = "v7.3"
-pytestmark = [pytest.mark.boot, pytest.mark.slow]
+pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
 SECONDS = 300
 
 

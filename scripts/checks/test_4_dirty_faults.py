@@ -11,7 +11,7 @@ from checks import guests
 from kvmseries.base.errors import Fail
 
 NAME = "v7.3"
-pytestmark = [pytest.mark.boot, pytest.mark.slow]
+pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
 SECONDS = 180
 HUGE_PAGES = ("series.hugepages=520",)
 BUGS = ("planted", "undo-planted")

@@ -25,6 +25,8 @@ from kvmseries.kernel import toolchain
 from kvmseries.measure import bench, counters
 from kvmseries.source import catalog
 
+pytestmark = pytest.mark.reads("v5.10")
+
 PROGRAM = vtime.SOURCE / "selftest"
 
 

@@ -16,6 +16,8 @@ from checks import aging, guests
 from kvmseries.guest import machine
 from kvmseries.verify import soakcounts
 
+pytestmark = pytest.mark.reads("v5.10")
+
 # Of the kernel without a planted bug.
 CONFIGS = tuple(filter(None, os.environ.get("SERIES_STRESS_CONFIG", "").split("+")))
 SECONDS = int(os.environ.get("SERIES_STRESS", "45"))

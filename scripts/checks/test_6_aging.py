@@ -19,6 +19,8 @@ from checks.remember import remembered
 from kvmseries.base import progress
 from kvmseries.guest import machine, run as guest
 
+pytestmark = pytest.mark.reads("v5.10")
+
 # Pages of a vCPU that are aged, and how often while vCPUs are idle.
 PAGES, PASSES = 64, 4
 # In virtual time: vCPUs, and iterations, of which the first warms up.

@@ -12,7 +12,7 @@ from checks import guests
 from kvmseries.source import catalog
 
 NAME = "v7.3"
-pytestmark = [pytest.mark.boot, pytest.mark.slow]
+pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
 
 FOLDER = "/sys/kernel/debug/stage2_ages"
 SECONDS, DELAY_US = 60, 2000

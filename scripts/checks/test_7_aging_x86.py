@@ -14,6 +14,8 @@ import pytest
 
 from checks import aging, claims, guests
 
+pytestmark = pytest.mark.reads("v5.10")
+
 # By default SPTEs are direct and found by rmaps; so are shadow page tables, with npt=0.
 MMUS = {"default": (), "tdp_mmu": ("kvm.tdp_mmu=1",), "shadow": ("kvm_amd.npt=0",)}
 

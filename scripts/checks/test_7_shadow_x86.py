@@ -7,6 +7,8 @@ import pytest
 
 from checks import guests
 
+pytestmark = pytest.mark.reads("v5.10")
+
 TEST = "invlpg_test"
 SHADOW = "kvm_amd.npt=0"
 # Base was found within 46 rounds; a round takes a tenth of a second or two.

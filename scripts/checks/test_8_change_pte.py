@@ -13,6 +13,8 @@ import pytest
 from checks import guests
 from kvmseries.data import parse
 
+pytestmark = pytest.mark.reads("v5.10")
+
 TEST = "change_pte_test"
 # How KVM maps the memory: architecture and kernel parameters.
 MMUS = {

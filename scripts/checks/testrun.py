@@ -1,8 +1,9 @@
 """What a run of the checks leaves behind, a plugin of pytest (-p checks.testrun): how long each check took,
 and which have passed, so that `make test-all` goes on where it was interrupted.
 
-A check that builds or boots and has passed is in passed.json below out/.  With --go-on it is not run again for
-the same inputs: sources, tools, environment, see inputs().  The others take minutes together and always run.
+That a check that builds, boots or says what it reads has passed is kept in the cache directory.  With --go-on it is not
+run again for the same inputs: what it reads (inputs.py), tools, environment.  The others take minutes together and
+always run.
 
 With --ahead the kernels that all checks need are built while those run that keep one CPU busy: this file as a program.
 """
@@ -21,15 +22,13 @@ from pathlib import Path
 
 import pytest
 
-from checks import extra
+from checks import extra, inputs
 from kvmseries.base import files, paths, progress
 from kvmseries.base.errors import Fail
 from kvmseries.kernel import build, toolchain
 from kvmseries.source import catalog
 
-# What checks read, below the project's root; without what is only read by unit tests, which always run.
-_SOURCES = ("patches", "scripts", "tools-testing-selftests-kvm", "qemu-migration", "pyproject.toml")
-_MARKS = ("build", "boot")
+_MARKS = ("build", "boot", "reads")
 # Seconds from which on a check gets a line of its own.
 LONG = 1
 
@@ -41,23 +40,6 @@ class Check:
     outcome: str = "passed"  # "passed", "failed", "skipped"
     seconds: float = 0
     before: str = ""  # when it passed, if it was not run for that
-
-
-def read_by_checks(path):
-    """Whether checks that build or boot depend on the file `path` below the project's root."""
-    unit_test = path.name.startswith("test_") and path.parent.name != "checks"
-    return not (path.suffix in (".md", ".pyc") or path.name.startswith("0000-") or unit_test)
-
-
-def sources(root=paths.ROOT):
-    """An id of the files that checks which build or boot depend on."""
-    digest = hashlib.sha256()
-    for top in _SOURCES:
-        below = [root / top] if (root / top).is_file() else sorted((root / top).rglob("*"))
-        for path in below:
-            if path.is_file() and read_by_checks(path.relative_to(root)):
-                digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def surroundings():
@@ -84,34 +66,46 @@ def _first_line(command):
 
 
 class Passed:
-    """passed.json: {"inputs": id, "checks": {nodeid: [when, seconds]}}, of the latest inputs alone."""
+    """What has passed, of all clones of this user: a file for each check in the cache directory, {"check": nodeid,
+    "inputs": id, "when": text, "seconds": number}, of its latest inputs."""
 
     def __init__(self):
-        self.path = paths.out("passed.json")
-        # What is changed while checks run was not what they have begun with.
-        self.sources = sources()
+        self.read = {}
 
-    def inputs(self):
-        """The id of what checks depend on now.  Tools may be installed while checks run."""
-        return hashlib.sha256("\n".join([self.sources, *surroundings()]).encode()).hexdigest()[:16]
+    def collected(self, items):
+        """These checks are to be run.  What is changed while they run was not what they have begun with."""
+        sources = inputs.Sources()
+        self.read = {item.nodeid: sources.id(item.path, inputs.areas(item)) for item in items}
 
-    def read(self):
-        """{nodeid: (when, seconds)} of what has passed for the same inputs."""
+    def inputs(self, nodeid):
+        """The id of what the check depends on now.  Tools may be installed while checks run."""
+        lines = [self.read[nodeid], *surroundings()]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+    def find(self, nodeid):
+        """(when, seconds) of the check, if it has passed for the same inputs, else None."""
         try:
-            data = json.loads(self.path.read_text(encoding="utf-8"))
-            return (
-                {name: tuple(found) for name, found in data["checks"].items()}
-                if data["inputs"] == self.inputs()
-                else {}
-            )
-        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            data = json.loads(_record(nodeid).read_text(encoding="utf-8"))
+            return (data["when"], data["seconds"]) if data["inputs"] == self.inputs(nodeid) else None
+        except (OSError, ValueError, KeyError, TypeError):
             # Nothing is lost but time.
-            return {}
+            return None
 
     def add(self, nodeid, seconds):
-        """`nodeid` has passed."""
-        checks = {**self.read(), nodeid: (time.strftime("%Y-%m-%d %H:%M"), round(seconds, 1))}
-        files.write_json(self.path, {"inputs": self.inputs(), "checks": checks})
+        """The check has passed."""
+        files.write_json(
+            _record(nodeid),
+            {
+                "check": nodeid,
+                "inputs": self.inputs(nodeid),
+                "when": time.strftime("%Y-%m-%d %H:%M"),
+                "seconds": round(seconds, 1),
+            },
+        )
+
+
+def _record(nodeid):
+    return paths.cache("passed", f"{hashlib.sha256(nodeid.encode()).hexdigest()[:16]}.json")
 
 
 class Run:
@@ -120,18 +114,26 @@ class Run:
     def __init__(self, go_on, ahead):
         self.go_on, self.ahead, self.passed = go_on, ahead, Passed()
         self.builder = None
-        self.checks, self.marked, self.begun = {}, set(), time.monotonic()
+        self.checks, self.marked, self.begun = {}, {}, time.monotonic()
+        self.reads, self.unnamed = inputs.Reads(), {}
 
     def pytest_collection_modifyitems(self, config, items):
         """Leave out what has passed before."""
-        before = self.passed.read() if self.go_on else {}
-        self.marked = {item.nodeid for item in items if any(map(item.get_closest_marker, _MARKS))}
-        known = [item for item in items if item.nodeid in before and item.nodeid in self.marked]
-        for item in known:
-            when, seconds = before[item.nodeid]
-            self.checks[item.nodeid] = Check("passed", seconds, when)
+        marked = [item for item in items if any(map(item.get_closest_marker, _MARKS))]
+        self.passed.collected(marked)
+        self.marked = {item.nodeid: set(inputs.areas(item)) for item in marked}
+        known = []
+        for item in marked if self.go_on else ():
+            before = self.passed.find(item.nodeid)
+            if before:
+                known.append(item)
+                self.checks[item.nodeid] = Check("passed", before[1], before[0])
         config.hook.pytest_deselected(items=known)
         items[:] = [item for item in items if item not in known]
+
+    def pytest_runtest_logstart(self):
+        """A check begins."""
+        self.reads.seen.clear()
 
     def pytest_collection_finish(self, session):
         """Begin to build, if checks that build are to run."""
@@ -147,6 +149,7 @@ class Run:
 
     def pytest_sessionfinish(self):
         """Leave no compiler behind."""
+        self.reads.watches = False
         if self.builder:
             # What it has started is in sessions of their own, and ended by it.
             self.builder.terminate()
@@ -160,7 +163,11 @@ class Run:
         if report.when == "setup" or report.outcome != "passed":
             check.outcome = report.outcome
         if report.when == "teardown" and check.outcome == "passed" and report.nodeid in self.marked:
-            self.passed.add(report.nodeid, check.seconds)
+            unnamed = self.reads.seen - self.marked[report.nodeid]
+            if unnamed:
+                self.unnamed[report.nodeid] = unnamed
+            else:
+                self.passed.add(report.nodeid, check.seconds)
 
     def pytest_terminal_summary(self, terminalreporter):
         """The tables."""
@@ -168,6 +175,10 @@ class Run:
             terminalreporter.section(title)
             for line in lines:
                 terminalreporter.write_line(line)
+        for nodeid, unnamed in self.unnamed.items():
+            terminalreporter.write_line(
+                f"not recorded: {nodeid} has read files of {', '.join(sorted(unnamed))}; its mark `reads` names others"
+            )
         terminalreporter.write_line(f"This run took {progress.clock(time.monotonic() - self.begun)}.")
 
 

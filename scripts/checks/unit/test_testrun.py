@@ -75,7 +75,7 @@ def _run(tmp_path):
 
 
 def _passed():
-    return set(json.loads(paths.out("passed.json").read_text(encoding="utf-8"))["checks"])
+    return {json.loads(path.read_text(encoding="utf-8"))["check"] for path in paths.cache("passed").glob("*.json")}
 
 
 def test_what_has_passed_is_not_run_again_and_all_else_is(run):
@@ -101,17 +101,34 @@ def test_without_being_asked_everything_is_run(run):
 def test_what_has_passed_for_other_inputs_is_run_again(run):
     run()
     assert run("--go-on", SERIES_STRESS="600")[1] == ["boots", "slow", "breaks", "end", "quick"]
-    # And forgotten.
+    # A check has one record, of what it passed with last.
     assert run("--go-on")[1] == ["boots", "slow", "breaks", "end", "quick"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"inputs": 1}', '{"inputs": "x", "checks": []}'])
-def test_a_record_that_was_cut_short_costs_time_alone(text):
-    write(paths.out("passed.json"), text)
-    passed = testrun.Passed()
-    assert passed.read() == {}
-    passed.add("x", 1)
-    assert list(passed.read()) == ["x"]
+def test_what_a_check_reads_is_what_its_mark_names(run, tmp_path):
+    """A check that reads a file of another series has passed, and is run again."""
+    for name, recorded in (("v5.10", True), ("v7.3", False)):
+        patch = next((paths.PATCHES / name).glob("0001-*.patch"))
+        write(
+            tmp_path / "checks/test_0_made_up.py",
+            f"import pytest\n@pytest.mark.reads('v5.10')\ndef test_reads(): assert open({str(patch)!r}).read()\n",
+        )
+        text, _ = run()
+        line = (
+            "not recorded: checks/test_0_made_up.py::test_reads has read files of v7.3; its mark `reads` names others"
+        )
+        assert (line in text) != recorded and "1 passed" in text
+        text, _ = run("--go-on")
+        assert ("1 deselected" in text) == recorded, text
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"inputs": 1}', '{"inputs": "x", "when": []}'])
+def test_a_record_that_was_cut_short_costs_time_alone(run, text):
+    run("-k", "boots")
+    (record,) = paths.cache("passed").glob("*.json")
+    write(record, text)
+    assert run("--go-on", "-k", "boots")[1] == ["boots"]
+    assert run("--go-on", "-k", "boots")[1] == []
 
 
 def test_make_test_leaves_out_what_is_slow(run):
@@ -162,29 +179,6 @@ def test_an_interrupted_run_keeps_what_has_passed(run):
     text, _ = run("-x")
     assert "test_breaks" in text
     assert _passed() == {f"checks/test_0_made_up.py::test_{name}" for name in ("boots", "slow")}
-
-
-def test_inputs_are_what_checks_read(tmp_path):
-    names = {
-        "patches/v5.10/0001-x.patch": True,
-        "patches/v5.10/0000-cover-letter.patch": False,
-        "scripts/kvmseries/guest/run.py": True,
-        "scripts/kvmseries/guest/test_guest.py": False,
-        "scripts/checks/unit/test_claims.py": False,
-        "scripts/checks/test_5_stress.py": True,
-        "scripts/README.md": False,
-        "tools-testing-selftests-kvm/tests.yaml": True,
-        "Documentation/method.md": False,
-    }
-    before = testrun.sources(tmp_path)
-    for name, counts in names.items():
-        write(tmp_path / name, "x")
-        after = testrun.sources(tmp_path)
-        assert (after != before) == counts, name
-        before = after
-        write(tmp_path / name, "y")
-        assert (testrun.sources(tmp_path) != before) == counts, name
-        before = testrun.sources(tmp_path)
 
 
 # A stand-in for the module that builds: it says when it begins, and when it is told to end.
