@@ -39,6 +39,16 @@ def reason(text: str) -> str:
     return lines[-1][:200] if lines else "it said nothing"
 
 
+def _english(environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment`, in which programs speak English.  LC_ALL decides that alone.  But ccache finds an object again only
+    if LANG, LC_CTYPE and LC_MESSAGES are the same, too: so they are, whatever the user's are."""
+    return {
+        **{name: value for name, value in environment.items() if name not in ("LC_CTYPE", "LC_MESSAGES")},
+        "LC_ALL": "C",
+        "LANG": "C.UTF-8",
+    }
+
+
 @overload
 def run(
     command: Sequence[str],
@@ -98,7 +108,7 @@ def run(
     false, if it fails.  An interrupt ends the program's whole process group.
     """
     need(command[0])
-    environment = {**os.environ, "LC_ALL": "C", **(env or {})}
+    environment = {**_english(os.environ), **(env or {})}
     try:
         with open(log, "w+b") if log else contextlib.nullcontext() as file:
             process = subprocess.Popen(  # pylint: disable=consider-using-with

@@ -20,12 +20,8 @@ PROJECTS = ("linux",)
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which kernels, from what, as what."""
     shared.arch(parser)
-    parser.add_argument(
-        "--points",
-        default="base,series",
-        metavar="K,...",
-        help="kernels: base, series, upto:MILESTONE (default: base,series)",
-    )
+    shared.kernels(parser)
+    shared.old_name(parser, "--points", "kernels")
     parser.add_argument(
         "--config",
         dest="host_config",
@@ -51,7 +47,7 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 
 def run(options: Namespace) -> None:
     """Print the path of each package."""
-    series, points = options.series, catalog.points(options.series, options.points, "--points")
+    series, points = options.series, catalog.points(options.series, options.kernels)
     kconfig.load(options.arch, options.overlay, series.kernel)
     text = hostkernel.read_config(options.host_config, options.arch)
     steps = progress.Steps(

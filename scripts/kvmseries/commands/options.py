@@ -49,7 +49,7 @@ def count(options: Namespace) -> int:
 
 
 def kernels(parser: ArgumentParser) -> None:
-    """--kernels: which are compared"""
+    """--kernels: which are compared, or built"""
     parser.add_argument(
         "--kernels", default="base,series", metavar="K,...", help="base, series, upto:MILESTONE (default: base,series)"
     )
@@ -79,6 +79,11 @@ class _Old(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+def old_name(parser: ArgumentParser, name: str, dest: str) -> None:
+    """`name`, as --kernel, an old name of the option whose value is `dest`: it is taken with a line, and not in -h."""
+    parser.add_argument(name, dest=dest, action=_Old, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
 def tree(parser: ArgumentParser) -> None:
     """--tree"""
     parser.add_argument(
@@ -87,7 +92,7 @@ def tree(parser: ArgumentParser) -> None:
         metavar="TREE",
         help="use your own git tree or tarball as the base; it is only read (default: $TREE)",
     )
-    parser.add_argument("--kernel", dest="tree", action=_Old, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    old_name(parser, "--kernel", "tree")
 
 
 def version(parser: ArgumentParser) -> None:

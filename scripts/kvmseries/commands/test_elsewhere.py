@@ -53,11 +53,19 @@ def server(tmp_path, program, monkeypatch):
 def test_hostkernel_prints_the_packages(series, packages):
     write(packages / "config", CONFIG)
     result = series(
-        "hostkernel", "mini", "--points", "base,upto:2", "--config", packages / "config", "--overlay", "lockstat"
+        "hostkernel", "mini", "--kernels", "base,upto:2", "--config", packages / "config", "--overlay", "lockstat"
     )
     assert result.status == 0
     assert result.out.splitlines() == [f"{packages}/5.10.262-lockstat-{name}.deb" for name in ("base", "upto-2")]
     assert "install it, boot it, and run `scripts/series bench mini --here`" in " ".join(result.err.split())
+
+
+def test_the_old_name_of_hostkernels_kernels_is_taken_with_a_line(series, packages):
+    write(packages / "config", CONFIG)
+    result = series("hostkernel", "mini", "--points", "upto:2", "--config", packages / "config")
+    assert result.status == 0 and len(result.out.splitlines()) == 1 and "upto-2" in result.out
+    line = "series: --points is called --kernels now; the old name goes with the next release\n"
+    assert result.err.count(line) == 1
 
 
 def test_remote_results_are_kept_without_the_machines_name(series, packages, server, monkeypatch):
@@ -116,7 +124,7 @@ MISTAKES = [
         ["bench", "mini", "--kcidb", "f", "--kcidb-origin", "My Lab"],
         "--kcidb-origin 'My Lab': KCIDB takes small letters",
     ),
-    (["hostkernel", "mini", "--points", "x"], "unknown kernel 'x'"),
+    (["hostkernel", "mini", "--kernels", "x"], "unknown kernel 'x'"),
     (["hostkernel", "mini", "--arch", "riscv"], "unknown arch 'riscv'"),
     (["hostkernel", "mini", "--overlay", "nope"], "unknown config 'nope': there is"),
     (["hostkernel", "mini", "--format", "rpm"], "argument --format: invalid choice: 'rpm'"),

@@ -21,8 +21,10 @@ from ..report import compare, migrating
 from . import compute, text as texts
 
 FILE = paths.ROOT / "Documentation" / "figures.yaml"
-# The generated paragraph of a text that quotes what is old, or measured too seldom, begins so.
-NOTICE = "Generated: of "
+# The generated paragraph of a text that quotes what is old, or measured too seldom, begins so; in texts that are
+# mailed, whose readers do not have this tool, in the second way.
+NOTICES = ("Generated: of the ", "Of the ")
+_MAILED = "patches/"
 # By how much a metric may be worse than base without being mentioned.
 WORSE = 1.1
 _HIGHER = ("completed", "guest_speed", "passes", "pages_merged")
@@ -105,13 +107,13 @@ def judge(data: Data, files: compute.Files, where: str, root: Path | None = None
     changes = [
         (row.place, row.wanted) for row in found.rows if row.wanted is not None and row.wanted != row.place.there
     ]
-    wanted = notice(files, found.rows, entry.get("width")) if "notice" in entry else ""
+    wanted = notice(files, found.rows, entry.get("width"), where.startswith(_MAILED)) if "notice" in entry else ""
     found.better = with_notice(texts.replace(text, changes), wanted, entry.get("notice"), where)
     if "notice" in entry and with_notice(text, wanted, entry["notice"], where) != text:
         found.problems.append(
             f"{where}: what it says of its results' state is not true: it should have '{' '.join(wanted.split())}'"
             if wanted
-            else f"{where}: '{NOTICE}...' is out of date"
+            else f"{where}: the paragraph about its results' state is out of date"
         )
     if strict:
         found.problems += _weak(files, found.rows, where)
@@ -162,32 +164,37 @@ def weaknesses(files: compute.Files, rows: Iterable[Row]) -> dict[str, set[str]]
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
-def notice(files: compute.Files, rows: Sequence[Row], width: int | None = None) -> str:
-    """The paragraph that a text must have about the results that it quotes; "" if there is nothing to say."""
+def notice(files: compute.Files, rows: Sequence[Row], width: int | None = None, mailed: bool = False) -> str:
+    """The paragraph that a text must have about the results that it quotes; "" if there is nothing to say.
+    mailed: its readers do not have the results files."""
     weak = weaknesses(files, rows)
     if not weak:
         return ""
     all_ = {name for row in rows for name in row.names}
     words = []
-    for reason, text in (("unknown", "an unknown state of the source"), ("old", "an older state of the source")):
+    for reason, one, more in (
+        (
+            "unknown",
+            "does not record which version of the source it measured",
+            "do not record which version of the source they measured",
+        ),
+        ("old", "is of an older version of the source", "are of an older version of the source"),
+        ("rounds", f"has fewer than {compute.ROUNDS} rounds", f"have fewer than {compute.ROUNDS} rounds"),
+    ):
         count = sum(reason in reasons for reasons in weak.values())
         if count:
-            words.append(f"{count} {'is' if count == 1 else 'are'} of {text}")
-    count = sum("rounds" in reasons for reasons in weak.values())
-    if count:
-        words.append(f"{count} {'has' if count == 1 else 'have'} fewer than {compute.ROUNDS} rounds")
-    noun = "files that are" if len(all_) > 1 else "file that is"
-    text = (
-        f"{NOTICE}the {len(all_)} results {noun} quoted here, {' and '.join(words)} "
-        f"(`scripts/series figures --measure`)."
-    )
+            words.append(f"{count} {one if count == 1 else more}")
+    what = "result" if mailed else "results file"
+    noun = f"{what}s that are" if len(all_) > 1 else f"{what} that is"
+    hint = "" if mailed else " (`scripts/series figures --measure`)"
+    text = f"{NOTICES[mailed]}{len(all_)} {noun} quoted here, {' and '.join(words)}{hint}."
     return "\n".join(textwrap.wrap(text, width)) if width else text
 
 
 def with_notice(text: str, wanted: str, after: str, where: str) -> str:
     """`text` with the paragraph `wanted` in the place of the one that it has, or after the paragraph that has
     the words `after`; without one if `wanted` is ""."""
-    there = re.search(rf"^{re.escape(NOTICE)}.*?\n(?=\n|\Z)\n?", text, re.M | re.S)
+    there = re.search(rf"^(?:{'|'.join(NOTICES)})\d+ results? .*?\n(?=\n|\Z)\n?", text, re.M | re.S)
     if there:
         return text[: there.start()] + (f"{wanted}\n\n" if wanted else "") + text[there.end() :]
     if not wanted:
@@ -202,8 +209,8 @@ def with_notice(text: str, wanted: str, after: str, where: str) -> str:
 
 def _weak(files: compute.Files, rows: Sequence[Row], where: str) -> list[str]:
     said = {
-        "unknown": "is of an unknown state of the source",
-        "old": "is of an older state of the source",
+        "unknown": "does not record which version of the source it measured",
+        "old": "is of an older version of the source",
         "rounds": f"has fewer than {compute.ROUNDS} rounds",
     }
     return [

@@ -97,7 +97,7 @@ FIGURES = {
                 },
             ],
         },
-        "letter": {
+        "patches/letter": {
             "tables": True,
             "notice": "A letter",
             "width": 75,
@@ -180,14 +180,14 @@ def place(tmp_path, monkeypatch):
 
     made = Place()
     made("README.md", README)
-    made("letter", LETTER)
+    made("patches/letter", LETTER)
     made.results()
     made.figures()
     return made
 
 
 def test_a_text_that_is_right_has_no_problem(place):
-    for where in ("README.md", "letter"):
+    for where in ("README.md", "patches/letter"):
         judged, problems = place.judge(where, strict=True)
         assert problems == []
         assert judged.better == place.read(where)
@@ -230,12 +230,14 @@ def test_a_table_without_columns_is_one_line(place):
 
 def test_a_number_of_a_cover_letter_s_table_that_is_not_listed_is_found(place):
     place(
-        "letter",
+        "patches/letter",
         LETTER.replace("  series           500    500\n", "  series           500    500\n\n  more    1    2\n"),
     )
-    assert place.judge("letter")[1] == ["letter: no entry of figures.yaml lists the table of 'more    1    2'"]
-    place("letter", LETTER.replace("  series           500    500", "  series           500    500      7"))
-    assert place.judge("letter")[1]
+    assert place.judge("patches/letter")[1] == [
+        "patches/letter: no entry of figures.yaml lists the table of 'more    1    2'"
+    ]
+    place("patches/letter", LETTER.replace("  series           500    500", "  series           500    500      7"))
+    assert place.judge("patches/letter")[1]
 
 
 def test_changed_results_are_put_into_the_texts(place, capsys):
@@ -244,10 +246,13 @@ def test_changed_results_are_put_into_the_texts(place, capsys):
     assert place.run("--write") == 0
     out = capsys.readouterr().out
     assert "README.md: read 'growth is {a} on base" in out and "4.0 -> 50.0" in out
-    assert "letter: 3 cells of tables and 0 figures of sentences are new" in out
+    assert "patches/letter: 3 cells of tables and 0 figures of sentences are new" in out
     assert "| 4 | 50,000 | 0.01 | 12,800 and 64 |" in place.read("README.md")
     # Two blanks stay between columns, which stay where they are if there is room.
-    assert place.read("letter").splitlines()[3:5] == ["  base           1,000  50,000", "  series           250    250"]
+    assert place.read("patches/letter").splitlines()[3:5] == [
+        "  base           1,000  50,000",
+        "  series           250    250",
+    ]
     assert place.run() == 0
 
 
@@ -260,22 +265,25 @@ def test_one_round_passes_only_if_the_text_says_so_and_never_where_all_is_checke
         "(`scripts/series figures --measure`).'"
     ]
     assert place.run("--write") == 0
-    assert place.judge()[1] == [] == place.judge("letter")[1]
+    assert place.judge()[1] == [] == place.judge("patches/letter")[1]
     assert "README.md: dirty.json has fewer than 3 rounds" in place.judge(strict=True)[1]
-    lines = place.read("letter").splitlines()
-    assert lines[2].startswith("Generated: of the") and max(map(len, lines)) <= 75
+    lines = place.read("patches/letter").splitlines()
+    # Readers of a letter do not have the tool.
+    assert lines[2:4] == ["Of the 1 result that is quoted here, 1 has fewer than 3 rounds.", ""]
+    place("patches/letter", "\n".join(lines).replace("Of the 1 result ", "Generated: of the 1 results file ") + "\n")
+    assert "is not true: it should have 'Of the 1 result that" in place.judge("patches/letter")[1][0]
     place.results()
-    assert place.judge()[1] == ["README.md: 'Generated: of ...' is out of date"]
+    assert place.judge()[1] == ["README.md: the paragraph about its results' state is out of date"]
     assert place.run("--write") == 0
-    assert (place.read("README.md"), place.read("letter")) == (README, LETTER)
+    assert (place.read("README.md"), place.read("patches/letter")) == (README, LETTER)
 
 
 @pytest.mark.parametrize(
     "kernels, words",
     [
-        ({"base": "b" * 16, "series": "0" * 16}, "1 is of an older state of the source"),
-        ({"base": None, "series": "5" * 16}, "1 is of an unknown state of the source"),
-        ({}, "an unknown state"),
+        ({"base": "b" * 16, "series": "0" * 16}, "1 is of an older version of the source"),
+        ({"base": None, "series": "5" * 16}, "1 does not record which version of the source it measured"),
+        ({}, "1 does not record which version"),
     ],
 )
 def test_an_old_id_must_be_said(place, kernels, words):
@@ -283,12 +291,12 @@ def test_an_old_id_must_be_said(place, kernels, words):
     assert words in place.judge()[1][0]
     assert place.run("--write") == 0
     assert place.judge()[1] == []
-    assert "state of the source" in place.judge(strict=True)[1][0]
+    assert "of the source" in place.judge(strict=True)[1][0]
 
 
 def test_a_file_of_an_older_schema_is_of_an_unknown_state(place):
     place("Documentation/results/dirty.json", json.dumps({"schema": 2, "host": {}, "runs": runs()}))
-    assert "1 is of an unknown state of the source" in place.judge()[1][0]
+    assert "1 does not record which version of the source it measured" in place.judge()[1][0]
 
 
 def test_what_got_worse_must_be_said(place):
@@ -464,8 +472,8 @@ def test_a_list_of_figures_that_is_none_is_one_line(place, content, reason):
 
 
 def test_a_text_that_is_not_there(place):
-    (place.root / "letter").unlink()
-    assert place.judge("letter")[1] == ["cannot read letter: No such file or directory"]
+    (place.root / "patches/letter").unlink()
+    assert place.judge("patches/letter")[1] == ["cannot read patches/letter: No such file or directory"]
 
 
 def test_a_patch_is_found_by_its_name_whatever_its_number(place):

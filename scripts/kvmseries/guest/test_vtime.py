@@ -56,6 +56,13 @@ def test_a_variant_that_is_none_is_answered_with_the_parameters(variant):
         vtime.parameters("arm64", variant)
 
 
+@pytest.mark.parametrize("factor", ["0", "0.0", "0.001", "101"])
+def test_a_factor_out_of_range_is_answered_with_the_range(factor):
+    line = f"model 'line*{factor}': the factor of line (47 ns) is a number from 0.01 to 100"
+    with pytest.raises(Usage, match=f"^{re.escape(line)}$"):
+        vtime.parameters("arm64", f"line*{factor}")
+
+
 @pytest.mark.parametrize("arch", ARCHES)
 def test_variants_halve_and_double_each_parameter_of_the_machine(arch):
     found = vtime.variants(arch)

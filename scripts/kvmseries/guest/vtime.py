@@ -25,6 +25,8 @@ SOURCE = paths.ROOT / "scripts/vtime"
 NOMINAL = "nominal"
 # CPUs of the emulated machine: what the model describes, and what QEMU calls it.
 CPUS = {"arm64": "neoverse-n1", "x86_64": "max"}
+# Factors of a variant: what is nothing, or a thousand times the machine's, is no model of it.
+_FACTORS = (0.01, 100.0)
 # The plugin interface that it is made for came with 9.2 (version 4 of the interface).
 _OLDEST = (9, 2)
 _NEWEST = (10, 99)
@@ -39,7 +41,7 @@ TABLES = {"arm64": r"_{0,2}kvm_pgtable_|stage2_|kvm_(set|clear|publish)_\w*pte"}
 def parameters(arch: str, variant: str = NOMINAL) -> dict[str, dict[str, Any]]:
     """The model of `arch`: dict of name to {"ns": ..., "what": ..., "source": ...}, `variant` applied.
 
-    Raises Usage for a variant that names no parameter.
+    Raises Usage for a variant that names no parameter, or a factor out of range.
     """
     model = yaml.safe_load((SOURCE / "model.yaml").read_text(encoding="utf-8"))[arch]
     if variant != NOMINAL:
@@ -48,6 +50,11 @@ def parameters(arch: str, variant: str = NOMINAL) -> dict[str, dict[str, Any]]:
             raise Usage(
                 f"unknown model '{variant}': {NOMINAL}, or one of {', '.join(sorted(model))} "
                 "times a factor, such as line*2"
+            )
+        if not _FACTORS[0] <= float(match[2]) <= _FACTORS[1]:
+            raise Usage(
+                f"model '{variant}': the factor of {match[1]} ({model[match[1]]['ns']:g} ns) is a number from "
+                f"{_FACTORS[0]:g} to {_FACTORS[1]:g}"
             )
         model[match[1]]["ns"] *= float(match[2])
         # What is busy longer than it takes has no meaning.

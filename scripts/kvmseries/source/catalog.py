@@ -262,8 +262,8 @@ def check_arch(series: Series, arch: str) -> None:
         raise Usage(f"unknown arch '{arch}': {series.name} is built for {', '.join(series.arches)}")
 
 
-def points(series: Series, text: str, option: str = "--kernels") -> tuple[Point, ...]:
-    """Points from "base,series,upto:fast-path,v7.3:base", the value of `option`."""
+def points(series: Series, text: str) -> tuple[Point, ...]:
+    """Points from "base,series,upto:fast-path,v7.3:base", the value of --kernels."""
     found = []
     for label in text.split(","):
         if label == "base":
@@ -275,15 +275,17 @@ def points(series: Series, text: str, option: str = "--kernels") -> tuple[Point,
         elif label.endswith(":base"):
             other = load(label[: -len(":base")])
             if other.project != series.project:
-                raise Usage(f"{option} {text}: {other.name} is for {other.project}, {series.name} for {series.project}")
+                raise Usage(
+                    f"--kernels {text}: {other.name} is for {other.project}, {series.name} for {series.project}"
+                )
             found.append(Point(label, 0, other))
         else:
             raise Usage(
-                f"unknown kernel '{label}': {option} takes base, series, upto:MILESTONE and "
+                f"unknown kernel '{label}': --kernels takes base, series, upto:MILESTONE and "
                 "OTHER:base, the base of another series"
             )
     if len({point.label for point in found}) != len(found):
-        raise Usage(f"{option} {text} names a kernel twice")
+        raise Usage(f"--kernels {text} names a kernel twice")
     return tuple(found)
 
 

@@ -136,7 +136,7 @@ def test_a_fetch_that_fails_leaves_nothing(mini, mirror, program):
     program("dpkg-deb", 'mkdir -p "$3/usr"; exit 1\n')
     with pytest.raises(Fail, match="dpkg-deb failed"):
         trees.base(mini)
-    assert below(paths.out("trees")) == ["mini-5.10.262-1"]
+    assert not paths.out("trees").exists()
 
 
 def test_an_interrupted_fetch_leaves_nothing(mini, mirror, monkeypatch):
@@ -147,7 +147,7 @@ def test_an_interrupted_fetch_leaves_nothing(mini, mirror, monkeypatch):
         patch.setattr(trees, "_commit_base", interrupt)
         with pytest.raises(KeyboardInterrupt):
             trees.base(mini)
-    assert below(paths.out("trees")) == ["mini-5.10.262-1"]
+    assert not paths.out("trees").exists()
     assert trees.base(mini).version == "5.10.262"
 
 
@@ -262,7 +262,7 @@ def test_a_file_that_is_no_tarball_is_refused(mini, tmp_path, name):
     write(tmp_path / name, "no archive")
     with pytest.raises(Fail, match=f"{name} is not a tarball: .*(does not look like a tar|format not recognized)"):
         trees.base(mini, tmp_path / name)
-    assert not list(paths.out("trees").rglob("base"))
+    assert not paths.out("trees").exists()
 
 
 def test_a_tarball_of_something_else_is_refused(mini, tmp_path):
@@ -270,7 +270,7 @@ def test_a_tarball_of_something_else_is_refused(mini, tmp_path):
     subprocess.run(["tar", "-C", str(tmp_path), "-cf", str(tmp_path / "x.tar"), "other"], check=True)
     with pytest.raises(Fail, match="x.tar is not a linux kernel tree"):
         trees.base(mini, tmp_path / "x.tar")
-    assert not list(paths.out("trees").rglob("base"))
+    assert not paths.out("trees").exists()
 
 
 # Worktrees with patches

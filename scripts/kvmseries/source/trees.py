@@ -82,7 +82,8 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
             deb = debian.fetch_pinned(package.package, package.version, package.suite, package.sha256)
             _unpack_deb(deb, folder)
 
-    path = paths.out("trees", key, "base")
+    # whole() makes what is above it, and removes that if it fails.
+    path = paths.out("trees") / key / "base"
     with paths.locked(f"tree-{key}", say):
         if not (path / ".git").exists():
             debian.install("fetch")
