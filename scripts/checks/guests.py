@@ -43,10 +43,12 @@ def initrd(arch="arm64", name="v5.10"):
     return image.base(arch, selftests.build(series, arch, extra.own_base(series)))
 
 
-def run_planted(names, which, commands, seconds, label, arch="arm64", params=(), memory=3072, count=None, name="v7.3"):
+def run_planted(
+    names, which, commands, seconds, label, arch="arm64", configs=(), params=(), memory=3072, count=None, name="v7.3"
+):
     """({name: guest.Outcome}, splats) of `commands`, {name: words}, each of which has `seconds`, on planted(*names), with
     kvm.planted=WHICH or, if it is "", nothing planted."""
-    kernel, archive = planted(*names, arch=arch, count=count, name=name), initrd(arch, name)
+    kernel, archive = planted(*names, arch=arch, configs=configs, count=count, name=name), initrd(arch, name)
     params = (*params, bug(which)) if which else params
     label = f"{label}-{which or 'nothing'}-{arch}"
     with progress.single("planted", label, 120) as note:

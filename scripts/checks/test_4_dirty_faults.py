@@ -89,3 +89,31 @@ def _unmapped_is_written_to(seed):
 def test_negative_control_memory_that_was_unmapped_is_written_to():
     """It takes a race, so several runs."""
     assert any(_unmapped_is_written_to(seed) for seed in range(1, 7))
+
+
+def _swap(which):
+    """(guest.Outcome, splats) of dirty_log_swap_test, with swap on a loop device, and what is planted, or nothing."""
+    outcomes, splats = guests.run_planted(
+        BUGS,
+        which,
+        {"swap": ["/tests/dirty_log_swap_test", "-d", "/tmp/swap"]},
+        SECONDS,
+        "dirty-swap",
+        configs=("loop",),
+        name=NAME,
+    )
+    return outcomes["swap"], splats
+
+
+def test_a_write_to_logged_memory_survives_swap():
+    outcome, splats = _swap("")
+    # Or nothing was swapped: the test is skipped without swap that keeps clean pages.
+    assert not outcome.status and not splats, outcome.why()
+
+
+def test_negative_control_a_clean_page_that_the_guest_writes_to_is_dropped():
+    outcome, _ = _swap("undo-clean")
+    found = re.search(
+        r"(\d+) of \d+ pages are not as round 2 wrote them; page \d+ has what round 1 wrote", outcome.output
+    )
+    assert outcome.status == 254 and found and int(found[1]) > 1000, outcome.why()
