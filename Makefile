@@ -36,11 +36,11 @@ run proof test test-all check soak deps man:
 	@scripts/container make $@ $(filter-out CONTAINER=% TREE=% KERNEL=%,$(MAKEOVERRIDES))
 else
 
-# A busy host disturbs a round now and then: rounds that do not agree are measured again, and the output says so.
+# A round is disturbed now and then (Documentation/results.md): rounds that do not agree are measured again, and the output says so.
 # If they still do not agree, the results are kept and marked: they have a page, too, and bench's exit status stays.
 run:
 	@mkdir -p $(OUT) && touch $(OUT)/run.begun
-	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --retry 2 --json $(RESULTS); status=$$?; \
+	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --retry 3 --json $(RESULTS); status=$$?; \
 	if [ -e $(RESULTS) ] && ! [ $(RESULTS) -ot $(OUT)/run.begun ]; then \
 		scripts/series report --quiet $(RESULTS) || exit; fi; exit $$status
 
