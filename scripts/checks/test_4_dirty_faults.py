@@ -46,10 +46,17 @@ TESTS = {
         "-s",
         "anonymous_hugetlb_2mb",
     ],
+    "count": ["/tests/dirty_block_test"],
     "punch": ["/tests/stage2_fault_stress_test", "-m", "get", "-t", "20", "-o", "log,punch"],
 }
 # {what is planted: {the test that must find it: by what words}}
-PLANTED = {"undo-no-log": {"4k": _MISSING}, "undo-log-first": {"busy": _MISSING}, "undo-block": {"blocks": _MISSING}}
+PLANTED = {
+    "undo-no-log": {"4k": _MISSING},
+    "undo-log-first": {"busy": _MISSING},
+    "undo-block": {"blocks": _MISSING},
+    "undo-unlogged": {"count": "write to all pages after logging: 512 faults, expected 1"},
+    "split-read-only": {"count": "split it by a write: 2 faults, expected 1"},
+}
 
 
 def _run(which, commands):
