@@ -1,5 +1,6 @@
 //! What the engine sees of relaxed memory, and what not: known tests on a few words.
 
+use crate::engine::{self, PTL};
 use crate::memory::{self, ACQUIRE, FULL, RELAXED, RELEASE};
 use crate::scenarios::Scenario;
 
@@ -8,6 +9,7 @@ fn x(i: usize) -> usize { unsafe { X[i] } }
 fn setup() { unsafe { let a = memory::alloc(1); for i in 0..5 { X[i] = a + i * 8 } } }
 fn get(i: usize) -> u64 { memory::load(x(i), RELAXED) }
 fn put(i: usize, v: u64) { memory::store(x(i), v, RELAXED) }
+fn locked(f: impl FnOnce()) { engine::lock(PTL); f(); engine::unlock(PTL) }
 fn mb() { memory::fence(FULL) }
 
 macro_rules! litmus { ($name:literal, $cond:expr, $($t:expr),+) => {
@@ -51,6 +53,9 @@ pub static LITMUS: &[Scenario] = &[
         || { crate::sync::mmu_lock(0); let r = get(1); crate::sync::mmu_lock(1); crate::sync::mmu_lock(0); let s = get(0); crate::sync::mmu_lock(1); put(3, r); put(4, s ^ 1) }),
     litmus!("writer-orders", |w| w[3] == 1 && w[4] == 1, || { put(0, 1); crate::sync::mmu_lock(2); put(1, 1); crate::sync::mmu_lock(3) },
         || { crate::sync::mmu_lock(0); let r = get(1); crate::sync::mmu_lock(1); let s = get(0); put(3, r); put(4, s ^ 1) }),
+    /* With one preemption: thread 0 is stopped between its sections. When 1 has ended, 2 goes on, and not 0. */
+    litmus!("free-switch", |w| w[3] == 1 && w[4] == 1, || { let mut r = 0; locked(|| r = get(0)); let mut s = 0; locked(|| s = get(1)); put(3, r ^ 1); put(4, s) },
+        || locked(|| put(0, 1)), || locked(|| if get(0) == 1 { put(1, 1) })),
     litmus!("RCU-MP", |w| w[3] == 1 && w[4] == 1, || { put(0, 1); crate::sync::synchronize_rcu(); put(1, 1) },
         || { crate::sync::rcu_read(1); let r = get(1); let s = get(0); crate::sync::rcu_read(0); put(3, r); put(4, s ^ 1) }),
 ];

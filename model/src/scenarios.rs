@@ -433,6 +433,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "ksm-logged", setup: logged_page, threads: &[write_0, ksm_protect], check: check_log_all, must: &["change_protected", "faults_lockless"], bound: Some(3), on: On::V5_10, ..SHORT },
     Scenario { name: "ksm-write-merge", setup: page, threads: &[write_0, ksm_merge], check: nothing_more, must: &["change_replaced", "change_protected"], on: On::V5_10, ..SHORT },
     Scenario { name: "ksm-merge-logged", setup: logged_page, threads: &[write_0, ksm_merge], check: check_log_all, must: &["change_replaced"], on: On::V5_10, ..SHORT },
+    Scenario { name: "ksm-merge-logged-read", setup: logged_page, threads: &[write_0, ksm_merge, read_0], check: check_log_all, must: &["change_replaced"], bound: Some(1), on: On::V5_10, ..SHORT },
     Scenario { name: "ksm-merge-read", setup: page, threads: &[read_twice, ksm_merge], check: nothing_more, must: &["change_replaced"], bound: Some(3), on: On::V5_10, ..SHORT },
     Scenario { name: "ksm-map", setup: empty, threads: &[read_0, ksm_no_flush], check: nothing_more, must: &["seq_retries"], bound: Some(3), on: On::V5_10, ..SHORT },
     Scenario { name: "ksm-harvest", setup: remembered, threads: &[write_0, ksm_protect, harvest], check: check_log_all, must: &["change_protected"], on: On::V5_10, ..SHORT },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -56,11 +57,36 @@ def checker() -> Path:
         if not program.exists() and not target.exists():
             say("building the model checker: loom, shuttle and what they need (a minute)")
         proc.run(
-            ["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", str(ROOM / "Cargo.toml")],
+            ["cargo", "build", "--release", "--quiet", "--manifest-path", str(_patched() / "Cargo.toml")],
             "cargo build",
             env={"CARGO_TARGET_DIR": str(target)},
         )
     return program
+
+
+def _patched() -> Path:
+    """The directory to build the checker in: model's source, and loom's as model/loom.patch changes it.  The versions of all crates are
+    those of model/Cargo.lock."""
+    parts = [ROOM / name for name in ("Cargo.toml", "Cargo.lock", "loom.patch")]
+    folder = paths.out("checker", hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16])
+    if folder.exists():
+        return folder
+    text = proc.run(
+        ["cargo", "metadata", "--locked", "--quiet", "--format-version", "1", "--manifest-path", str(parts[0])],
+        "cargo metadata",
+    )
+    packages = json.loads(next(line for line in text.splitlines() if line.startswith("{")))["packages"]
+    loom = next(Path(package["manifest_path"]).parent for package in packages if package["name"] == "loom")
+    with paths.whole(folder) as part:
+        shutil.copytree(loom, part / "loom")
+        # Not as a part of the repository that out/ is in.
+        where = {"GIT_CEILING_DIRECTORIES": str(part.absolute())}
+        proc.run(["git", "apply", str(parts[2])], "git apply of model/loom.patch", cwd=part / "loom", env=where)
+        shutil.copyfile(parts[1], part / "Cargo.lock")
+        manifest = parts[0].read_text(encoding="utf-8") + '\n[patch.crates-io]\nloom = { path = "loom" }\n'
+        (part / "Cargo.toml").write_text(manifest, encoding="utf-8")
+        (part / "src").symlink_to(ROOM / "src")
+    return folder
 
 
 def library(tree: Path, arch: str) -> Path:

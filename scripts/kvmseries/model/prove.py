@@ -16,7 +16,7 @@ from .mutants import Outcome
 
 # What the engine must see of relaxed memory, and what it must not: the model's calibration. Load buffering is
 # allowed by the kernel's memory model, and never seen: what rests on it is for herd7.
-SEEN = ("SB", "MP", "MP+rel", "S", "2+2W", "RMW-RMW", "failed-CAS-stale", "readers-not-ordered")
+SEEN = ("SB", "MP", "MP+rel", "S", "2+2W", "RMW-RMW", "failed-CAS-stale", "readers-not-ordered", "free-switch")
 NOT_SEEN = (
     "SB+mbs",
     "MP+rel+rmb",
@@ -33,6 +33,8 @@ NOT_SEEN = (
     "RCU-MP",
     "LB",
 )
+# Those that are run with a preemption bound.
+_BOUNDS = {"free-switch": ("bound=1",)}
 
 
 def known(program: Path, names: Collection[str], arches: Collection[str]) -> list[runs.Scenario]:
@@ -109,7 +111,7 @@ def calibration(program: Path, library: Path) -> list[str]:
     complaints = []
     for names, wanted in ((SEEN, "found"), (NOT_SEEN, "holds")):
         for name in names:
-            verdict = runs.run(program, library, name, "loom").verdict
+            verdict = runs.run(program, library, name, "loom", *_BOUNDS.get(name, ())).verdict
             if verdict != wanted:
                 complaints.append(f"{name}: {verdict}, not {wanted}")
     return complaints

@@ -76,7 +76,7 @@ def run(program: Path, library: Path, name: str, engine: str, *options: str) -> 
     such as "bound=2".  Fail if the checker says that it cannot, or dies."""
     try:
         done = subprocess.run(
-            ["nice", str(program), str(library), name, engine, *options, "trace"],
+            [str(program), str(library), name, engine, *options, "trace"],
             capture_output=True,
             text=True,
             errors="replace",
