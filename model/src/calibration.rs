@@ -12,8 +12,8 @@ fn put(i: usize, v: u64) { memory::store(x(i), v, RELAXED) }
 fn locked(f: impl FnOnce()) { engine::lock(PTL); f(); engine::unlock(PTL) }
 fn mb() { memory::fence(FULL) }
 
-macro_rules! litmus { ($name:literal, $cond:expr, $($t:expr),+) => {
-    Scenario { name: $name, x86: None, on: crate::scenarios::On::Both, ha: false, thp: false, setup, threads: &[$($t),+], must: &[], long: false, bound: None, check: || {
+macro_rules! litmus { ($name:literal, $cond:expr, $($t:expr),*) => {
+    Scenario { name: $name, x86: None, on: crate::scenarios::On::Both, ha: false, thp: false, setup, threads: &[$($t),*], must: &[], long: false, bound: None, check: || {
         let f: fn([u64; 5]) -> bool = $cond;
         if f([0, 1, 2, 3, 4].map(|i| memory::raw(x(i)))) { crate::trace::fail("seen", "the condition is met") }
     } }
@@ -56,6 +56,8 @@ pub static LITMUS: &[Scenario] = &[
     /* With one preemption: thread 0 is stopped between its sections. When 1 has ended, 2 goes on, and not 0. */
     litmus!("free-switch", |w| w[3] == 1 && w[4] == 1, || { let mut r = 0; locked(|| r = get(0)); let mut s = 0; locked(|| s = get(1)); put(3, r ^ 1); put(4, s) },
         || locked(|| put(0, 1)), || locked(|| if get(0) == 1 { put(1, 1) })),
+    /* Shows nothing. */
+    litmus!("no-thread", |_| false,),
     litmus!("RCU-MP", |w| w[3] == 1 && w[4] == 1, || { put(0, 1); crate::sync::synchronize_rcu(); put(1, 1) },
         || { crate::sync::rcu_read(1); let r = get(1); let s = get(0); crate::sync::rcu_read(0); put(3, r); put(4, s ^ 1) }),
 ];

@@ -171,6 +171,7 @@ fn run(args: &[String]) -> Result<bool, String> {
         // What the scenario begins with is not there: an assertion of its setup.
         (Err(()), None) if st().setting_up => ("nothing", "the setup".into(), MESSAGE_KEPT.lock().unwrap().clone().unwrap_or_default()),
         (Err(()), None) => ("engine", String::new(), MESSAGE_KEPT.lock().unwrap().clone().unwrap_or_default()),
+        (Ok(()), _) if st().ops == 0 => ("nothing", "a thread that has something to do".into(), String::new()),
         (Ok(()), _) => match sc.must.iter().find(|m| arms::count(m) == Some(0)) {
             Some(m) => ("nothing", m.to_string(), "has shown nothing: never reached".into()),
             None => (if stopped { "stopped" } else { "holds" }, String::new(), String::new()),

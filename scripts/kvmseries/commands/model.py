@@ -44,7 +44,9 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
         metavar="N",
         help="number of schedules, for random and pct (default: 2000)",
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="random seed, for random and pct (default: 1)")
+    parser.add_argument(
+        "--seed", type=shared.number(0), default=1, metavar="N", help="random seed, for random and pct (default: 1)"
+    )
     parser.add_argument(
         "--coverage", action="store_true", help="list the lines of the kernel's functions that no short scenario runs"
     )
@@ -52,8 +54,8 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 
 def run(options: Namespace) -> None:
     """Print what the scenarios come to; raise Fail if one fails."""
-    if options.bound not in (None, "all") and not options.bound.isdecimal():
-        raise Usage(f"--bound {options.bound}: give a number, or all")
+    if options.bound not in (None, "all") and not (options.bound.isdecimal() and len(options.bound) < 3):
+        raise Usage(f"--bound {options.bound}: give a number from 0 to 99, or all")
     plant = Path(options.plant).absolute() if options.plant else None
     if plant and not plant.is_file():
         raise Usage(f"--plant {options.plant}: no such file")

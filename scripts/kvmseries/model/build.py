@@ -68,7 +68,9 @@ def _patched() -> Path:
     """The directory to build the checker in: model's source, and loom's as model/loom.patch changes it.  The versions of all crates are
     those of model/Cargo.lock."""
     parts = [ROOM / name for name in ("Cargo.toml", "Cargo.lock", "loom.patch")]
-    folder = paths.out("checker", hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16])
+    # It has a link to the source: of this checkout, and of no other one that has the same out/.
+    digest = hashlib.sha256(b"".join([*(part.read_bytes() for part in parts), bytes(ROOM)]))
+    folder = paths.out("checker", digest.hexdigest()[:16])
     if folder.exists():
         return folder
     text = proc.run(
