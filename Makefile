@@ -40,7 +40,7 @@ else
 # If they still do not agree, the results are kept and marked: they have a page, too, and bench's exit status stays.
 run:
 	@mkdir -p $(OUT) && touch $(OUT)/run.begun
-	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --retry 3 --json $(RESULTS); status=$$?; \
+	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --retry 6 --json $(RESULTS); status=$$?; \
 	if [ -e $(RESULTS) ] && ! [ $(RESULTS) -ot $(OUT)/run.begun ]; then \
 		scripts/series report --quiet $(RESULTS) || exit; fi; exit $$status
 

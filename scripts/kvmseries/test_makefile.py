@@ -14,7 +14,7 @@ SERIES = (
     """\
 #!/bin/sh
 echo "$1" >> said
-case "$*" in "bench "*" --retry 3 "*) echo retry >> said ;; esac
+case "$*" in "bench "*" --retry 6 "*) echo retry >> said ;; esac
 [ "$1" = report ] && exit
 [ -z "$WRITES" ] || echo new > "%s"
 exit "$STATUS"
