@@ -154,7 +154,11 @@ def later(series: catalog.Series, count: int) -> set[str]:
 def large(series: catalog.Series, count: int) -> tuple[str, ...]:
     """How the names of scenarios begin that take minutes with more than 2 preemptions, with the first `count` patches of the
     series. v5.10 before `change-pte`: a page whose PTE changes is unmapped, and mapped again by faults."""
-    return ("ksm-", "cow-", "uprobe-") if series.name == "v5.10" and count < series.upto("change-pte") else ()
+    return (
+        ("ksm-", "cow-", "uprobe-", "x86-ksm-write")
+        if series.name == "v5.10" and count < series.upto("change-pte")
+        else ()
+    )
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
