@@ -27,7 +27,7 @@ AREAS = {
 }
 # What every check may read.
 COMMON = ("tools-testing-selftests-kvm/", "scripts/vtime/", "scripts/requirements", "pyproject.toml")
-_CONFTESTS = ("scripts/checks/conftest.py", "scripts/kvmseries/conftest.py")
+_CONFTEST = "scripts/checks/conftest.py"
 
 
 def is_test(path):
@@ -75,7 +75,7 @@ class Sources:
     def code(self, file):
         """Lines with name and digest of the modules that the check's file imports, itself among them."""
         found = set()
-        for start in (Path(file), *(self.root / name for name in _CONFTESTS)):
+        for start in (Path(file), self.root / _CONFTEST):
             found |= modules(start, self.root / "scripts")
         return [f"{path} {_digest(path)}" for path in sorted(found)]
 

@@ -81,6 +81,16 @@ def test_modules_that_are_named_in_strings(root):
     assert _id(root) != before
 
 
+def test_a_check_of_guests_does_not_depend_on_pages_and_models():
+    """In this project as it is: else each change makes all checks run again."""
+    code = inputs.Sources().code(paths.ROOT / "scripts/checks/test_5_stress.py")
+    found = {line.split()[0].removeprefix(f"{paths.ROOT}/scripts/") for line in code}
+    assert {"checks/guests.py", "checks/conftest.py", "kvmseries/guest/run.py"} <= found
+    assert not [
+        name for name in found if name.startswith(("kvmseries/report/", "kvmseries/model/", "kvmseries/commands/"))
+    ]
+
+
 def test_the_areas_of_a_mark(root):
     each = {(area,): _id(root, area) for area in inputs.AREAS}
     assert len(set(each.values())) == len(each)
