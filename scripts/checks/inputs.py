@@ -1,8 +1,8 @@
 """What a check depends on: an id that changes with what the check reads, and with nothing else, so that a pass is
 worth as long as it can be.
 
-A check reads the Python modules that its file imports, directly or not, the tests and the instrument, which all checks
-may read, and of AREAS those that its mark `reads` names; all of them without the mark.  A pass of a check that has
+A check reads the Python modules that its file imports, directly or not, the tests, the instrument and other files of
+scripts/, which all checks may read, and of AREAS those that its mark `reads` names; all of them without the mark.  A pass of a check that has
 opened a file of another area is not recorded, see Reads.  Of a patch the diff counts and not its message.
 """
 
@@ -26,7 +26,9 @@ AREAS = {
     "texts": (),
 }
 # What every check may read.
-COMMON = ("tools-testing-selftests-kvm/", "scripts/vtime/", "scripts/requirements", "pyproject.toml")
+COMMON = ("tools-testing-selftests-kvm/", "scripts/", "pyproject.toml")
+# But for modules of Python, which count where they are imported.
+_MODULES = ("scripts/checks/", "scripts/kvmseries/")
 _CONFTEST = "scripts/checks/conftest.py"
 
 
@@ -43,6 +45,8 @@ def area(name):
         return None
     if path.suffix == ".md":
         return "texts"
+    if path.suffix == ".py" and name.startswith(_MODULES):
+        return None
     if name.endswith("/base") or name.startswith(COMMON):
         return ""
     return next((title for title, starts in AREAS.items() if name.startswith(starts)), None)

@@ -25,6 +25,8 @@ NAMES = {
     "qemu-migration/driver/main.c": False,
     "scripts/vtime/clock.c": True,
     "scripts/vtime/selftest/expected.py": True,
+    "scripts/tmt/plans.fmf": True,
+    "scripts/kvmseries/report/templates/page.html": True,
     "scripts/kvmseries/guest/run.py": True,
     "scripts/kvmseries/base/paths.py": True,
     "scripts/kvmseries/report/page.py": False,
