@@ -25,6 +25,7 @@
 
 #define MAX_CODE 256
 #define HCR_TGE (1ULL << 27)
+#define VTCR_DS (1ULL << 32)
 #define AF (1ULL << 10)
 #define XZR 31
 
@@ -282,6 +283,11 @@ static void on_vttbr(unsigned int cpu, void *data)
 	struct table *table;
 
 	cpus[cpu].vttbr = value;
+	if (root && cpus[cpu].vtcr & VTCR_DS) {
+		fputs("stage2-trace: VTCR_EL2.DS is set: the entries and range TLBIs of FEAT_LPA2 are not "
+		      "known; use a CPU without it\n", stderr);
+		exit(1);
+	}
 	if (!root || !tables_geometry(cpus[cpu].vtcr, &geometry))
 		return;
 	pthread_mutex_lock(&mutex);

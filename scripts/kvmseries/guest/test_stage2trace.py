@@ -396,6 +396,14 @@ def test_a_table_that_is_unlinked_is_a_table_no_more(qemu, tmp_path):
     assert found[-2] == "store 0 aa 40001000 1 0 40002003 0 stage2_walker"
 
 
+def test_page_tables_of_lpa2_end_the_run(qemu, tmp_path):
+    loads = [f"run 0 9000 {VTCR}", "x 0 2 1000040008000", f"run 0 9000 {VTTBR}", _put("40001000", "40002003")]
+    found, said = _trace(qemu, tmp_path, ["x 0 2 100000058", *loads])
+    assert said.startswith("stage2-trace: VTCR_EL2.DS is set: ") and len(said.splitlines()) == 1
+    assert not any(line.startswith(("store", "done")) for line in found)
+    assert any(line.startswith("store") for line in _trace(qemu, tmp_path, ["x 0 2 58", *loads])[0])
+
+
 def test_tlbis_and_the_dsbs_around_them(qemu, tmp_path):
     found, _ = _trace(
         qemu,

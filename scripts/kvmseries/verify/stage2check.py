@@ -40,6 +40,8 @@ _KINDS = {
     "table": "led to an empty table, which was unlinked",
     "full table": "led to a table in use, which was unlinked",
 }
+# log2 of the granule, by TG of a range TLBI's argument.
+_GRANULES = {1: 12, 2: 14, 3: 16}
 _DOMAINS = {"n": 0, "i": 1, "o": 2}
 _SYSTEM = 3
 _INNER = 1
@@ -144,8 +146,8 @@ def found(report: Report, rule: str, words: str) -> list[Finding]:
     return [finding for finding in report.findings if finding.rule == rule and re.search(words, finding.text)]
 
 
-def tlbi(words: list[str], trees: list[Tree]) -> Tlbi:
-    """The Tlbi of a line's words after the first; trees: those whose page size may be meant."""
+def tlbi(words: list[str]) -> Tlbi:
+    """The Tlbi of a line's words after the first."""
     cpu, task, name, _, argument = words
     match = re.fullmatch(r"(r?ipas2(?:l)?e1|vmalls12e1|alle1|vmalle1)(is|os)?", name)
     if not match:
@@ -153,19 +155,27 @@ def tlbi(words: list[str], trees: list[Tree]) -> Tlbi:
     stages = frozenset({1} if match[1] == "vmalle1" else {1, 2} if match[1] in _ALL else {2})
     span = hint = None
     if argument != "-":
-        span, hint = _span(int(argument, 16), match[1].startswith("r"), trees)
+        span, hint = _span(int(argument, 16), match[1].startswith("r"))
     return Tlbi(name, int(cpu), task, not match[2], stages, span, "s2l" in match[1], hint)
 
 
-def _span(value: int, is_range: bool, trees: list[Tree]) -> tuple[tuple[int, int], int | None]:
-    """(addresses, level hint) of a TLBI's argument."""
+def _span(value: int, is_range: bool) -> tuple[tuple[int, int], int | None]:
+    """(addresses, level hint) of a TLBI's argument; of a range without FEAT_LPA2, in units of the granule that TG names."""
     if not is_range:
         ipa = (value & ((1 << 40) - 1)) << 12
         return (ipa, ipa + 1), (value >> 44 & 3 if value >> 46 & 3 else None)
-    shift = next(iter(trees)).page_shift
+    shift = range_granule(value)
     start = (value & ((1 << 37) - 1)) << shift
     pages = ((value >> 39 & 31) + 1) << (5 * (value >> 44 & 3) + 1)
     return (start, start + (pages << shift)), (value >> 37 & 3 or None)
+
+
+def range_granule(value: int) -> int:
+    """log2 of the granule that a range TLBI's argument names."""
+    granule = value >> 46 & 3
+    if not granule:
+        raise ValueError(f"TG of {value:x} is reserved")
+    return _GRANULES[granule]
 
 
 def content(text: str) -> dict[int, int]:
@@ -377,7 +387,10 @@ class _Checker:
     def _on_tlbi(self, number: int, words: list[str]) -> None:
         self.report.counts["tlbis"] += 1
         trees = [tree for tree in self.trees.values() if words[2].startswith("alle1") or tree.vmid == words[3]]
-        which = tlbi(words, trees)
+        which = tlbi(words)
+        if which.name.startswith("r"):
+            # With the TG of another granule it does nothing that can be relied on.
+            trees = [tree for tree in trees if tree.page_shift == range_granule(int(words[4], 16))]
         for tree in trees:
             for debt in _meant(tree, which):
                 why = self._counts(debt, which)

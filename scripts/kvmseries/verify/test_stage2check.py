@@ -198,6 +198,40 @@ def test_each_debt_is_found_once_and_counted():
     assert report.counts == {"stores": 2, "unmapped": 1, "protected": 1}
 
 
+def _range(base, num=0, scale=0, ttl=0, granule=1):
+    """The argument of a range TLBI."""
+    return f"{granule << 46 | scale << 44 | num << 39 | ttl << 37 | base:x}"
+
+
+@pytest.mark.parametrize(
+    "argument, span, hint",
+    [
+        (_range(0x201), (0x201000, 0x203000), None),
+        (_range(0x201, num=31), (0x201000, 0x241000), None),
+        (_range(0, num=31, scale=3), (0, 1 << 33), None),
+        (_range(1, scale=2, ttl=2), (0x1000, 0x801000), 2),
+        (_range((1 << 37) - 1, ttl=3), (((1 << 37) - 1) << 12, ((1 << 37) + 1) << 12), 3),
+        (_range(1, granule=2), (0x4000, 0xC000), None),
+        (_range(1, granule=3), (0x10000, 0x30000), None),
+    ],
+)
+def test_the_argument_of_a_range_tlbi(argument, span, hint):
+    found = stage2check.tlbi(["0", "a", "ripas2e1is", "1", argument])
+    assert (found.span, found.hint, found.local) == (span, hint, False)
+
+
+def test_a_range_tlbi_of_another_granule_or_one_that_ends_before_the_page_pays_nothing():
+    def by_range(argument):
+        lines = (line.replace(f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {argument}") for line in BY_IPA)
+        return check(*within(IOCTL, UNMAPPED, *lines))[0]
+
+    assert by_range(_range(0x200)) == []
+    assert by_range(_range(0x1FF)) == ["invalidate"]
+    assert by_range(_range(0x202)) == ["invalidate"]
+    assert by_range(_range(0x200 >> 4, granule=3)) == ["invalidate"]
+    assert by_range(_range(0x200, ttl=2)) == ["invalidate"]
+
+
 @pytest.mark.parametrize(
     "text, entries",
     [
@@ -223,6 +257,7 @@ def test_the_content_of_a_table(text, entries):
             [*HEAD, f"missed 0 {VM} 3 201000 0 7df"],
             "lacks a store to the entry of level 3 for 201000, between 0 and 7df",
         ),
+        ([*HEAD, "tlbi 0 a ripas2e1is 1 201"], "line 3 of the trace cannot be read"),
         ([*HEAD, "tlbi 0 a vae1 1 201"], "line 3 of the trace cannot be read"),
         ([*HEAD, "tlbi 0 a vmalls12e1isnxs 1 -"], "line 3 of the trace cannot be read"),
         ([*HEAD, "dsb 0 a full"], "line 3"),
