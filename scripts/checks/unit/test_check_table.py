@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 
 from kvmseries.base import paths
+from kvmseries.verify import controls
 
 CHECKS = "scripts/checks"
 _ROW = re.compile(r"^\| (\d_\w+: \w+) \| (yes|no|\d+ of \d+) \| ~?\d+ \|$", re.M)
@@ -25,6 +26,19 @@ def collected(*options):
     found = re.findall(rf"^{CHECKS}/test_(\w+)\.py::test_(\w+)(?:\[|$)", text, re.M)
     assert found, text
     return Counter(f"{file}: {name}" for file, name in found)
+
+
+def test_each_check_that_must_find_a_planted_bug_is_there():
+    text = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", CHECKS],
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+    ).stdout
+    wanted = {control.check for control in controls.load() if control.check}
+    assert wanted and wanted - set(text.splitlines()) == set()
 
 
 def where(everything, quick):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -113,6 +114,7 @@ class Outcome(NamedTuple):
 
     mutant: Mutant
     result: runs.Result | None  # runs.Result, None if no scenario is to find it
+    seconds: float = 0.0  # from planting and compiling it to the verdict
 
     @property
     def killed(self) -> bool:
@@ -132,12 +134,19 @@ class Outcome(NamedTuple):
             return f"{mutant.name:31}survives: {mutant.survives}"
         if not self.killed:
             return f"{mutant.name:31}NOT FOUND by {mutant.scenario} ({result.line.split(None, 1)[1]})"
-        by = result.invariant if result.verdict == "found" else f"{result.invariant} not reached"
-        return f"{mutant.name:31}{mutant.scenario:30}{result.executions:>6,}  {by}"
+        return f"{mutant.name:31}{mutant.scenario:30}{result.executions:>6,} {self.seconds:6.1f} s  {self.by}"
+
+    @property
+    def by(self) -> str:
+        """What of its scenario has found it: an invariant that does not hold, or a race that is not reached. "" if it was not."""
+        if self.result is None or not self.killed:
+            return ""
+        return self.result.invariant if self.result.verdict == "found" else f"{self.result.invariant} not reached"
 
 
 def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     """The Outcome of one Mutant, planted into the kernel in `tree`, or into that of its milestone."""
+    begun = time.monotonic()
     name = source.ARCHES[mutant.arch].series
     if mutant.milestone:
         series = catalog.load(name)
@@ -145,8 +154,9 @@ def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name), name)
     library = build.library(folder, mutant.arch)
     if not mutant.scenario:
-        return Outcome(mutant, None)
-    return Outcome(mutant, runs.run(program, library, mutant.scenario, *mutant.engine))
+        return Outcome(mutant, None, time.monotonic() - begun)
+    result = runs.run(program, library, mutant.scenario, *mutant.engine)
+    return Outcome(mutant, result, time.monotonic() - begun)
 
 
 def judge_all(

@@ -1,11 +1,14 @@
 """The model's own tools: cutting out definitions, mutants' patches, the checker's last line.  What compiles
 code or runs the checker is in checks/test_0_model.py."""
 
+import json
+
 import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
+from kvmseries.commands import modeltree
 from kvmseries.model import build, coverage, mutants, prove, runs, source
 from kvmseries.source import trees
 
@@ -193,6 +196,33 @@ def test_outcomes():
     assert prove.summary([_outcome("found"), _outcome("holds")]) == "1 of 2 mutants found: barrier 1/2"
 
 
+def test_the_table_says_where_and_how_long(tmp_path, monkeypatch, capsys):
+    """A mutant that is not found is a row of it, and the status is 1."""
+    verdicts = {"log-no-bit": "found", "log-bit-first": "holds"}
+
+    def judge_all(chosen, _tree, _program, _told):
+        return [
+            mutants.Outcome(m, runs.parse(0, LAST.replace("holds", verdicts[m.name]), "", "x"), 1.5) for m in chosen
+        ]
+
+    monkeypatch.setattr(mutants, "judge_all", judge_all)
+    monkeypatch.setattr(build, "checker", lambda: None)
+    monkeypatch.setattr(modeltree, "find", lambda _: None)
+    path = tmp_path / "x.json"
+    assert cli.main(["mutants", "v5.10", "log-no-bit", "no-dirty-bit", "--json", str(path)]) == 0
+    text = capsys.readouterr()
+    assert "1.5" in text.out and "selftest: not run" in " ".join(text.out.split())
+    assert "found in: model 1 in 2 s, selftest: not run 1; not found: 0" in text.err
+    rows = json.loads(path.read_text(encoding="utf-8"))["mistakes"]
+    assert [(r["name"], r["place"], r["found"], r["executions"], r["seconds"]) for r in rows] == [
+        ("log-no-bit", "model", True, 133, 1.5),
+        ("no-dirty-bit", "selftest", None, None, None),
+    ]
+    assert cli.main(["mutants", "v5.10", "log-no-bit", "log-bit-first"]) == 1
+    text = capsys.readouterr()
+    assert "NOT" in text.out and "FOUND" in text.out and "1 of 2 mutants are not found" in text.err
+
+
 GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "start_line": 3, "end_line": 6},
  {"name": "g", "start_line": 8, "end_line": 9}], "lines": [{"line_number": 3, "count": 1, "function_name": "f",
   "branches": [{"count": 1, "throw": false}, {"count": 0, "throw": false}, {"count": 0, "throw": true}]},
@@ -242,6 +272,7 @@ def test_the_screen_is_one_screen():
         ),
         (["mutants", "v5.10", "--upto", "fixes"], "arm64: nothing to check before patch 20: "),
         (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
+        (["mutants", "v5.10", "--guests", "--upto", "aging"], "--guests excludes --applied, --upto, --arch and --tree"),
         (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
         (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
         (["model", "v5.10", "--bound", "x"], "--bound x: give a number from 0 to 99, or all"),

@@ -124,11 +124,7 @@ def load(file: Path = FILE) -> list[Control]:
     ]
     if missing:
         raise Fail(f"{file.name}: '{missing[0][1]}', which {missing[0][0]} plants, is not there")
-    alone = [
-        name
-        for name, text in patches.items()
-        if text.startswith("bug: ") and name not in data
-    ]
+    alone = [name for name, text in patches.items() if text.startswith("bug: ") and name not in data]
     if alone:
         raise Fail(f"{file.name}: {alone[0]}, which is a bug, is not there")
     return found
@@ -163,7 +159,7 @@ def _control(where: str, patch: str, name: str, mistake: str, row: Any) -> Contr
     if [key for key in ("check", "test", "why") if row.get(key)] != [wanted]:
         raise Fail(f"{where}: with place {place} it needs '{wanted}', and no other of check, test, why")
     more = {**row, **({"check": f"{CHECKS}/{row['check']}"} if wanted == "check" else {})}
-    return Control(patch, name, mistake.removeprefix("bug: ").removesuffix(";"), **more)
+    return Control(patch, name, mistake.removeprefix("bug: "), **more)
 
 
 def of_series(name: str) -> list[Control]:
