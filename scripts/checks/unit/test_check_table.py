@@ -13,9 +13,9 @@ CHECKS = "scripts/checks"
 _ROW = re.compile(r"^\| (\d_\w+: \w+) \| (yes|no|\d+ of \d+) \| ~?\d+ \|$", re.M)
 
 
-def collected(*options):
-    """{"5_stress: faults_that_race_lose_nothing": number of checks} of what pytest collects."""
-    text = subprocess.run(
+def collect(*options):
+    """What pytest says that it collects: a node id a line."""
+    return subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", *options, CHECKS],
         cwd=paths.ROOT,
         capture_output=True,
@@ -23,22 +23,19 @@ def collected(*options):
         check=False,
         env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
     ).stdout
+
+
+def collected(*options):
+    """{"5_stress: faults_that_race_lose_nothing": number of checks} of what pytest collects."""
+    text = collect(*options)
     found = re.findall(rf"^{CHECKS}/test_(\w+)\.py::test_(\w+)(?:\[|$)", text, re.M)
     assert found, text
     return Counter(f"{file}: {name}" for file, name in found)
 
 
 def test_each_check_that_must_find_a_planted_bug_is_there():
-    text = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", CHECKS],
-        cwd=paths.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
-    ).stdout
     wanted = {control.check for control in controls.load() if control.check}
-    assert wanted and wanted - set(text.splitlines()) == set()
+    assert wanted and wanted - set(collect().splitlines()) == set()
 
 
 def where(everything, quick):

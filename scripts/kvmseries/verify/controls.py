@@ -63,11 +63,6 @@ class Outcome(NamedTuple):
         """Whether nothing says that it is missed."""
         return self.found is not False
 
-    @property
-    def line(self) -> str:
-        """One line for the terminal."""
-        return f"{self.control.name}: NOT FOUND by {self.control.by} ({self.why})"
-
 
 def bugs(patch: Path) -> set[str]:
     """The names that kvm.planted= takes in a kernel with the patch and those below it; none where the patch is one bug."""

@@ -110,6 +110,7 @@ class Tlbi(NamedTuple):
     span: tuple[int, int] | None  # (first address, behind the last), None for all
     last_level: bool  # of leaves alone
     hint: int | None  # level
+    granule: int | None  # log2, of a range: None if it is none
 
 
 @dataclass
@@ -153,24 +154,25 @@ def tlbi(words: list[str]) -> Tlbi:
     if not match:
         raise ValueError(name)
     stages = frozenset({1} if match[1] == "vmalle1" else {1, 2} if match[1] in _ALL else {2})
-    span = hint = None
+    span = hint = granule = None
     if argument != "-":
-        span, hint = _span(int(argument, 16), match[1].startswith("r"))
-    return Tlbi(name, int(cpu), task, not match[2], stages, span, "s2l" in match[1], hint)
+        value = int(argument, 16)
+        granule = _granule(value) if match[1].startswith("r") else None
+        span, hint = _span(value, granule)
+    return Tlbi(name, int(cpu), task, not match[2], stages, span, "s2l" in match[1], hint, granule)
 
 
-def _span(value: int, is_range: bool) -> tuple[tuple[int, int], int | None]:
-    """(addresses, level hint) of a TLBI's argument; of a range without FEAT_LPA2, in units of the granule that TG names."""
-    if not is_range:
+def _span(value: int, shift: int | None) -> tuple[tuple[int, int], int | None]:
+    """(addresses, level hint) of a TLBI's argument; `shift`: log2 of the granule of a range, whose unit it is without FEAT_LPA2."""
+    if shift is None:
         ipa = (value & ((1 << 40) - 1)) << 12
         return (ipa, ipa + 1), (value >> 44 & 3 if value >> 46 & 3 else None)
-    shift = range_granule(value)
     start = (value & ((1 << 37) - 1)) << shift
     pages = ((value >> 39 & 31) + 1) << (5 * (value >> 44 & 3) + 1)
     return (start, start + (pages << shift)), (value >> 37 & 3 or None)
 
 
-def range_granule(value: int) -> int:
+def _granule(value: int) -> int:
     """log2 of the granule that a range TLBI's argument names."""
     granule = value >> 46 & 3
     if not granule:
@@ -388,10 +390,10 @@ class _Checker:
         self.report.counts["tlbis"] += 1
         trees = [tree for tree in self.trees.values() if words[2].startswith("alle1") or tree.vmid == words[3]]
         which = tlbi(words)
-        if which.name.startswith("r"):
-            # With the TG of another granule it does nothing that can be relied on.
-            trees = [tree for tree in trees if tree.page_shift == range_granule(int(words[4], 16))]
         for tree in trees:
+            if which.granule not in (None, tree.page_shift):
+                # With the TG of another granule it does nothing that can be relied on.
+                continue
             for debt in _meant(tree, which):
                 why = self._counts(debt, which)
                 if why:
