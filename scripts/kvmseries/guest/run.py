@@ -6,6 +6,7 @@ the other; job.sh (in tools-testing-selftests-kvm/guest) writes the lines that b
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import signal
@@ -77,6 +78,8 @@ _SPLAT = re.compile("|".join(_REPORTS))
 # Functions that are called with (machine.Machine, folder) of each guest that is started.
 watchers: list[Callable[[machines.Machine, Path], object]] = []
 _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
+# What a test says that it failed by; first of all the verdict of stage2_fault_stress_test on a word.
+_TELLS = re.compile(r": (lost|stale|wrong): |unexpected exit|: page \d+|exit_reason|Failed|failed|No page")
 _END = re.compile(r"^@@ end (\S+) rc=(\d+) seconds=([\d.]+)$", re.M)
 
 
@@ -90,17 +93,16 @@ class Outcome:
     output: str  # standard output and error
 
     def why(self) -> str:
-        """One line of its output that says why it failed."""
+        """One line that says why it failed: the line of its output that tells it, with those below it that belong to
+        it (they are indented), as far as 600 characters go."""
         if self.status in (124, 137):
             return "its time was up"
-        lines = [
-            line
-            for line in self.output.splitlines()
-            if re.search(r"unexpected exit|: page \d+|exit_reason|Failed|failed|No page", line)
-        ]
-        others = [line for line in self.output.strip().splitlines() if not tap.told(line)]
-        text = (lines or others[-1:] or ["nothing printed"])[0]
-        return f"status {self.status}: {text.strip()[:160]}"
+        lines = [line for line in self.output.strip().splitlines() if not tap.told(line)]
+        found = [at for at, line in enumerate(lines) if _TELLS.search(line)]
+        at = found[0] if found else len(lines) - 1
+        more = itertools.takewhile(lambda line: re.match(r"\s+[a-z]", line), lines[at + 1 :])
+        text = ", ".join(line.strip() for line in (*lines[at : at + 1], *more)) or "nothing printed"
+        return f"status {self.status}: {text[:600]}"
 
 
 @dataclass

@@ -312,3 +312,25 @@ def test_why_is_not_a_line_of_tap():
         == "status 254: vCPU 1 does not get on"
     )
     assert guest.Outcome("x", 254, 1.0, "ok 1 merged pages\n").why() == "status 254: nothing printed"
+
+
+def test_why_has_all_that_the_stress_test_tells_of_a_word():
+    # TEST_FAIL()'s last line has no end, and what another thread prints follows it.
+    output = """4 vCPUs, 8 MiB of anonymous_thp, seed 142
+==== Test Assertion Failure ====
+  stage2_fault_stress_test.c:1869: false
+  pid=73 tid=80 - Success
+     1\t0x0000000000402a13: fail_word at stage2_fault_stress_test.c:1869
+  vCPU 1: wrong: not what was written
+  word: 0x1c1 (block 0, page 0, owner 1) at place 0
+  value: 0xd65f03c0d2800020 (owner 86, word 0xd2800020, generation 6227904)
+  record: generation 3, page state 0, log 0
+  page state: 1 before, 2 after it was readIt failed after:
+9.7 s, 1253 accesses by vCPUs
+"""
+    assert guest.Outcome("x", 254, 1.0, output).why() == (
+        "status 254: vCPU 1: wrong: not what was written, word: 0x1c1 (block 0, page 0, owner 1) at place 0, "
+        "value: 0xd65f03c0d2800020 (owner 86, word 0xd2800020, generation 6227904), "
+        "record: generation 3, page state 0, log 0, page state: 1 before, 2 after it was readIt failed after:"
+    )
+    assert len(guest.Outcome("x", 254, 1.0, "it failed\n" + "  more\n" * 1000).why()) < 700
