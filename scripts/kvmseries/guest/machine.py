@@ -13,6 +13,7 @@ from ..base.errors import Usage
 from ..kernel import toolchain
 from ..kernel.build import Kernel
 from . import stage2trace, vtime
+from .emulator import binary, Qemu
 
 # The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and IDC;
 # cortex-a72 is nVHE without them.  Any other name that QEMU knows may be given.
@@ -38,11 +39,7 @@ class Machine:
     model: str = vtime.NOMINAL  # of the virtual clock
     slice_ns: int = 500  # of the virtual clock
     trace: bool = False  # records stores to stage-2 page tables, and TLBIs (stage2trace)
-
-
-def binary(arch: str) -> str:
-    """QEMU's program for `arch`."""
-    return f"qemu-system-{toolchain.machine(arch)}"
+    qemu: Qemu | None = None  # None: the one in PATH
 
 
 def check(machine: Machine) -> None:
@@ -68,7 +65,7 @@ def check(machine: Machine) -> None:
     if not shutil.which(binary(machine.arch)):
         debian.install(f"boot-{machine.arch}")
     proc.need(binary(machine.arch))
-    number, line = vtime.Qemu(binary(machine.arch)).version()
+    number, line = Qemu(binary(machine.arch)).version()
     if (0, 0) < number < _OLDEST:
         raise Usage(
             f"QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer is needed, and {binary(machine.arch)} is {line}: install a "
@@ -94,7 +91,7 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     )
     accel = "kvm" if machine.accel == "kvm" else "tcg,thread=multi"
     # -nodefaults: nothing that is not named, such as a network card and its ROM.
-    line = [binary(machine.arch)]
+    line = machine.qemu.words() if machine.qemu else [binary(machine.arch)]
     if machine.clock == "virtual":
         line = vtime.prefix(machine.arch)
     if machine.trace:

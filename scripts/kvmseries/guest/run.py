@@ -13,14 +13,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..base import paths, proc, tap
 from ..base.errors import Fail
 from ..base.progress import Note, say
 from ..kernel.build import Kernel
-from . import image, machine as machines
+from . import emulator, image, machine as machines
 from .quiet import Quiet
 
 # Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
@@ -160,6 +160,8 @@ def run(
     Raises Fail if the guest panics, hangs or QEMU fails.  A command that fails does not.
     """
     machines.check(machine)
+    if machine.clock == "wall":
+        machine = replace(machine, qemu=emulator.for_commands(machine.arch, commands, machine.accel))
     with paths.locked(f"run-{name}", say):
         return _run(kernel, initrd, machine, commands, paths.out("runs", name), note, silence)
 

@@ -1,6 +1,7 @@
 """The Python side of the virtual-time machine.  Its C is in test_vtime_c.py."""
 
 import re
+import shutil
 import subprocess
 from types import SimpleNamespace
 
@@ -286,7 +287,7 @@ def test_results_say_what_the_machine_was(program):
 
 @pytest.mark.parametrize("compiler", ["gcc", f"{toolchain.prefix('arm64')}gcc"])
 def test_it_compiles_without_a_warning(tmp_path, compiler):
-    if not vtime.shutil.which(compiler):
+    if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
     sources = [str(source) for source in sorted(vtime.SOURCE.glob("*.c"))]
     done = subprocess.run(

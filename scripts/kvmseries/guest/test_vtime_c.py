@@ -4,6 +4,7 @@ import functools
 import platform
 import random
 import signal
+import shutil
 import subprocess
 
 import pytest
@@ -231,7 +232,7 @@ int main(int argc, char **argv)
 def harness(tmp_path_factory):
     """harness(text, file..., define): the C program `text` with these files of the instrument,
     as a function of lines of input to lines of output."""
-    if not vtime.shutil.which("gcc"):
+    if not shutil.which("gcc"):
         pytest.skip("no gcc")
 
     @functools.cache
@@ -470,7 +471,7 @@ X86_64 = {
 def _encodings(folder, arch, instructions):
     """Bytes of each, from the assembler: its length in four, then itself, padded to 32."""
     tool = toolchain.prefix(arch)
-    if not vtime.shutil.which(f"{tool}as"):
+    if not shutil.which(f"{tool}as"):
         pytest.skip(f"no {tool}as")
     text = "".join(f".balign 32\n.long 2f - 1f\n1: {word}\n2:\n" for word in instructions)
     flags = ["-march=armv8.7-a"] if arch == "arm64" else []
@@ -748,7 +749,7 @@ def test_who_waits_for_a_turn_passes_only_for_who_waits_for_all_to_stop(harness,
 def tsc(tmp_path_factory):
     """tsc(word): the completed process of the program TSC; without sanitizers, which want SIGSEGV
     and libc's functions for themselves."""
-    if platform.machine() != "x86_64" or not vtime.shutil.which("gcc"):
+    if platform.machine() != "x86_64" or not shutil.which("gcc"):
         pytest.skip("no x86-64, or no gcc")
     folder = tmp_path_factory.mktemp("tsc")
     (folder / "main.c").write_text(TSC, encoding="utf-8")

@@ -6,20 +6,16 @@ A variant of the model is "nominal", or one parameter times a factor: "line*2", 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ..base import debian, distro, paths, proc
+from ..base import paths
 from ..base.errors import Fail, Usage
-from ..base.progress import say
-from ..kernel import toolchain
 from ..kernel.build import Kernel
-from . import tcgplugin
+from . import emulator, tcgplugin
 
 SOURCE = paths.ROOT / "scripts/vtime"
 NOMINAL = "nominal"
@@ -83,85 +79,9 @@ def library() -> Path:
     return tcgplugin.library("vtime", SOURCE, ["-ldl", "-lpthread"])
 
 
-class Qemu:
-    """A QEMU program that the instrument works with."""
-
-    def __init__(self, program: str | Path, folder: Path | None = None) -> None:
-        self.program = str(program)
-        self.folder = folder  # where it was unpacked; None if it is installed
-
-    def version(self) -> tuple[tuple[int, int], str]:
-        """(major, minor) and the whole first line; (0, 0) if it does not run."""
-        try:
-            text = subprocess.run([self.program, "--version"], capture_output=True, text=True, check=False).stdout
-        except OSError:
-            text = ""
-        match = re.search(r"version (\d+)\.(\d+)", text)
-        return (int(match[1]), int(match[2])) if match else (0, 0), text.split("\n", maxsplit=1)[0]
-
-    def environment(self) -> list[str]:
-        """Words "NAME=value" that it needs."""
-        if not self.folder:
-            return []
-        modules = next(iter(self.folder.glob("usr/lib/*/qemu")), None)
-        return [f"QEMU_MODULE_DIR={modules}"] if modules else []
-
-    def arguments(self) -> list[str]:
-        """Arguments that it needs to find its own firmware."""
-        if not self.folder:
-            return []
-        return ["-L", str(self.folder / "usr/share/qemu"), "-L", "/usr/share/seabios"]
-
-
-def qemu(arch: str) -> Qemu:
-    """The Qemu for `arch`: the machine's own if it is new enough, else that of the distribution's
-    backports, unpacked in the cache directory and not installed.  Raises Fail if neither can be had."""
-    name = f"qemu-system-{toolchain.machine(arch)}"
-    own = Qemu(shutil.which(name) or name)
-    if _OLDEST <= own.version()[0] <= _NEWEST:
-        return own
-    package = "qemu-system-arm" if arch == "arm64" else "qemu-system-x86"
-    # Its libraries are those that the installed one depends on.
-    debian.install(f"boot-{arch}")
-    own = Qemu(shutil.which(name) or name)
-    if _OLDEST <= own.version()[0] <= _NEWEST:
-        return own
-    folder = paths.cache(f"backports-{package}")
-    if not folder.exists() and not debian.has_mirror():
-        raise Fail(
-            f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and there is "
-            f"{own.version()[1] or 'none'}: install a newer one, use --clock wall, or {distro.CONTAINER}"
-        )
-    with paths.locked(folder.name, say, shared=True):
-        if not folder.exists():
-            say(
-                f"fetching a QEMU from {_OLDEST[0]}.{_OLDEST[1]} on, for virtual time: "
-                f"{own.version()[1] or 'there is none here'}"
-            )
-            _unpack(package, folder)
-    found = Qemu(folder / "usr/bin" / name, folder)
-    number, _ = found.version()
-    if number < _OLDEST:
-        paths.remove(folder)
-        raise Fail(
-            f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and {found.program} "
-            f"{'is older' if number > (0, 0) else 'does not run here'}: install a newer QEMU, "
-            "or use --clock wall"
-        )
-    return found
-
-
-def _unpack(package: str, folder: Path) -> None:
-    try:
-        with paths.whole(folder) as part:
-            for wanted in (package, "qemu-system-common", "qemu-system-data"):
-                deb = debian.fetch_backport(wanted)
-                proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
-    except Fail as error:
-        raise Fail(
-            f"virtual time needs QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer, and none can be had: "
-            f"{error}; install one, or use --clock wall"
-        ) from None
+def qemu(arch: str) -> emulator.Qemu:
+    """The Qemu for `arch` that the instrument works with.  Raises Fail if none can be had."""
+    return emulator.newer(arch, _OLDEST, "virtual time", "use --clock wall", _NEWEST)
 
 
 def marks(kernel: Kernel, target: Path) -> None:

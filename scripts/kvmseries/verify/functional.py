@@ -15,7 +15,7 @@ from ..base import files, paths, progress
 from ..base.errors import Fail
 from ..data import results
 from ..data.shape import Host
-from ..guest import image, machine as machines, run as guest
+from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, selftests, toolchain
 from ..source import catalog
 
@@ -198,7 +198,8 @@ def run(
         for line in lines:
             if label != "base" and _shape(line) not in base_splats:
                 complaints.append(f"{label}: the kernel reported: {line}")
-    host = results.host_info([machines.binary(arch), f"{toolchain.prefix(arch)}gcc"], seen.versions)
+    qemu = emulator.for_commands(arch, seen.commands, accel)
+    host = results.host_info([qemu.program, f"{toolchain.prefix(arch)}gcc"], seen.versions)
     return verdicts, complaints, host
 
 

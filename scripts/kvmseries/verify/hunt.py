@@ -18,7 +18,7 @@ from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import ids, results
 from ..data.shape import Host
-from ..guest import image, machine as machines, run as guest
+from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, selftests
 from ..source import catalog
 
@@ -89,7 +89,8 @@ def run(series: catalog.Series, hunt: Hunt, kernels: str, runs: int, batch: int,
                 return data
             built = build.kernel(series, point.count, hunt.arch, ())
             _boot(built, initrd, hunt, wanted, f"hunt-{point.label.replace(':', '-')}", counts)
-            data["host"] = results.host_info([machines.binary(hunt.arch)])
+            qemu = emulator.for_commands(hunt.arch, _commands(hunt, 1), hunt.accel)
+            data["host"] = results.host_info([qemu.program])
             files.write_json(path, data)
             say(f"{point.label}: {counts['runs']} of {runs} runs, {sum(counts['failures'].values())} failed")
 
@@ -147,9 +148,13 @@ def _what(found: Found) -> list[object]:
     ]
 
 
+def _commands(hunt: Hunt, times: int) -> list[image.Command]:
+    return [(f"run-{number}", hunt.limit, list(hunt.command)) for number in range(1, times + 1)]
+
+
 def _boot(kernel: build.Kernel, initrd: Path, hunt: Hunt, times: int, name: str, counts: Counts) -> None:
     """Boot `kernel` once, run the command so many times, and add to `counts` what became of it."""
-    commands = [(f"run-{number}", hunt.limit, list(hunt.command)) for number in range(1, times + 1)]
+    commands = _commands(hunt, times)
     machine = machines.Machine(hunt.arch, hunt.cpu, hunt.accel, hunt.cpus, hunt.memory, hunt.params)
     folder, failures = paths.out("runs", name), []
     with progress.single("hunt", f"{name}, {times} runs", 30 + 20 * times) as note:

@@ -25,7 +25,7 @@ from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..base.progress import clock, say
 from ..data import ids, results
-from ..guest import image, machine as machines, run as guest
+from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, selftests
 from ..source import catalog, trees
 from . import functional, soakcounts, soakfile
@@ -123,7 +123,7 @@ class Soak:
             tree = trees.planted(self.series, debug) if debug else self.tree
             kernel = build.in_tree(tree, one.arch, one.config, note)
         commands, known = self._commands(one, name, selftests.programs(tests))
-        begin, where = _now(), _host(one.arch)
+        begin, where = _now(), _host(emulator.for_commands(one.arch, commands, self.accel))
         folder = f"soak-{self.series.name}-{one.name}-{name}"
         died = ""
         with progress.single(f"soak-{one.name}-{name}", f"{name} on {one.name}", 200) as note:
@@ -192,11 +192,11 @@ def _patch_id(series: catalog.Series, patch: str) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _host(arch: str) -> Where:
+def _host(qemu: emulator.Qemu) -> Where:
     """The keys of a part that say where it ran."""
-    host = results.host_info([machines.binary(arch)])
+    host = results.host_info([qemu.program])
     return {
-        "qemu": host["tools"][machines.binary(arch)] or "unknown",
+        "qemu": host["tools"][qemu.program] or "unknown",
         "host": {key: host[key] for key in ("machine", "cpu", "cpus", "memory", "os", "kernel")},
     }
 

@@ -17,7 +17,7 @@ import yaml
 
 from ..base import files, paths, proc
 from ..base.errors import Fail
-from ..guest import image, machine
+from ..guest import emulator, image
 from ..kernel import kconfig, selftests
 from ..source import catalog, trees
 from ..source.git import git
@@ -59,12 +59,18 @@ def key(series: catalog.Series, arch: str) -> dict[str, str]:
     sources = "\n".join(git(tree, "rev-parse", f"HEAD:{name}").strip() for name in _FOLDERS)
     guest = "".join((image.GUEST / name).read_text(encoding="utf-8") for name in ("init", "job.sh"))
     tests = yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
-    plan = json.dumps([tests["default_timeout"], (tests.get(series.name) or {}).get(arch)])
+    entries = (tests.get(series.name) or {}).get(arch)
+    plan = json.dumps([tests["default_timeout"], entries])
+    lines = [
+        ("", 0, [program, run.get("args") or ""])
+        for program, entry in (entries or {}).items()
+        for run in entry.get("runs") or [{}]
+    ]
     return {
         "base": f"{series.kernel} {series.versions[0].sha256}",
         "config": _digest(config.text.encode()),
         "selftests": _digest("\n".join([sources, guest, plan]).encode()),
-        "qemu": proc.run([machine.binary(arch), "--version"], "qemu").partition("\n")[0],
+        "qemu": proc.run([emulator.for_commands(arch, lines).program, "--version"], "qemu").partition("\n")[0],
     }
 
 

@@ -1,0 +1,143 @@
+"""Which QEMU a guest runs on: the machine's own, or a newer one of the distribution's backports."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..base import debian, distro, paths, proc
+from ..base.errors import Fail
+from ..base.progress import say
+from ..kernel import toolchain
+from . import image
+
+Version = tuple[int, int]
+
+# Before it, DC ZVA invalidates the translation of the first byte of the block that it zeroes, and no other: what was
+# executed from a page goes on to be executed when the kernel has zeroed the page and mapped it elsewhere (QEMU
+# e2faabee78ff, "accel/tcg: Forward probe size on to notdirty_write").
+_ZEROES = (8, 2)
+
+
+class Qemu:
+    """A QEMU program."""
+
+    def __init__(self, program: str | Path, folder: Path | None = None) -> None:
+        self.program = str(program)
+        self.folder = folder  # where it was unpacked; None if it is installed
+
+    def version(self) -> tuple[Version, str]:
+        """(major, minor) and the whole first line; (0, 0) if it does not run."""
+        try:
+            text = subprocess.run([self.program, "--version"], capture_output=True, text=True, check=False).stdout
+        except OSError:
+            text = ""
+        match = re.search(r"version (\d+)\.(\d+)", text)
+        return (int(match[1]), int(match[2])) if match else (0, 0), text.split("\n", maxsplit=1)[0]
+
+    def environment(self) -> list[str]:
+        """Words "NAME=value" that it needs."""
+        if not self.folder:
+            return []
+        modules = next(iter(self.folder.glob("usr/lib/*/qemu")), None)
+        return [f"QEMU_MODULE_DIR={modules}"] if modules else []
+
+    def arguments(self) -> list[str]:
+        """Arguments that it needs to find its own firmware."""
+        if not self.folder:
+            return []
+        return ["-L", str(self.folder / "usr/share/qemu"), "-L", "/usr/share/seabios"]
+
+    def words(self) -> list[str]:
+        """What a command line that runs it begins with."""
+        environment = self.environment()
+        return [*(["env", *environment] if environment else []), self.program, *self.arguments()]
+
+
+def binary(arch: str) -> str:
+    """The name of QEMU's program for `arch`."""
+    return f"qemu-system-{toolchain.machine(arch)}"
+
+
+def newer(arch: str, oldest: Version, what: str, otherwise: str, newest: Version = (99, 99)) -> Qemu:
+    """The Qemu for `arch`: the machine's own if it is from `oldest` to `newest`, else that of the distribution's
+    backports, unpacked in the cache directory and not installed.
+
+    what: what needs it; otherwise: what a user can do without it.  Raises Fail if neither can be had."""
+    name = binary(arch)
+    own = Qemu(shutil.which(name) or name)
+    if oldest <= own.version()[0] <= newest:
+        return own
+    package = "qemu-system-arm" if arch == "arm64" else "qemu-system-x86"
+    # Its libraries are those that the installed one depends on.
+    debian.install(f"boot-{arch}")
+    own = Qemu(shutil.which(name) or name)
+    if oldest <= own.version()[0] <= newest:
+        return own
+    need = f"{what} needs QEMU {oldest[0]}.{oldest[1]} or newer"
+    folder = paths.cache(f"backports-{package}")
+    if not folder.exists() and not debian.has_mirror():
+        raise Fail(
+            f"{need}, and there is {own.version()[1] or 'none'}: install a newer one, {otherwise}, or {distro.CONTAINER}"
+        )
+    with paths.locked(folder.name, say, shared=True):
+        if not folder.exists():
+            say(
+                f"fetching a QEMU from {oldest[0]}.{oldest[1]} on, for {what}: {own.version()[1] or 'there is none here'}"
+            )
+            _unpack(package, folder, need, otherwise)
+    found = Qemu(folder / "usr/bin" / name, folder)
+    number, _ = found.version()
+    if number < oldest:
+        paths.remove(folder)
+        raise Fail(
+            f"{need}, and {found.program} {'is older' if number > (0, 0) else 'does not run here'}: install a newer "
+            f"QEMU, or {otherwise}"
+        )
+    return found
+
+
+def _unpack(package: str, folder: Path, need: str, otherwise: str) -> None:
+    try:
+        with paths.whole(folder) as part:
+            for wanted in (package, "qemu-system-common", "qemu-system-data"):
+                deb = debian.fetch_backport(wanted)
+                proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
+    except Fail as error:
+        raise Fail(f"{need}, and none can be had: {error}; install one, or {otherwise}") from None
+
+
+def executes(commands: Iterable[image.Command]) -> bool:
+    """Whether one of `commands`, as for image.job(), executes code that the guest's guest has written: the helper
+    `exec` of stage2_fault_stress_test."""
+    for _, _, words in commands:
+        found = re.search(r"stage2_fault_stress_test\b(.*)", " ".join(map(str, words)))
+        if found:
+            helpers = re.search(r"\s-\w*o\s*([\w,]+)", found[1])
+            if not helpers or "exec" in helpers[1].split(","):
+                return True
+    return False
+
+
+def for_commands(arch: str, commands: Iterable[image.Command], accel: str = "tcg") -> Qemu:
+    """The Qemu that runs `commands`, as for image.job(), by the wall clock: the machine's own, unless it emulates
+    and may have old translations of what they execute.  If there is no newer one, its own, and a line says so."""
+    own = Qemu(binary(arch))
+    if accel != "tcg" or arch != "arm64" or not executes(commands):
+        return own
+    number, line = own.version()
+    return own if number == (0, 0) or number >= _ZEROES else _that_zeroes(line)
+
+
+@functools.cache
+def _that_zeroes(line: str) -> Qemu:
+    """One of _ZEROES or newer, or the machine's own, which is `line`."""
+    try:
+        return newer("arm64", _ZEROES, "code that guests write", "leave out the helper exec")
+    except Fail as error:
+        say(f"{error}. Going on with {line}, on which stage2_fault_stress_test may fail for that alone")
+        return Qemu(binary("arm64"))
