@@ -295,7 +295,8 @@ def _cpu_model() -> str:
 def host_info(tools: Iterable[str] = (), kernels: Mapping[str, str] | None = None) -> Host:
     """Describe the machine: CPU model and count, memory (bytes), OS, versions of `tools`.
 
-    tools: commands that print their version for --version, such as qemu-system-aarch64.
+    tools: commands that print their version for --version, such as qemu-system-aarch64; their names are kept, not
+    where they are.
     kernels: dict of "<kernel> <arch> <config>" to the version that the guest reported.
     """
     return {
@@ -305,6 +306,6 @@ def host_info(tools: Iterable[str] = (), kernels: Mapping[str, str] | None = Non
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "os": distro.release().get("PRETTY_NAME") or _first_line(["uname", "-sr"]) or "unknown",
         "kernel": platform.release(),
-        "tools": {tool: _first_line([tool, "--version"]) for tool in tools},
+        "tools": {Path(tool).name: _first_line([tool, "--version"]) for tool in tools},
         "kernels": dict(kernels or {}),
     }

@@ -325,9 +325,9 @@ def test_a_full_disk_leaves_no_half_file(small_disk):
     assert below(small_disk) == ["results.json"]
 
 
-def test_the_host_says_which_tools_it_had(program):
+def test_the_host_says_which_tools_it_had_and_not_where(program, tmp_path):
     program("some-tool", "echo some-tool 1.2\necho more\n")
-    host = results.host_info(["some-tool", "no-such-tool"], {"base": "5.10"})
+    host = results.host_info([str(tmp_path / "bin/some-tool"), "no-such-tool"], {"base": "5.10"})
     assert host["tools"] == {"some-tool": "some-tool 1.2", "no-such-tool": None}
     assert host["kernels"] == {"base": "5.10"}
     assert host["cpus"] > 0 and host["memory"] > 1 << 20 and host["cpu"]

@@ -196,7 +196,7 @@ def _host(qemu: emulator.Qemu) -> Where:
     """The keys of a part that say where it ran."""
     host = results.host_info([qemu.program])
     return {
-        "qemu": host["tools"][qemu.program] or "unknown",
+        "qemu": next(iter(host["tools"].values())) or "unknown",
         "host": {key: host[key] for key in ("machine", "cpu", "cpus", "memory", "os", "kernel")},
     }
 
