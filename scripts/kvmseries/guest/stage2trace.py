@@ -76,8 +76,7 @@ def prefix(arch: str) -> list[str]:
     """Words to put before QEMU's command line instead of its name."""
     if arch != "arm64":
         raise Usage(f"the trace of stage-2 page tables is for arm64, not {arch}")
-    found = vtime.qemu(arch)
-    return ["env", *found.environment(), found.program, *found.arguments()]
+    return vtime.qemu(arch).words()
 
 
 def plugin(kernel: Kernel, folder: Path) -> list[str]:

@@ -3,8 +3,8 @@
 import functools
 import platform
 import random
-import signal
 import shutil
+import signal
 import subprocess
 
 import pytest

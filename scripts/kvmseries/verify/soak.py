@@ -194,9 +194,9 @@ def _patch_id(series: catalog.Series, patch: str) -> str:
 
 def _host(qemu: emulator.Qemu) -> Where:
     """The keys of a part that say where it ran."""
-    host = results.host_info([qemu.program])
+    host = results.host_info()
     return {
-        "qemu": next(iter(host["tools"].values())) or "unknown",
+        "qemu": qemu.version()[1] or "unknown",
         "host": {key: host[key] for key in ("machine", "cpu", "cpus", "memory", "os", "kernel")},
     }
 

@@ -21,6 +21,7 @@ from ..guest import emulator, image
 from ..kernel import kconfig, selftests
 from ..source import catalog, trees
 from ..source.git import git
+from . import functional
 
 # Of the series' tree: what the test programs are compiled from.
 _FOLDERS = (
@@ -61,16 +62,12 @@ def key(series: catalog.Series, arch: str) -> dict[str, str]:
     tests = yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
     entries = (tests.get(series.name) or {}).get(arch)
     plan = json.dumps([tests["default_timeout"], entries])
-    lines = [
-        ("", 0, [program, run.get("args") or ""])
-        for program, entry in (entries or {}).items()
-        for run in entry.get("runs") or [{}]
-    ]
+    commands, _, _ = functional.plan(series, arch, list(entries or {}))
     return {
         "base": f"{series.kernel} {series.versions[0].sha256}",
         "config": _digest(config.text.encode()),
         "selftests": _digest("\n".join([sources, guest, plan]).encode()),
-        "qemu": proc.run([emulator.for_commands(arch, lines).program, "--version"], "qemu").partition("\n")[0],
+        "qemu": proc.run([emulator.for_commands(arch, commands).program, "--version"], "qemu").partition("\n")[0],
     }
 
 
