@@ -80,7 +80,7 @@ def figures(label, arch, lines, vcpus, limit, name, params=()):
             line,
             limit,
             [
-                *bench.scheduling(arch, ACCESS),
+                *bench.scheduling(arch, ACCESS, release),
                 f"/tests/{ACCESS}",
                 "-v",
                 str(vcpus),

@@ -12,8 +12,6 @@ from kvmseries.kernel import build
 from kvmseries.source import catalog, trees
 from kvmseries.verify import check, soak
 
-TREE = paths.own_tree()
-
 # A series without patches has nothing to compare with its base.
 PATCHED = [series for series in map(catalog.load, catalog.names()) if series.patches]
 CASES = [
@@ -24,7 +22,18 @@ CASES = [
     if series.project == "linux"
     for arch in series.arches
 ]
-SOAKED = sorted({(one.arch, one.config) for one in soak.plan(catalog.load("v5.10")).configurations})
+SOAKED = [
+    pytest.param(
+        series.name,
+        arch,
+        overlays,
+        marks=() if extra.quick(series) else (pytest.mark.slow, pytest.mark.reads(series.name)),
+        id="-".join([*(() if extra.quick(series) else (series.name,)), arch, "+".join(overlays)]),
+    )
+    for series in PATCHED
+    if series.project == "linux"
+    for arch, overlays in sorted({(one.arch, one.config) for one in soak.plan(series).configurations})
+]
 QEMU = [
     pytest.param(series.name, marks=pytest.mark.reads(series.name)) for series in PATCHED if series.project == "qemu"
 ]
@@ -47,11 +56,10 @@ def test_base_and_series_build_without_new_warnings(name, arch):
 
 
 @pytest.mark.build
-@pytest.mark.parametrize(
-    "arch,overlays", SOAKED, ids=lambda value: value if value in catalog.ARCHES else "+".join(value)
-)
-def test_the_kernel_takes_every_configuration_of_the_soak(arch, overlays):
-    build.configure(trees.base(catalog.load("v5.10"), TREE), arch, overlays)
+@pytest.mark.parametrize("name,arch,overlays", SOAKED)
+def test_the_kernel_takes_every_configuration_of_the_soak(name, arch, overlays):
+    series = catalog.load(name)
+    build.configure(trees.base(series, extra.own_base(series)), arch, overlays)
 
 
 @pytest.mark.build

@@ -391,7 +391,11 @@ def qemu(program):
 def built(tmp_path, monkeypatch):
     """Kernels and selftests that need no compiler: builds are stubs, guests fake."""
     made_kernel = SimpleNamespace(
-        config=SimpleNamespace(cmdline=("quiet",)), arch="arm64", image=tmp_path / "Image", release="5.10.262-fake"
+        config=SimpleNamespace(cmdline=("quiet",)),
+        arch="arm64",
+        image=tmp_path / "Image",
+        release="5.10.262-fake",
+        tree=SimpleNamespace(version="5.10.262"),
     )
     initrd, tests = tmp_path / "base.cpio", tmp_path / "tests"
     initrd.write_bytes(b"base image\n")

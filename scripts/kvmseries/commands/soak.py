@@ -51,6 +51,9 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
             metavar="CONFIGURATION",
             help="only this configuration of soak.yaml; may be repeated",
         )
+        group.add_argument(
+            "--part", action="append", default=[], metavar="PART", help="only this part of soak.yaml; may be repeated"
+        )
     if project != "linux":
         group = parser.add_argument_group("randomised live migrations of QEMU")
         group.add_argument(
@@ -65,7 +68,7 @@ def run(options: Namespace) -> None:
         _migrations(options)
         return
     target = soakfile.target(options, options.series.name)
-    done = soak.run(options.series, target, options.hours, options.minutes, options.only, options.accel)
+    done = soak.run(options.series, target, options.hours, options.minutes, options.only, options.part, options.accel)
     soak.verdict(done, target)
     say(f"{sum(part['seconds'] for part in done) / 3600:.2f} hours in {len(done)} parts; results in {target}")
 

@@ -64,7 +64,8 @@ def _selftests(options: Namespace) -> None:
     }
     if not labs.reports(options, verdicts, complaints, about):
         show.table(functional.table(verdicts, [point.label for point in points]))
-    target = paths.out("results", f"{options.series.name}-{options.arch}-tests-{options.cpu}-{config}.json")
+    where = functional.place(options.cpu, options.config, options.param)
+    target = paths.out("results", f"{options.series.name}-{options.arch}-tests-{where}.json")
     functional.save(
         target,
         machine,

@@ -6,7 +6,7 @@ import functools
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from ..base import debian, distro, paths, proc
@@ -21,6 +21,8 @@ Version = tuple[int, int]
 # executed from a page goes on to be executed when the kernel has zeroed the page and mapped it elsewhere (QEMU
 # e2faabee78ff, "accel/tcg: Forward probe size on to notdirty_write").
 _ZEROES = (8, 2)
+# The first whose CPU `max` has FEAT_NV2, and the kernel parameter with which KVM asks for it.
+_NESTS, _NESTED = (9, 0), "kvm-arm.mode=nested"
 
 
 class Qemu:
@@ -123,14 +125,19 @@ def executes(commands: Iterable[image.Command]) -> bool:
     return False
 
 
-def for_commands(arch: str, commands: Iterable[image.Command], accel: str = "tcg") -> Qemu:
-    """The Qemu that runs `commands`, as for image.job(), by the wall clock: the machine's own, unless it emulates
-    and may have old translations of what they execute.  If there is no newer one, its own, and a line says so."""
+def for_commands(
+    arch: str, commands: Iterable[image.Command], accel: str = "tcg", params: Collection[str] = ()
+) -> Qemu:
+    """The Qemu that runs `commands`, as for image.job(), by the wall clock, with the kernel parameters `params`: the
+    machine's own, unless it emulates, and has no nested virtualisation where that is asked for or may have old
+    translations of what the commands execute.  If there is no newer one for the latter, its own, and a line says so."""
     own = Qemu(binary(arch))
-    if accel != "tcg" or arch != "arm64" or not executes(commands):
-        return own
     number, line = own.version()
-    return own if number == (0, 0) or number >= _ZEROES else _that_zeroes(line)
+    if accel != "tcg" or arch != "arm64" or number == (0, 0):
+        return own
+    if _NESTED in params and number < _NESTS:
+        return newer(arch, _NESTS, _NESTED, "leave the parameter out")
+    return _that_zeroes(line) if executes(commands) and number < _ZEROES else own
 
 
 @functools.cache

@@ -161,7 +161,7 @@ def run(
     """
     machines.check(machine)
     if machine.clock == "wall":
-        machine = replace(machine, qemu=emulator.for_commands(machine.arch, commands, machine.accel))
+        machine = replace(machine, qemu=emulator.for_commands(machine.arch, commands, machine.accel, machine.params))
     with paths.locked(f"run-{name}", say):
         return _run(kernel, initrd, machine, commands, paths.out("runs", name), note, silence)
 

@@ -42,6 +42,22 @@ def _newest(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "version, accel, params, found",
+    [
+        ("7.2.22", "tcg", ("a=1", "kvm-arm.mode=nested"), "/newer"),
+        ("8.2.0", "tcg", ("kvm-arm.mode=nested",), "/newer"),
+        ("9.0.0", "tcg", ("kvm-arm.mode=nested",), "qemu-system-aarch64"),
+        ("7.2.22", "kvm", ("kvm-arm.mode=nested",), "qemu-system-aarch64"),
+        ("7.2.22", "tcg", ("kvm-arm.mode=protected",), "qemu-system-aarch64"),
+    ],
+)
+def test_nested_guests_get_a_qemu_whose_cpu_has_them(program, newest, version, accel, params, found):
+    program("qemu-system-aarch64", f"echo 'QEMU emulator version {version} (Debian)'\n")
+    assert emulator.for_commands("arm64", [("x", 1, ["/tests/dirty_log_test"])], accel, params).program == found
+    assert newest == ([("arm64", (9, 0))] if found == "/newer" else [])
+
+
+@pytest.mark.parametrize(
     "version, arch, words, accel, found",
     [
         ("7.2.22", "arm64", [STRESS], "tcg", "/newer"),

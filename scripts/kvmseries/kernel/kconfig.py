@@ -16,7 +16,9 @@ from ..base.errors import Fail, Usage
 from ..source import catalog
 
 CONFIGS = paths.TESTS / "configs"
-_SET = re.compile(r"^(CONFIG_\w+)=(\S+|\"[^\"]*\")(?:\s+#\s*(since|before|only)\s+(\d+)\.(\d+))?\s*$")
+_LIMIT = r"(?:\s+#\s*(since|before|only)\s+(\d+)\.(\d+))?\s*$"
+_SET = re.compile(r"^(CONFIG_\w+)=(\S+|\"[^\"]*\")" + _LIMIT)
+_ARCH = re.compile(r"^# arch: (\w+)" + _LIMIT, re.M)
 _UNSET = re.compile(r"^# (CONFIG_\w+) is not set$")
 
 
@@ -57,9 +59,9 @@ def load(arch: str, names: Iterable[str], version: str) -> Config:
     text, wanted, cmdline = [], {}, []
     for stem in ("normal", arch, *names):
         fragment = (CONFIGS / f"{stem}.config").read_text(encoding="utf-8")
-        only = re.search(r"^# arch: (\w+)$", fragment, re.M)
-        if only and only[1] != arch:
-            raise Usage(f"config '{stem}' is for {only[1]}, not for {arch}")
+        only = _ARCH.search(fragment)
+        if only and only[1] != arch and _applies(only, (major, minor)):
+            raise Usage(f"config '{stem}' is for {only[1]}, not for {arch}{_in(only, version)}")
         cmdline += re.findall(r"^# cmdline: (\S+)$", fragment, re.M)
         for line in fragment.splitlines():
             symbol, value, applies = _parse(line, (major, minor), stem)
@@ -79,14 +81,21 @@ def _parse(line: str, version: tuple[int, int], stem: str) -> tuple[str, str, bo
     match = _SET.match(line)
     if not match:
         raise Fail(f"{stem}.config: '{line}' is not a line of a fragment")
-    limit = (int(match[4]), int(match[5])) if match[3] else None
-    applies = {
-        None: True,
-        "since": limit and version >= limit,
-        "before": limit and version < limit,
-        "only": limit and version == limit,
-    }[match[3]]
-    return match[1], match[2], bool(applies)
+    return match[1], match[2], _applies(match, version)
+
+
+def _applies(match: re.Match[str], version: tuple[int, int]) -> bool:
+    """Whether the limit that ends a line, the last three groups of `match`, lets it count for kernel `version`."""
+    word, *number = match.groups()[-3:]
+    if not word:
+        return True
+    limit = (int(number[0]), int(number[1]))
+    return {"since": version >= limit, "before": version < limit, "only": version == limit}[word]
+
+
+def _in(match: re.Match[str], version: str) -> str:
+    """For a message: " in linux VERSION" if the line has a limit."""
+    return f" in linux {version}" if match.groups()[-3] else ""
 
 
 def check(config: Config, dotconfig: str) -> None:

@@ -24,8 +24,9 @@ def fragments(tmp_path, monkeypatch):
 def test_the_fragments_of_the_repository_load(arch, version):
     for overlay in ["normal", *kconfig.overlays()]:
         text = (kconfig.CONFIGS / f"{overlay}.config").read_text(encoding="utf-8")
-        only = re.search(r"^# arch: (\w+)$", text, re.M)
-        if only and only[1] != arch:
+        only = re.search(r"^# arch: (\w+)( # before 5.17)?$", text, re.M)
+        assert bool(only) == ("\n# arch: " in text.replace("# arch: NAME", ""))
+        if only and only[1] != arch and (version.startswith("5.10") or not only[2]):
             with pytest.raises(Usage, match=f"config '{overlay}' is for {only[1]}, not for {arch}"):
                 kconfig.load(arch, [overlay], version)
             continue
@@ -114,8 +115,15 @@ def test_an_arch_is_no_config(fragments, name):
 def test_a_config_of_another_arch_is_refused(fragments):
     fragments(races="# arch: x86_64\nCONFIG_KCSAN=y\n")
     assert kconfig.load("x86_64", ["races"], "5.10.1").wanted == {"CONFIG_KCSAN": "y"}
-    with pytest.raises(Usage, match="config 'races' is for x86_64, not for arm64"):
+    with pytest.raises(Usage, match="config 'races' is for x86_64, not for arm64$"):
         kconfig.load("arm64", ["races"], "5.10.1")
+
+
+def test_a_config_may_be_of_another_arch_in_some_kernels_only(fragments):
+    fragments(races="# arch: x86_64 # before 5.17\nCONFIG_KCSAN=y\n")
+    assert kconfig.load("arm64", ["races"], "5.17.0").wanted == {"CONFIG_KCSAN": "y"}
+    with pytest.raises(Usage, match="config 'races' is for x86_64, not for arm64 in linux 5.16.9$"):
+        kconfig.load("arm64", ["races"], "5.16.9")
 
 
 @pytest.mark.parametrize(

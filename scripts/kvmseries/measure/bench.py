@@ -341,10 +341,26 @@ def _seconds(job: Job) -> float:
     return 10 + 4 * sum(job.vcpus)
 
 
-def scheduling(arch: str, test: str) -> list[str]:
-    """Words before a test's command in virtual time: spread, which makes its threads real-time ones that keep
-    off each other's CPUs, unless bench.yaml wants it fair there."""
-    return [] if arch in settings(test).get("fair", ()) else ["/tests/spread"]
+# A real-time thread that spins keeps kernel threads from its CPU until the scheduler's fair server lets them run: by
+# default after 0.95 s, for 50 ms. An ioctl that waits for an SRCU grace period, as turning the dirty log on does, waits
+# for one of them. So the server gives them 100 us after 0.9 ms. It does nothing while no other thread waits.
+_FAIR_SERVER = """for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do
+	echo 100000 > $cpu/runtime && echo 1000000 > $cpu/period || exit 125
+done
+exec "$@"
+"""
+# The first kernel that has it: d741f297bcea ("sched/fair: Fair server interface").
+_HAS_FAIR_SERVER = (6, 12)
+
+
+def scheduling(arch: str, test: str, kernel: str) -> list[str]:
+    """Words before a test's command in virtual time, on linux `kernel` ("7.3.4"): spread, which makes its threads
+    real-time ones that keep off each other's CPUs, unless bench.yaml wants it fair there."""
+    if arch in settings(test).get("fair", ()):
+        return []
+    major, minor = (int(part) for part in kernel.split(".")[:2])
+    server = ["sh", "-c", _FAIR_SERVER, "fair-server"] if (major, minor) >= _HAS_FAIR_SERVER else []
+    return [*server, "/tests/spread"]
 
 
 def _boot(
@@ -362,7 +378,7 @@ def _boot(
     line = list(job.line)
     if point.series.name != job.series.name:
         line = arguments(job.test, job.arch, job.extra[0], point.series.kernel, job.extra[1])
-    prefix = scheduling(job.arch, job.test) if job.clock == "virtual" else []
+    prefix = scheduling(job.arch, job.test, kernel.tree.version) if job.clock == "virtual" else []
     prefix += ["/tests/lockphase", "--"] if entry.counts else []
     limit = setting["timeout"] * (4 if entry.counts else 1)
     commands = [

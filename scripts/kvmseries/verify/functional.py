@@ -51,6 +51,11 @@ class Verdict:
         return f"{self.name}: {self.reason}"
 
 
+def place(cpu: str, configs: Sequence[str], params: Sequence[str]) -> str:
+    """A file's part that names where tests ran: "max-normal", "max-64k-kvm-arm.mode=nested"."""
+    return "-".join([cpu, kconfig.name(configs), *(re.sub(r"[^\w.=-]", "_", word) for word in params)])
+
+
 def _data() -> dict[str, Any]:
     return yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
 
@@ -140,7 +145,7 @@ def observe(
     versions: dict[str, str] = {}
     for key, point, built in zip(keys, points, kernels):
         with steps.step(key) as note:
-            name = f"test-{series.name}-{arch}-{cpu}-{config}-{point.label.replace(':', '-')}"
+            name = f"test-{series.name}-{arch}-{place(cpu, configs, params)}-{point.label.replace(':', '-')}"
             result = guest.run(built, initrd, machine, commands, name, note)
         found[point.label] = {outcome.name: _WORDS.get(outcome.status, "fail") for outcome in result.outcomes}
         why |= {
@@ -198,7 +203,7 @@ def run(
         for line in lines:
             if label != "base" and _shape(line) not in base_splats:
                 complaints.append(f"{label}: the kernel reported: {line}")
-    qemu = emulator.for_commands(arch, seen.commands, accel)
+    qemu = emulator.for_commands(arch, seen.commands, accel, params)
     host = results.host_info([qemu.program, f"{toolchain.prefix(arch)}gcc"], seen.versions)
     return verdicts, complaints, host
 

@@ -26,7 +26,7 @@ from ..base.errors import Fail, Usage
 from ..base.progress import clock, say
 from ..data import ids, results
 from ..guest import emulator, image, machine as machines, run as guest
-from ..kernel import build, kconfig, selftests
+from ..kernel import build, kconfig, planted, selftests
 from ..source import catalog, trees
 from . import functional, soakcounts, soakfile
 from .soakfile import How, Part, Where
@@ -120,10 +120,12 @@ class Soak:
         with progress.single(f"soak-build-{one.arch}-{config}", f"kernel and selftests for {one.name}", 60) as note:
             tests = selftests.build(self.series, one.arch)
             initrd = image.base(one.arch, tests)
-            tree = trees.planted(self.series, debug) if debug else self.tree
-            kernel = build.in_tree(tree, one.arch, one.config, note)
+            if debug:
+                kernel = planted.kernel(self.series, debug, one.arch, one.config, note=note)
+            else:
+                kernel = build.in_tree(self.tree, one.arch, one.config, note)
         commands, known = self._commands(one, name, selftests.programs(tests))
-        begin, where = _now(), _host(emulator.for_commands(one.arch, commands, self.accel))
+        begin, where = _now(), _host(emulator.for_commands(one.arch, commands, self.accel, one.params))
         folder = f"soak-{self.series.name}-{one.name}-{name}"
         died = ""
         with progress.single(f"soak-{one.name}-{name}", f"{name} on {one.name}", 200) as note:
@@ -261,19 +263,21 @@ def run(
     hours: float,
     minutes: float | None = None,
     only: Collection[str] = (),
+    parts: Collection[str] = (),
     accel: str = "tcg",
 ) -> list[Part]:
     """Soak `series` until the parts in the file `path` that are of its source add up to `hours`, or for
     `minutes`; returns those parts.
 
-    only: names of configurations, none for all.  A part is in the file as soon as it has ended.
+    only, parts: names of configurations and of parts, none for all.  A part is in the file as soon as it has ended.
     """
     soakfile.load(path, series.name)  # it may be no such file: said before minutes of work
-    every = plan(series).configurations
-    names = [one.name for one in every]
-    for name in only:
-        if name not in names:
-            raise Usage(f"--only {name}: soak.yaml has {', '.join(names)}")
+    known = plan(series)
+    every, names = known.configurations, [one.name for one in known.configurations]
+    for option, wanted, there in (("--only", only, names), ("--part", parts, list(known.parts))):
+        for name in wanted:
+            if name not in there:
+                raise Usage(f"{option} {name}: soak.yaml has {', '.join(there)}")
     soak, begin = Soak(series, accel), time.monotonic()
     while True:
         done = soakfile.of_source(soakfile.load(path, series.name), soak.source)
@@ -286,7 +290,8 @@ def run(
             f"soak: {clock(ran / 60)} of {clock(hours * 60)} hours in {len(done)} parts"
             + ("" if left is None else f", {clock(left)} left of this run")
         )
-        part = soak.run(*choose(done, [one for one in every if one.name in (only or names)], list(soak.plan.parts)))
+        turn = [one for one in every if one.name in (only or names)]
+        part = soak.run(*choose(done, turn, [name for name in known.parts if name in (parts or known.parts)]))
         for line in part["complaints"]:
             say(f"{part['part']} on {part['configuration']}: {line}")
         soakfile.append(path, series.name, soak.source, names, part)

@@ -9,7 +9,7 @@ import pytest
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import RUN_JOB, snapshot, write
-from kvmseries.kernel import build
+from kvmseries.kernel import build, planted
 from kvmseries.source import catalog
 from kvmseries.verify import soak, soakfile
 from kvmseries.verify.soak import Configuration
@@ -50,6 +50,7 @@ def _small(mini, built, program, tmp_path, monkeypatch, mirror):
     monkeypatch.setattr(soak.kconfig, "load", lambda *_: None)
     monkeypatch.setattr(soak.kconfig, "name", lambda configs: "+".join(configs) or "normal")
     monkeypatch.setattr(build, "in_tree", lambda *_args, **_keys: built.kernel)
+    monkeypatch.setattr(planted, "kernel", lambda *_args, **_keys: built.kernel)
     write(
         paths.PATCHES / "debug/mini-delays.patch",
         "--- a/Makefile\n+++ b/Makefile\n@@ -1,2 +1,3 @@\n # SPDX\n+# delays\n VERSION = 5\n",
@@ -92,6 +93,7 @@ def test_a_run_goes_on_with_what_has_run_least(small, qemu):
     assert ran(run(hours=9 / 3600, only=["vhe"]))[3:] == ["vhe functional"]
     before = snapshot(path.parent)[path.name]
     assert len(run(hours=9 / 3600)) == 4 and snapshot(path.parent)[path.name] == before
+    assert ran(run(hours=13 / 3600, only=["vhe"], parts=["functional"]))[4:] == ["vhe functional"] * 2
 
 
 def test_what_runs_next():
@@ -234,6 +236,7 @@ def test_the_verb(small, qemu, series, refused, monkeypatch, tmp_path):
     assert series("soak", "mini", "--hours", "0.0001", "--commit-results", "--only", "nvhe").status == 0
     assert ran(soakfile.load(tmp_path / "root/Documentation/results/soak-mini.json", "mini")) == ["nvhe functional"]
     assert refused("soak", "mini", "--only", "arm32") == "--only arm32: soak.yaml has vhe, nvhe"
+    assert refused("soak", "mini", "--part", "nap") == "--part nap: soak.yaml has functional, races"
     assert "not allowed with" in refused("soak", "mini", "--json", "x", "--commit-results")
     assert refused("soak", "mini", "--json", str(tmp_path)) == f"--json {tmp_path} is a directory: name a file"
     assert refused("soak", "mini", "--for", "0") == "--for 0: give a number from 1 on (see scripts/series soak -h)"
@@ -253,22 +256,21 @@ def test_a_series_without_a_plan(mini, monkeypatch, tmp_path):
         soak.plan(mini)
 
 
-def test_the_plan_of_the_series():
+@pytest.mark.parametrize(
+    "name, configurations",
+    [
+        ("v5.10", "arm64-vhe arm64-nvhe arm64-64k arm64-debug x86-default x86-tdp x86-shadow x86-default-debug"),
+        ("v5.10", "x86-default-kcsan"),
+        ("v7.3", "arm64-vhe arm64-nvhe arm64-64k arm64-protected arm64-nested arm64-debug arm64-kcsan"),
+        ("v7.3", "x86-tdp x86-shadow x86-no-tdp-mmu"),
+    ],
+)
+def test_the_plan_of_the_series(name, configurations):
     """soak.yaml as it is: every program, script and patch is there, every configuration can be."""
-    found = soak.plan(catalog.load("v5.10"))
-    assert {one.name for one in found.configurations} >= {
-        "arm64-vhe",
-        "arm64-nvhe",
-        "arm64-64k",
-        "arm64-debug",
-        "x86-default",
-        "x86-tdp",
-        "x86-shadow",
-        "x86-default-debug",
-        "x86-default-kcsan",
-    }
-    for name in found.debug:
-        assert (paths.PATCHES / f"debug/v5.10-{name}.patch").exists()
+    found = soak.plan(catalog.load(name))
+    assert {one.name for one in found.configurations} >= set(configurations.split())
+    for patch in found.debug:
+        assert (paths.PATCHES / f"debug/{name}-{patch}.patch").exists()
     for arch in ("arm64", "x86_64"):
         for commands in found.parts.values():
             mine = [entry for entry in commands if entry.get("arch", arch) == arch]
