@@ -108,3 +108,35 @@ def test_negative_control_each_test_needs_its_own_fix(which):
 @pytest.mark.parametrize("which", ("base", "series"))
 def test_with_shadow_page_tables(which):
     assert _lost("x86_64", which, ("kvm_amd.npt=0",)) == (set(TESTS["x86_64"]) if which == "base" else set())
+
+
+FLUSH = "KVM-x86-mmu-Flush-the-TLBs-when-a-huge-page-loses"
+
+
+@remembered
+def _unflushed(before, params):
+    """Reports of MMU-writable that was cleared without a flush, on the series, or on the patches before the fix."""
+    series = catalog.load(NAME)
+    number = next(at for at, patch in enumerate(series.patches) if FLUSH in patch.name)
+    outcomes, splats = guests.run_planted(
+        ("mmu-writable-check",),
+        "",
+        {"two-huge-pages": TESTS["x86_64"]["two-huge-pages"][0]},
+        SECONDS,
+        "-".join(["unflushed", "before" if before else "series", *params]),
+        arch="x86_64",
+        params=params,
+        count=number if before else None,
+    )
+    assert not outcomes["two-huge-pages"].status, outcomes["two-huge-pages"].why()
+    return splats
+
+
+@pytest.mark.parametrize("params", ((), ("kvm_amd.npt=0",)), ids=("tdp", "shadow"))
+def test_mmu_writable_is_not_cleared_without_a_flush(params):
+    assert not _unflushed(False, params)
+
+
+@pytest.mark.parametrize("params", ((), ("kvm_amd.npt=0",)), ids=("tdp", "shadow"))
+def test_negative_control_a_flush_that_is_missing_is_noticed(params):
+    assert any("kvm_arch_mmu_enable_log_dirty_pt_masked" in line for line in _unflushed(True, params))
