@@ -50,7 +50,7 @@ PLANTED = ("planted", "aging-delays", "aging-planted", "undo-planted")
 def test_each_patch_that_takes_a_fix_back_is_there_and_each_test_needs_one():
     folder = paths.PATCHES / "debug"
     assert {path.name for path in folder.glob("v7.3-*.patch")} == {
-        f"v7.3-{name}.patch" for name in (*fixes.REVERTED, "hold-times", *PLANTED)
+        f"v7.3-{name}.patch" for name in (*fixes.REVERTED, "hold-times", "mmu-writable-check", *PLANTED)
     }
     assert {test for _, tests in fixes.REVERTED.values() for test in tests} == {
         test for tests in fixes.TESTS.values() for test in tests

@@ -135,7 +135,6 @@ NOT_BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
         "tables": ("age-harvest",),
         "aging": ("age-invalid",),
         "split": ("split-age-other", "split-keeps"),
-        "level": ("split-late",),
     },
 }
 
