@@ -3,9 +3,8 @@ series keeps the rules, and mistakes that no selftest notices here are found."""
 
 import pytest
 
-from checks import guests
-from kvmseries.base import paths, progress
-from kvmseries.guest import machine, run as guest, stage2trace
+from checks import guests, stage2traces
+from kvmseries.guest import machine, stage2trace
 from kvmseries.verify import stage2check
 
 pytestmark = pytest.mark.reads("v5.10")
@@ -32,8 +31,6 @@ CHANGE_PTE = ("/tests/change_pte_test", "-t", "6", "-f", "-n", "-i", "1", "-b", 
 ALL = "rally,punch,log,slots,remap,split,collapse,ksm,migrate,pageout,age,exec,readonly"
 # What must have happened for a run to have shown something.
 KINDS = ("unmapped", "protected", "granted", "table", "full table")
-# Runs of one kind at most: on a host that is loaded by others little happens in one.
-MOST = 4
 # Mistakes: the rule that finds each, and words of what it says.
 MISTAKES = {
     "tlb-harvest-no-flush": ("invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_entries.*no TLBI for it came"),
@@ -57,39 +54,6 @@ CONTROLS = {
 }
 
 
-def _trace(name, kernel, command, params=(), cpu="max"):
-    """(guest.Outcome, stage2check.Report) of a command and its trace."""
-    archive = guests.initrd()
-    with progress.single("stage2-trace", f"trace of stage 2: {name}", 25) as note:
-        result = guest.run(
-            kernel,
-            archive,
-            machine.Machine("arm64", cpu, params=(machine.SWAP, *params), trace=True),
-            [("trace", 300, list(command))],
-            f"stage2-trace-{name}",
-            note,
-        )
-    assert not result.splats
-    trace = result.folder / "trace"
-    with open(trace, encoding="ascii") as lines:
-        report = stage2check.check(lines)
-    # Some MB each; what is found quotes the numbers of its lines.
-    paths.remove(trace)
-    return result.outcomes[0], report
-
-
-def _keeps_the_rules(name, kernel, command, kinds, cpu="max"):
-    """Run until each of the kinds of debts was met."""
-
-    def run():
-        outcome, report = _trace(name, kernel, command, cpu=cpu)
-        assert not outcome.status, outcome.output
-        assert not report.findings, report.findings[:5]
-        return report.counts
-
-    guests.races(dict.fromkeys(kinds, 1), MOST, run)
-
-
 @pytest.mark.boot
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -98,14 +62,14 @@ def _keeps_the_rules(name, kernel, command, kinds, cpu="max"):
     ids=["dirty_log_test", "change_pte_test"],
 )
 def test_the_series_keeps_the_rules(command, kinds):
-    _keeps_the_rules(command[0].rpartition("/")[2], guests.built("series"), command, kinds)
+    stage2traces.keeps_the_rules(command[0].rpartition("/")[2], guests.built("series"), command, kinds)
 
 
 @pytest.mark.boot
 @pytest.mark.slow
 def test_negative_control_base_hints_at_a_level_where_it_unlinks_a_table():
     """What patch 7 mends, and nothing else."""
-    _, report = _trace("dirty-log-base", guests.built("base"), DIRTY_LOG)
+    _, report = stage2traces.trace("dirty-log-base", guests.built("base"), DIRTY_LOG)
     rule, words = MISTAKES["tlb-unmap-table-level"]
     assert report.findings and stage2check.found(report, rule, words) == report.findings, report.findings[:5]
 
@@ -116,12 +80,12 @@ def test_negative_control_base_hints_at_a_level_where_it_unlinks_a_table():
 @pytest.mark.parametrize("helpers, kinds", [("rally,punch,log", KINDS), (ALL, KINDS[:4])], ids=["rally", "all"])
 def test_faults_that_race_keep_the_rules(helpers, kinds, cpu):
     """With delays; on a CPU with LSE atomics and level hints, and on one with neither."""
-    _keeps_the_rules(
+    stage2traces.keeps_the_rules(
         f"{'all' if helpers == ALL else 'rally'}-{cpu}",
         guests.planted(*guests.BUGS, "tlb-planted"),
         (*STRESS, helpers),
         kinds,
-        cpu,
+        cpu=cpu,
     )
 
 
@@ -132,9 +96,4 @@ def test_negative_control_a_mistake_with_tlbs_is_found(bug):
     rule, words = (MISTAKES | CONTROLS)[bug]
     kernel = guests.planted(*guests.BUGS, "tlb-planted")
     command = CHANGE_PTE if bug.startswith("change-pte") else (*STRESS, "rally,punch,log,ksm")
-
-    def run():
-        _, report = _trace(bug, kernel, command, (guests.bug(bug),))
-        return {bug: len(stage2check.found(report, rule, words))}
-
-    guests.races({bug: 1}, MOST, run)
+    stage2traces.finds(bug, kernel, command, (rule, words))

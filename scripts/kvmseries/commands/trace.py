@@ -10,7 +10,7 @@ from pathlib import Path
 from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..guest import image, machine as machines, run as guest, stage2trace
+from ..guest import image, machine as machines, run as guest
 from ..kernel import build, selftests
 from ..verify import stage2check
 from . import options as shared, show
@@ -54,8 +54,6 @@ def run(options: Namespace) -> None:
         raise Usage("trace needs a command, -- /tests/NAME ARGUMENT..., or --read FILE")
     if options.read and options.keep:
         raise Usage("--read and --keep exclude each other")
-    if options.command and options.series.name in stage2trace.UNSUPPORTED:
-        raise Usage(f"trace does not support {options.series.name}: {stage2trace.UNSUPPORTED[options.series.name]}")
     if options.keep:
         show.check_writable(Path(options.keep), "--keep")
     report = check(Path(options.read)) if options.read else _record(options)

@@ -89,6 +89,9 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
         if (machine.arch, machine.cpu) == ("arm64", "max")
         else machine.cpu
     )
+    if machine.trace and machine.cpu == "max":
+        # The entries and range TLBIs of FEAT_LPA2, which KVM uses since 6.8, are not known to the trace.
+        cpu += ",lpa2=off"
     accel = "kvm" if machine.accel == "kvm" else "tcg,thread=multi"
     # -nodefaults: nothing that is not named, such as a network card and its ROM.
     line = machine.qemu.words() if machine.qemu else [binary(machine.arch)]

@@ -30,9 +30,10 @@ OPERATIONS = (
     "kvm_mmu_notifier_clear_young",
     "kvm_mmu_notifier_release",
 )
-_DESTROY = "kvm_pgtable_stage2_destroy"
-# Series whose kernels the trace is not for, and why: its README.md says more.
-UNSUPPORTED = {"v7.3": "it has no change_pte, and the entries and range TLBIs of FEAT_LPA2, which are not known here"}
+# Of these, those that not all kernels have: change_pte went with 6.10.
+_NOT_EVERYWHERE = {"kvm_mmu_notifier_change_pte"}
+# What begins to free a whole page table: of newer kernels, which free it in parts, and of older ones.
+_DESTROY = ("kvm_pgtable_stage2_destroy_range", "kvm_pgtable_stage2_destroy")
 
 
 def library() -> Path:
@@ -47,6 +48,8 @@ def code(table: str, release: str) -> str:
     symbols = sorted(
         (int(words[0], 16), words[1], words[2]) for words in map(str.split, table.splitlines()) if len(words) == 3
     )
+    names = {name for _, kind, name in symbols if kind in "tT"}
+    destroy = next((name for name in _DESTROY if name in names), _DESTROY[-1])
     starts = sorted({address for address, _, _ in symbols})
     ends = dict(zip(starts, starts[1:]))
     lines, found = [], set()
@@ -57,12 +60,12 @@ def code(table: str, release: str) -> str:
         for role, match in (
             ("store", re.match(vtime.TABLES["arm64"], name)),
             ("op", plain in OPERATIONS and ".cold" not in name),
-            ("destroy", plain == _DESTROY),
+            ("destroy", plain == destroy),
         ):
             if match:
                 lines.append(f"{role} {plain} {address:x} {ends[address]:x}\n")
                 found.add(plain if role != "store" else role)
-    lacking = [name for name in ("store", *OPERATIONS, _DESTROY) if name not in found]
+    lacking = [name for name in ("store", *OPERATIONS, destroy) if name not in found | _NOT_EVERYWHERE]
     if lacking:
         what = "function that writes stage-2 page tables" if lacking[0] == "store" else f"{lacking[0]}()"
         raise Fail(

@@ -569,6 +569,13 @@ def test_the_code_of_a_kernel():
     assert not any(" other " in line for line in lines)
 
 
+def test_the_code_of_a_kernel_without_change_pte_that_frees_tables_in_parts():
+    text = _map("kvm_mmu_notifier_change_pte").replace("T other", "T kvm_pgtable_stage2_destroy_range")
+    lines = stage2trace.code(text, "7.3").splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("destroy ")] == ["kvm_pgtable_stage2_destroy_range"]
+    assert not any("change_pte" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     "lacking, why",
     [
@@ -597,6 +604,10 @@ def test_the_command_line(monkeypatch, tmp_path):
     (tmp_path / "System.map").write_text(_map(), encoding="utf-8")
     line = machine.command(machine.Machine("arm64", trace=True), kernel, tmp_path / "initrd", tmp_path)
     assert line[:2] == ["env", "qemu-arm64"]
+    # FEAT_LPA2 is not known to the trace; other CPUs are taken as they are.
+    assert line[line.index("-cpu") + 1] == "max,pauth-impdef=on,lpa2=off"
+    other = machine.command(machine.Machine("arm64", "cortex-a72", trace=True), kernel, tmp_path / "initrd", tmp_path)
+    assert other[other.index("-cpu") + 1] == "cortex-a72"
     assert line[line.index("-plugin") + 1] == f"lib.so,out={tmp_path / 'trace'},code={tmp_path / 'code'}"
     assert "op kvm_vm_ioctl" in (tmp_path / "code").read_text(encoding="utf-8")
     assert "-plugin" not in machine.command(machine.Machine("arm64"), kernel, tmp_path / "initrd", tmp_path)

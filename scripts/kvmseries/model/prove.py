@@ -131,11 +131,7 @@ NOT_BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
         "aging": ("age-two", "age-slot-last", "age-invalid"),
         "change-pte": ("ksm-map", "x86-ksm-map", "x86-tdp-ksm-map"),
     },
-    "v7.3": {
-        "tables": ("age-harvest",),
-        "aging": ("age-invalid",),
-        "split": ("split-age-other", "split-keeps"),
-    },
+    "v7.3": {"tables": ("age-harvest",), "aging": ("age-invalid",), "split": ("split-age-other", "split-keeps")},
 }
 
 

@@ -32,6 +32,7 @@ _MUTABLE = _READ | _WRITE | _ACCESSED | _NOT_EXECUTE | 1 << 51 | 0xF << 55
 # An operation that promises that the CPUs set the accessed flag again.
 _FLUSHES_YOUNG = "kvm_mmu_notifier_clear_flush_young"
 _ALL = ("vmalls12e1", "alle1")
+_STAGE_1 = ("vmalle1", "vaae1")
 # Kinds of debts, and what to say of an entry.
 _KINDS = {
     "unmapped": "was unmapped",
@@ -150,12 +151,13 @@ def found(report: Report, rule: str, words: str) -> list[Finding]:
 def tlbi(words: list[str]) -> Tlbi:
     """The Tlbi of a line's words after the first."""
     cpu, task, name, _, argument = words
-    match = re.fullmatch(r"(r?ipas2(?:l)?e1|vmalls12e1|alle1|vmalle1)(is|os)?", name)
+    match = re.fullmatch(r"(r?ipas2(?:l)?e1|vmalls12e1|alle1|vmalle1|vaae1)(is|os)?", name)
     if not match:
         raise ValueError(name)
-    stages = frozenset({1} if match[1] == "vmalle1" else {1, 2} if match[1] in _ALL else {2})
+    stages = frozenset({1} if match[1] in _STAGE_1 else {1, 2} if match[1] in _ALL else {2})
     span = hint = granule = None
-    if argument != "-":
+    # No line says what IPA a VA has: that the VA of vaae1 is the one that has faulted is not checked.
+    if argument != "-" and match[1] != "vaae1":
         value = int(argument, 16)
         granule = _granule(value) if match[1].startswith("r") else None
         span, hint = _span(value, granule)
@@ -412,8 +414,9 @@ class _Checker:
         if which.span is None or debt.kind in ("unmapped", "protected", "granted"):
             wrong = which.hint is not None and which.hint != debt.level
             return f"has the hint that the entry is of level {which.hint}" if wrong else ""
-        if debt.kind == "full table":
-            return "is for one address, and the table had entries for others"
+        if debt.kind == "full table" and not (which.span[0] <= debt.ipa and debt.ipa + debt.size <= which.span[1]):
+            what = "one address" if which.granule is None else "some addresses"
+            return f"is for {what}, and the table had entries for others"
         return "is for leaves only" if which.last_level or which.hint is not None else ""
 
 

@@ -54,6 +54,8 @@ GRANTED = store(IPA, RO, RW)
         within(IOCTL, UNMAPPED, *BY_IPA),
         within("kvm_handle_guest_abort", GRANTED, *LOCAL),
         within("kvm_handle_guest_abort", GRANTED, *BY_IPA),
+        # Stage 1 by VA, of the own CPU.
+        within("kvm_handle_guest_abort", GRANTED, *(line.replace("vmalle1 1 -", "vaae1 1 7f") for line in LOCAL)),
         within(
             "kvm_handle_guest_abort",
             store(HUGE, BLOCK, LOCKED),
@@ -218,6 +220,25 @@ def _range(base, num=0, scale=0, ttl=0, granule=1):
 def test_the_argument_of_a_range_tlbi(argument, span, hint):
     found = stage2check.tlbi(["0", "a", "ripas2e1is", "1", argument])
     assert (found.span, found.hint, found.local) == (span, hint, False)
+
+
+def test_a_full_table_takes_a_range_of_all_that_it_translates():
+    def by_range(argument):
+        lines = [line.replace(f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {argument}") for line in BY_IPA]
+        table = f"table 0 {VM} 3 200000 5000 1:{RW}"
+        return check(*within(IOCTL, table, store(HUGE, TABLE, LOCKED), *lines, store(HUGE, LOCKED, BLOCK)))
+
+    assert by_range(_range(0x200, num=7, scale=1)) == ([], "")
+    rules, why = by_range(_range(0x200, num=6, scale=1))
+    assert rules == ["break-before-make"] and "is for some addresses, and the table had entries for others" in why
+    assert by_range(_range(0x240, num=7, scale=1))[0] == ["break-before-make"]
+    assert by_range(_range(0x200, num=7, scale=1, ttl=3))[0] == ["break-before-make"]
+
+
+def test_stage_1_by_va_is_for_granted_permissions_alone():
+    local = [line.replace("vmalle1 1 -", "vaae1 1 7f") for line in LOCAL]
+    assert check(*within(IOCTL, PROTECTED, *local))[0] == ["invalidate"]
+    assert check(*within("kvm_handle_guest_abort", GRANTED, *local[:-1]))[0] == ["forget"]
 
 
 def test_a_range_tlbi_of_another_granule_or_one_that_ends_before_the_page_pays_nothing():

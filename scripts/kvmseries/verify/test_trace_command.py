@@ -63,10 +63,6 @@ def test_a_run_that_shows_nothing_fails(guest, series, trace, job, why):
     assert result.status == 1 and why in result.err.splitlines()[-1]
 
 
-def test_a_series_that_is_not_supported_is_told_before_anything_is_built(refused):
-    assert refused("trace", "v7.3", *TEST).startswith("trace does not support v7.3: ")
-
-
 def test_what_is_refused(mini, refused, tmp_path):
     assert refused("trace", "mini") == "trace needs a command, -- /tests/NAME ARGUMENT..., or --read FILE"
     assert "or --read FILE" in refused("trace", "mini", "--read", "x", *TEST)
