@@ -180,13 +180,16 @@ def run(
     """
     seen = observe(series, arch, points, cpu, accel, configs, params, kernel, only)
     found, splats = seen.results, seen.splats
+    # What hold() is not asked about is judged here.
+    excuses = excused(series, arch, (cpu, *params, *configs))
+    known = seen.known if reference is not None else {**seen.known, **excuses}
     if recorded:
         found, splats = {"base": recorded[0], **found}, {"base": recorded[1], **splats}
     verdicts = [
         judge(
             name,
             {label: by_name[name] for label, by_name in found.items() if name in by_name},
-            seen.known.get(name, ""),
+            known.get(name, ""),
             seen.mended.get(name, ""),
             # The reasons are the emulator's.
             expires=accel == "tcg",
@@ -196,7 +199,7 @@ def run(
     for verdict in verdicts:
         verdict.why = tuple(f"on {label}: {line}" for (label, name), line in seen.why.items() if name == verdict.name)
     if reference is not None:
-        hold(verdicts, reference, excused(series, arch, (cpu, *params, *configs)))
+        hold(verdicts, reference, excuses)
     complaints = [verdict.line for verdict in verdicts if verdict.complaint]
     base_splats = {_shape(line) for line in splats.get("base", [])}
     for label, lines in splats.items():

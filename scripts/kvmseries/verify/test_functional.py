@@ -202,6 +202,19 @@ def run(mini, tests, built, program):
     )
 
 
+def test_what_fails_in_one_place_alone_is_known_there_and_must_fail_there(run, qemu):
+    write(paths.TESTS / "tests.yaml", TESTS.replace('fails: "TCG has\\n  no such thing"', "unless: {x=1: none}"))
+    qemu("prints() { case $1$2 in *alpha_test-m) return 1 ;; esac; }\n" + RUN_JOB)
+    assert run(labels=["series"], params=["x=1"])[1] == []
+    assert [line.partition(";")[0] for line in run(labels=["series"])[1]] == [
+        "alpha_test_-m_2: fail on series, and tests.yaml does not say why"
+    ]
+    qemu("prints() { :; }\n" + RUN_JOB)
+    assert run(labels=["series"], params=["x=1"])[1] == [
+        "alpha_test_-m_2: pass on series, but tests.yaml says that it fails: none"
+    ]
+
+
 def test_all_tests_run_on_all_kernels(run, qemu):
     qemu("prints() { case $1$2 in *alpha_test-m) return 1 ;; *beta*) return 4 ;; esac; }\n" + RUN_JOB)
     verdicts, complaints, host = run()
