@@ -483,9 +483,10 @@ def test_threads_are_real_time_ones_where_that_holds_up_nobody():
         ("x86_64", "access_tracking_stress_test", ["/tests/spread"]),
     ):
         assert bench.scheduling(arch, test, "5.10.262") == words
-        # Where there is a fair server it lets kernel threads run beside them soon.
-        server = bench.scheduling(arch, test, "7.3.4")
-        assert server[4:] == words and (server[:2] == ["sh", "-c"]) == bool(words)
+        # Where there is a fair server it lets kernel threads run beside them soon, if the test needs that.
+        later = bench.scheduling(arch, test, "7.3.4")
+        needs = words and test == "dirty_log_perf_test"
+        assert later == ([*later[:4], *words] if needs else words) and (later[:2] == ["sh", "-c"]) == bool(needs)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -497,7 +498,7 @@ def test_the_fair_server_is_set_before_the_test_runs(tmp_path, fails):
     done = subprocess.run(["sh", "-c", script, *words, "echo", "a b"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == ((125, "") if fails else (0, "a b\n"))
     if not fails:
-        assert [(tmp_path / "cpu1" / name).read_text() for name in ("runtime", "period")] == ["100000\n", "1000000\n"]
+        assert [(tmp_path / "cpu1" / name).read_text() for name in ("runtime", "period")] == ["1000000\n", "20000000\n"]
 
 
 def test_slices_differ_by_round_and_kernels_take_turns(virtual):
