@@ -165,6 +165,7 @@ def test_make_test_has_tests_of_each_file_of_checks():
         for name in (
             "3_dirty_log_fixes",
             "3_stage2_trace",
+            "3_v73_trace",
             "4_bounded_holds",
             "4_dirty_faults",
             "6_v73_aging",
