@@ -89,7 +89,7 @@ def run(series: catalog.Series, hunt: Hunt, kernels: str, runs: int, batch: int,
                 return data
             built = build.kernel(series, point.count, hunt.arch, ())
             _boot(built, initrd, hunt, wanted, f"hunt-{point.label.replace(':', '-')}", counts)
-            qemu = emulator.for_commands(hunt.arch, _commands(hunt, 1), hunt.accel)
+            qemu = emulator.for_commands(hunt.arch, _commands(hunt, 1), hunt.accel, hunt.params)
             data["host"] = results.host_info([qemu.program])
             files.write_json(path, data)
             say(f"{point.label}: {counts['runs']} of {runs} runs, {sum(counts['failures'].values())} failed")
