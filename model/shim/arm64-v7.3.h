@@ -6,6 +6,7 @@
 #define IS_ENABLED(c)		S2_ ## c
 #define S2_CONFIG_KVM_ELIDE_TLB_FLUSH_IF_YOUNG 0
 #define S2_CONFIG_ARM64_PA_BITS_52 0
+#define S2_CONFIG_ARM64_4K_PAGES 1
 #define S2_CONFIG_NUMA		0
 
 typedef int8_t s8;
