@@ -178,10 +178,18 @@ def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
             guests.with_bugs(),
             guests.initrd(),
             machine.Machine("arm64", params=(guests.bug("no-dirty-bit"),)),
-            [("dirty_log_test", 120, ["/tests/dirty_log_test", "-m", "4"])],
+            [
+                ("dirty_log_test", 120, ["/tests/dirty_log_test", "-m", "4"]),
+                ("tail", 4, ["/bin/tail", "-f", "/dev/null"]),
+            ],
             "planted",
             note,
         )
+    # A command that hangs says where.
+    hung = result.outcomes[1]
+    assert (
+        hung.status == 124 and len(re.findall(r"^== \d+ tail: state S, .* in \w*nanosleep", hung.output, re.M)) == 2
+    ), hung
     assert result.outcomes[0].status not in (0, 4, 124)
     assert "should have its dirty bit set in this iteration but it is missing" in result.outcomes[0].output, (
         result.outcomes[0].output

@@ -375,7 +375,7 @@ run() {
 	say "@@ end $name rc=$? seconds=1.25"
 }
 finish() { say '@@ done'; }
-sed -n '/^run /p; /^finish/p' "$initrd" > "$initrd.sh"
+sed -n 's/^watched /run /; /^run /p; /^finish/p' "$initrd" > "$initrd.sh"
 . "$initrd.sh"
 """
 

@@ -13,6 +13,8 @@ from ..kernel import selftests
 from . import busybox
 
 GUEST = paths.TESTS / "guest"
+# In a folder of its own: what is measured does not run it, so it is no part of ids.guest().
+STACKS = GUEST / "stacks/stacks.sh"
 # Name, seconds that it may take, program with its arguments.
 Command = tuple[str, float, Sequence[str]]
 
@@ -42,10 +44,11 @@ def base(arch: str, tests: Path) -> Path:
 
 
 def with_job(base_image: Path, job: str, target: str | Path) -> Path:
-    """Write to `target` an archive of `base_image` and /job, a shell script."""
+    """Write to `target` an archive of `base_image`, /job, a shell script, and /stacks.sh, which it may use."""
     target = Path(target)
     with paths.whole(target.with_suffix(".job")) as root:
         (root / "job").write_text(job, encoding="utf-8")
+        shutil.copy2(STACKS, root / STACKS.name)
         cpio(root, target.with_suffix(".tail"))
     paths.remove(target.with_suffix(".job"))
     try:
@@ -59,11 +62,15 @@ def with_job(base_image: Path, job: str, target: str | Path) -> Path:
     return target
 
 
-def job(commands: Iterable[Command]) -> str:
-    """The text of /job for `commands`: a list of (name, seconds, [program, argument...])."""
+def job(commands: Iterable[Command], stacks: bool = False) -> str:
+    """The text of /job for `commands`: a list of (name, seconds, [program, argument...]).
+
+    stacks: a command whose time is up tells where its threads are, see STACKS."""
     lines = [". /job.sh"]
+    if stacks:
+        lines.append(f". /{STACKS.name}")
     for name, seconds, command in commands:
-        lines.append(f"run {shlex.quote(name)} {int(seconds)} {shlex.join(command)}")
+        lines.append(f"{'watched' if stacks else 'run'} {shlex.quote(name)} {int(seconds)} {shlex.join(command)}")
     return "\n".join([*lines, "finish", ""])
 
 

@@ -14,6 +14,22 @@ def test_a_job_is_a_script_of_runs():
     )
 
 
+def test_a_command_that_hangs_says_where_its_threads_are():
+    text = image.job([("one", 60, ["/tests/one"])], stacks=True)
+    assert text == ". /job.sh\n. /stacks.sh\nwatched one 60 /tests/one\nfinish\n"
+
+
+def test_what_is_watched_is_run(tmp_path):
+    """The functions of stacks.sh in the host's shell, with a run() that sleeps; the watch is gone after it."""
+    write(tmp_path / "job.sh", 'run() { printf "%s|" "$@"; sleep "${4:-0}"; return 3; }\n')
+    shutil.copy2(image.STACKS, tmp_path)
+    script = f"cd {tmp_path}; . ./job.sh; . ./stacks.sh; watched a 60 /x; echo $?; watched b 1 /x; watched c 4 /x 2"
+    script = script.replace("/x", "x")
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=30)
+    assert done.stdout.startswith("a|60|x|3\nb|1|x|c|4|x|2|")
+    assert done.returncode == 3
+
+
 @pytest.mark.parametrize("word", ["a b", "$(reboot)", "it's", "", "*", ";", "ä\n"])
 def test_arguments_reach_the_command_as_they_are(tmp_path, word):
     """A shell runs the job: with a run() that prints what it gets."""
@@ -33,6 +49,7 @@ def test_the_job_follows_the_base_image(tmp_path):
     data = target.read_bytes()
     assert data.startswith(b"base image, padded\n070701")
     assert b"job\0" in data and b". /job.sh\nfinish\n" in data
+    assert b"stacks.sh\0" in data and image.STACKS.read_bytes() in data
     assert not [path for path in tmp_path.iterdir() if path.suffix in (".tail", ".job", ".part")]
 
 
