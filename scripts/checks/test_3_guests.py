@@ -180,7 +180,7 @@ def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
             machine.Machine("arm64", params=(guests.bug("no-dirty-bit"),)),
             [
                 ("dirty_log_test", 120, ["/tests/dirty_log_test", "-m", "4"]),
-                ("tail", 4, ["/bin/tail", "-f", "/dev/null"]),
+                ("tail", 13, ["/bin/tail", "-f", "/dev/null"]),
             ],
             "planted",
             note,

@@ -23,10 +23,10 @@ def test_what_is_watched_is_run(tmp_path):
     """The functions of stacks.sh in the host's shell, with a run() that sleeps; the watch is gone after it."""
     write(tmp_path / "job.sh", 'run() { printf "%s|" "$@"; sleep "${4:-0}"; return 3; }\n')
     shutil.copy2(image.STACKS, tmp_path)
-    script = f"cd {tmp_path}; . ./job.sh; . ./stacks.sh; watched a 60 /x; echo $?; watched b 1 /x; watched c 4 /x 2"
+    script = f"cd {tmp_path}; . ./job.sh; . ./stacks.sh; watched a 60 /x; echo $?; watched b 1 /x; watched c 13 /x 2"
     script = script.replace("/x", "x")
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=30)
-    assert done.stdout.startswith("a|60|x|3\nb|1|x|c|4|x|2|")
+    assert done.stdout.startswith("a|60|x|3\nb|1|x|c|13|x|2|")
     assert done.returncode == 3
 
 

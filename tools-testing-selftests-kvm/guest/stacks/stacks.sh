@@ -8,7 +8,8 @@
 #	watched change-pte 138 /tests/change_pte_test -t 6
 #
 # What is printed is a part of the command's output, twice, one second apart: what
-# differs has run meanwhile.
+# differs has run meanwhile. It begins ten seconds before the time is up: on a busy
+# host it takes a few.
 
 # Each user thread, and each kernel thread in uninterruptible sleep: state, ticks
 # in user and kernel mode, system call, and kernel stack if the kernel tells it.
@@ -35,8 +36,8 @@ threads() {
 watched() {
 	local watch= rc
 
-	if [ "$2" -gt 3 ]; then
-		setsid sh -c ". /stacks.sh; sleep $(($2 - 3)); threads; sleep 1; threads" &
+	if [ "$2" -gt 11 ]; then
+		setsid sh -c ". /stacks.sh; sleep $(($2 - 10)); threads; sleep 1; threads" &
 		watch=$!
 	fi
 	run "$@"
