@@ -91,7 +91,7 @@ def stress(kernel, name, command, seconds, cpu="max", params=()):
         )
     if result.outcomes[0].status == 124:
         # Its output says where its threads were; this, whether the kernel knows why.
-        print(f"{name} took more than {3 * seconds + 120} s; the kernel reports: {result.splats or 'nothing'}")
+        print(f"{name}: its time was up; the kernel reports: {result.splats or 'nothing'}")
     return result.outcomes[0], result.splats
 
 

@@ -178,7 +178,7 @@ def _run(
     paths.remove(folder)
     try:
         folder.mkdir(parents=True)
-        archive = image.with_job(initrd, image.job(commands, machine.clock == "wall"), folder / "initrd.cpio")
+        archive = image.with_job(initrd, image.job(commands, stacks=machine.clock == "wall"), folder / "initrd.cpio")
         line = machines.command(machine, kernel, archive, folder)
         (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")
     except OSError as error:
