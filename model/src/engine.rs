@@ -55,7 +55,7 @@ pub fn switch() {
 }
 
 /// A step on one of the words that no address has: what is done next, up to the next operation, is
-/// done at this step, for all who take such steps. `order` is what it orders besides.
+/// done at this step, for all threads that take such steps. `order` is what it orders besides.
 pub fn step(extra: usize, order: Ordering) {
     if !st().running { return }
     crate::memory::flush();

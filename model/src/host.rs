@@ -1,4 +1,4 @@
-//! The host around KVM: the primary MMU, who owns a page, what userspace copies of the guest's
+//! The host around KVM: the primary MMU, the owner of each page, what userspace copies of the guest's
 //! memory, and the vCPU's loop of access, fault, access.
 
 use crate::code::code;
@@ -254,7 +254,7 @@ fn new_page(word: u64) -> u64 {
     pfn
 }
 
-/// A page is given back: to somebody else, who is not to see the guest in it.
+/// A page is given back: to another owner, which must not find the guest in it.
 fn give_back(pfn: u64) {
     step(WORLD, Relaxed);
     if (code().x86 || code().v7_3) && st().host.wrote[page(pfn)] && !st().host.marked[page(pfn)] {

@@ -6,7 +6,7 @@ use crate::state::{st, PageState, NONE, PAGES, WORDS};
 use crate::trace;
 use std::sync::atomic::Ordering::{self, Relaxed};
 
-/// What memory holds before it is allocated: who reads it came too early.
+/// What memory holds before it is allocated: a thread that reads it came too early.
 const POISON: u64 = 0xdead_dead_dead_0000;
 pub const RELAXED: i32 = 0;
 pub const ACQUIRE: i32 = 1;
