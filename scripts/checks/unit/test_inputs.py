@@ -36,6 +36,7 @@ NAMES = {
     "scripts/checks/conftest.py": True,
     "scripts/README.md": False,
     "tools-testing-selftests-kvm/tests.yaml": True,
+    "tools-testing-selftests-kvm/soak.yaml": False,
     "Documentation/method.md": False,
     "out/trees/x": False,
 }
