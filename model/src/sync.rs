@@ -15,7 +15,7 @@ struct Callback {
     waits: Vec<(usize, u64)>,
     head: usize,
     func: Func,
-    /// The threads that have called call_rcu().
+    /// The thread that has called call_rcu().
     caller: usize,
 }
 
