@@ -141,7 +141,11 @@ def test_dirty_logging_permission_faults_take_no_lock():
 @pytest.mark.boot
 @pytest.mark.slow
 def test_lock_stat_says_the_same(counts):
-    """It sees each lock, wherever it is taken."""
+    """It sees each lock, wherever it is taken.
+
+    Several vCPUs touch the pages that they share, such as those of the code, for the first time while memory is
+    populated.  Each that comes before the page is mapped takes the lock: more of them in virtual time, where all run at
+    once.  So that phase is compared with one vCPU."""
     assert not claims.lockless(counts, "series")
     for label in ("base", "series"):
         ours = {
@@ -149,7 +153,9 @@ def test_lock_stat_says_the_same(counts):
             for run in guests.counted_locks(TEST, "", VCPUS, label)
         }
         for run in counts:
-            if run["kernel"] == label and re.search(r"_(write|read)_acquisitions\.", run["metric"]):
+            by_chance = run["metric"].endswith(".populate") and run["vcpus"] > 1
+            counted = re.search(r"_(write|read)_acquisitions\.", run["metric"])
+            if run["kernel"] == label and counted and not by_chance:
                 # Notifiers come now and then.
                 assert ours[run["vcpus"], run["metric"], run["iteration"]] == pytest.approx(
                     run["samples"][-1], rel=0.02, abs=16

@@ -42,6 +42,10 @@ RACES = {"log": (("lost", "replaced"), "anonymous_thp", "16M"), "punch": (("unma
 # is unmapped; in a debug kernel many times that.
 SECONDS = 1 if AGES <= WANTED else 5
 DELAY_US, LATE_US = 5000, 20000
+# With a long wait write protection goes on while the walk that ages waits, so the walk loses.  With a short one either
+# may be first.  Measured with wrprotect-gives-up, 60 s at most: 5000 us found it in 2 of 5 runs, 50 us in 10 of 10,
+# after 3 to 46 s.
+EITHER_US = 50
 KILLED = 6
 # An oops of who walks the page table, and of nobody else.
 OOPS = r"Unable to handle kernel[^\0]*?\bpc : (stage2_|__kvm_pgtable_)"
@@ -191,7 +195,7 @@ def test_negative_control_what_is_unmapped_comes_back():
 @pytest.mark.boot
 @pytest.mark.slow
 def test_negative_control_write_protection_that_gives_up():
-    found = _wreck("wrprotect-gives-up", (*LINE, "-o", "log", "-b", "8M", "-t", "60"), DELAY_US)
+    found = _wreck("wrprotect-gives-up", (*LINE, "-o", "log", "-b", "8M", "-t", "180"), EITHER_US)
     assert "is not in the dirty log" in found, found
 
 
