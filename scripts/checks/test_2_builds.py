@@ -5,6 +5,7 @@ Whether every patch does, `scripts/series check SERIES` says: 25 minutes.
 """
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,13 @@ QEMU = [
     pytest.param(series.name, marks=pytest.mark.reads(series.name)) for series in PATCHED if series.project == "qemu"
 ]
 
+# What sparse says of a function that enters an RCU read section, and leaves it, under one and the same condition, which
+# it does not follow.
+CONDITIONAL = (
+    "arch/arm64/kvm/hyp/pgtable.c: warning: context imbalance in 'kvm_pgtable_walk' - different lock contexts for basic"
+    " block",
+)
+
 
 @pytest.mark.build
 @pytest.mark.parametrize("name,arch", CASES)
@@ -76,7 +84,7 @@ def test_w1_and_sparse_find_nothing_new_in_what_is_changed(name, arch):
     for count in (0, len(series.patches)):
         kernel = build.kernel(series, count, arch, kernel_tree=extra.own_base(series))
         found.append(build.examine(kernel, {_as_kbuild_names_it(kernel, changed) for changed in names}))
-    assert not found[1] - found[0]
+    assert not found[1] - found[0] - Counter(CONDITIONAL)
 
 
 def _as_kbuild_names_it(kernel, name):
