@@ -4,9 +4,7 @@ sparse what is changed.  Of QEMU the series, for arm64, and on this machine the 
 Whether every patch does, `scripts/series check SERIES` says: 25 minutes.
 """
 
-import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -78,25 +76,8 @@ def test_the_kernel_takes_every_configuration_of_the_soak(name, arch, overlays):
 @pytest.mark.parametrize("name,arch", CASES)
 def test_w1_and_sparse_find_nothing_new_in_what_is_changed(name, arch):
     series = catalog.load(name)
-    base = trees.base(series, extra.own_base(series))
-    names = {changed for patch in series.patches for changed in check.files(base.path, patch)}
-    found = []
-    for count in (0, len(series.patches)):
-        kernel = build.kernel(series, count, arch, kernel_tree=extra.own_base(series))
-        found.append(build.examine(kernel, {_as_kbuild_names_it(kernel, changed) for changed in names}))
-    assert not found[1] - found[0] - Counter(CONDITIONAL)
-
-
-def _as_kbuild_names_it(kernel, name):
-    """`name`, a file of the tree, as the Makefile names it that compiles it: those of virt/kvm are
-    arch/.../kvm/../../../virt/kvm/... in 5.10, and make takes no other name for one of them.  `name` itself if the
-    kernel is not made of it."""
-    path = Path(name)
-    command = kernel.image.parents[3] / path.parent / f".{path.stem}.o.cmd"
-    if path.suffix != ".c" or not command.exists():
-        return name
-    target = re.match(r"(?:saved)?cmd_(\S+)\.o\b", command.read_text(encoding="utf-8"))
-    return f"{target[1]}.c" if target else name
+    found = Counter(check.new_warnings(series, arch, extra.own_base(series)))
+    assert not found - Counter(CONDITIONAL)
 
 
 @pytest.mark.build

@@ -174,6 +174,7 @@ def examine(kernel: Kernel, names: Collection[str]) -> Counter[str]:
     debian.install("static")
     proc.need("sparse")
     tree, folder = kernel.tree, kernel.image.parents[3]
+    names = {_named_by_make(folder, name) for name in names}
     objects = [Path(name).with_suffix(".o") for name in names if name.endswith(".c")]
     objects = [path for path in objects if (folder / path.parent / f".{path.name}.cmd").exists()]
     if not objects:
@@ -198,6 +199,18 @@ def examine(kernel: Kernel, names: Collection[str]) -> Counter[str]:
             env=toolchain.environment(),
         )
     return about(text, names)
+
+
+def _named_by_make(folder: Path, name: str) -> str:
+    """`name`, a file of the tree, as the Makefile names it that compiles it in `folder`; `name` itself if none does.
+
+    In 5.10 those of virt/kvm are arch/.../kvm/../../../virt/kvm/..., and make takes no other name for one of them."""
+    path = Path(name)
+    command = folder / path.parent / f".{path.stem}.o.cmd"
+    if path.suffix != ".c" or not command.exists():
+        return name
+    target = re.match(r"(?:saved)?cmd_(\S+)\.o\b", command.read_text(encoding="utf-8"))
+    return f"{target[1]}.c" if target else name
 
 
 def each_patch(

@@ -138,3 +138,14 @@ def test_a_patch_that_has_changed_and_those_after_it_are_built_again(each, monke
     monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 99")
     make("base")
     assert built[5:] == ["base"]
+
+
+@pytest.mark.parametrize("word", ("cmd", "savedcmd"))
+def test_a_file_has_the_name_by_which_make_compiles_it(tmp_path, word):
+    folder = tmp_path / "virt" / "kvm"
+    folder.mkdir(parents=True)
+    made = "arch/arm64/kvm/../../../virt/kvm/kvm_main"
+    (folder / ".kvm_main.o.cmd").write_text(f"{word}_{made}.o := gcc -c -o {made}.o {made}.c\n", encoding="utf-8")
+    assert build._named_by_make(tmp_path, "virt/kvm/kvm_main.c") == f"{made}.c"
+    assert build._named_by_make(tmp_path, "virt/kvm/eventfd.c") == "virt/kvm/eventfd.c"
+    assert build._named_by_make(tmp_path, "virt/kvm/kvm_mm.h") == "virt/kvm/kvm_mm.h"
