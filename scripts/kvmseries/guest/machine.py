@@ -38,12 +38,15 @@ class Machine:
     clock: str = "wall"  # or "virtual": every CPU has a clock of its own (scripts/vtime)
     model: str = vtime.NOMINAL  # of the virtual clock
     slice_ns: int = 500  # of the virtual clock
+    mte: bool = False  # memory has tags; of arm64, emulated, with the CPU max
     trace: bool = False  # records stores to stage-2 page tables, and TLBIs (stage2trace)
     qemu: Qemu | None = None  # None: the one in PATH
 
 
 def check(machine: Machine) -> None:
     """Install QEMU, and raise Usage if the machine cannot be had on this host."""
+    if machine.mte and (machine.arch, machine.cpu, machine.accel) != ("arm64", "max", "tcg"):
+        raise Usage("memory tags are for arm64's emulated CPU max")
     if machine.trace:
         if machine.accel != "tcg" or machine.clock == "virtual":
             raise Usage("the trace of stage 2 is for emulated CPUs with the wall clock")
@@ -115,7 +118,7 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     ]
     if machine.arch == "arm64":
         gic = "host" if machine.accel == "kvm" else "3"
-        line += ["-M", f"virt,virtualization=on,gic-version={gic}"]
+        line += ["-M", f"virt,virtualization=on,gic-version={gic}" + (",mte=on" if machine.mte else "")]
         console, bus = "ttyAMA0", "virtio-serial-device"
     else:
         line += ["-M", "q35"]

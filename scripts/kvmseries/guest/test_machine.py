@@ -15,9 +15,9 @@ def line(monkeypatch, tmp_path):
     monkeypatch.setattr(vtime, "library", lambda: "lib.so")
     monkeypatch.setattr(vtime, "prefix", lambda arch: ["env", arch])
 
-    def run(arch, clock, *params):
+    def run(arch, clock, *params, **more):
         kernel = SimpleNamespace(arch=arch, image=tmp_path / "Image", config=SimpleNamespace(cmdline=("quiet",)))
-        return command(Machine(arch, clock=clock, params=params), kernel, tmp_path / "initrd")
+        return command(Machine(arch, clock=clock, params=params, **more), kernel, tmp_path / "initrd")
 
     return run
 
@@ -34,6 +34,18 @@ def test_only_a_virtual_x86_machine_is_told_that_its_tsc_is_reliable(line, arch,
     assert kernel[-1] == "tsc=unstable"
     assert "-tsc" not in words[words.index("-cpu") + 1]
     assert ("-plugin" in words) == (clock == "virtual")
+
+
+@pytest.mark.parametrize("mte", [False, True])
+def test_memory_has_tags_where_that_is_asked_for(line, mte):
+    words = line("arm64", "wall", mte=mte)
+    assert words[words.index("-M") + 1].endswith(",mte=on") == mte
+
+
+@pytest.mark.parametrize("machine", [Machine("x86_64", mte=True), Machine("arm64", "cortex-a72", mte=True)])
+def test_tags_are_refused_where_there_are_none(machine):
+    with pytest.raises(Usage, match="memory tags are for arm64's emulated CPU max"):
+        check(machine)
 
 
 @pytest.mark.parametrize(
