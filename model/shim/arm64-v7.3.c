@@ -61,6 +61,7 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define kvm_memslots(k)		(&(k)->slots)
 #define id_to_memslot(s, i)	(&(s)->memslots[i])
 #define gfn_to_memslot(k, g)	(&(k)->slots.memslots[0])
+#define __gfn_to_memslot(s, g)	((void)(g), &(s)->memslots[0])
 #define gfn_to_hva_memslot_prot(s, g, w) (*(w) = true, (s)->userspace_addr + ((g) - (s)->base_gfn) * PAGE_SIZE)
 #define hva_to_gfn_memslot(h, s) ((s)->base_gfn + (((h) - (s)->userspace_addr) >> PAGE_SHIFT))
 #define kvm_for_each_vcpu(i, v, k) for (i = 0; i < S2_VCPUS && ((v) = &vm->vcpus[i]); i++)
@@ -109,7 +110,7 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define kvm_vcpu_abt_iss1tw(v)	0
 #define kvm_vcpu_dabt_is_cm(v)	0
 #define kvm_vcpu_trap_get_class(v) 0
-#define kvm_vcpu_trap_get_fault(v) 0
+#define kvm_vcpu_trap_get_fault(v) ((v)->esr & ESR_ELx_FSC)
 #define kvm_is_write_fault(v)	((v)->write)
 #define get_kvm_ipa_limit()	32
 #define FAR_TO_FIPA_OFFSET(f)	0

@@ -66,6 +66,16 @@ struct tlb_inv_context { int unused; };
 /* With interrupts off, which synchronize_rcu() waits for as it does for a read section. So it does for a CPU at EL2. */
 #define enter_vmid_context(m, c) ((void)(m), (void)(c), rcu_read_lock(), s2.vmid(1))
 #define exit_vmid_context(c)	((void)(c), s2.vmid(0), rcu_read_unlock())
+/* The same for the vCPU that is loaded: without TGE its VMID is in use. */
+#define noinline		__attribute__((noinline))
+#define has_vhe()		1
+#define HCR_TGE			(1UL << 27)
+#define HCR_HOST_VHE_FLAGS	HCR_TGE
+#define read_sysreg(r)		HCR_TGE
+#define write_sysreg_hcr(v)	s2.vmid(!((v) & HCR_TGE))
+#define local_irq_save(f)	((void)(f), rcu_read_lock())
+#define local_irq_restore(f)	((void)(f), rcu_read_unlock())
+#define ARM64_WORKAROUND_SPECULATIVE_AT 0
 #define kvm_call_hyp(f, ...)	f(__VA_ARGS__)
 #define kvm_call_hyp_nvhe(f, ...) ((void)0)
 
@@ -210,5 +220,7 @@ union kvm_mmu_notifier_arg { unsigned long attributes; };
 void __kvm_tlb_flush_vmid_ipa(struct kvm_s2_mmu *mmu, phys_addr_t ipa, int level);
 /* Before the milestone "relax" it has three arguments: its own declaration, in functions.inc, says how many. */
 void __kvm_tlb_flush_vmid_ipa_nsh();
+struct kvm_vcpu;
+void __kvm_tlb_flush_loaded_ipa_nsh(struct kvm_vcpu *vcpu, phys_addr_t ipa, int level, u64 va);
 void __kvm_tlb_flush_vmid(struct kvm_s2_mmu *mmu);
 #define __kvm_tlb_flush_vmid_range(m, a, p) ((void)(a), (void)(p))
