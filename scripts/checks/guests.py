@@ -109,14 +109,15 @@ def races(wanted, most, run):
     assert all(hit[race] >= wanted[race] for race in hit), hit
 
 
-def virtual(kernel, name, commands, cpus, params=(), slice_ns=SLICE):
-    """Run `commands` in virtual time: the guest.Result, all of them well."""
-    archive = initrd(kernel.arch)
+def virtual(kernel, name, commands, cpus, params=(), slice_ns=SLICE, memory=3072, series="v5.10"):
+    """Run `commands` in virtual time, of the selftests of `series`: the guest.Result, all of them well."""
+    archive = initrd(kernel.arch, series)
     with progress.single("vtime-guest", f"virtual time: {name}", 15) as note:
         emulated = machine.Machine(
             kernel.arch,
             vtime.CPUS[kernel.arch],
             cpus=cpus,
+            memory=memory,
             params=params,
             clock="virtual",
             model=vtime.NOMINAL,

@@ -8,7 +8,12 @@ import re
 import pytest
 
 from checks import guests
+from checks.remember import remembered
+from kvmseries.base import progress
 from kvmseries.base.errors import Fail
+from kvmseries.guest import machine, run as guest
+from kvmseries.kernel import build
+from kvmseries.source import catalog
 
 NAME = "v7.3"
 pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
@@ -79,6 +84,73 @@ def test_negative_control_what_is_lost_is_noticed(which):
         assert outcomes[name].status not in (0, 4, 124) and re.search(words, outcomes[name].output), outcomes[
             name
         ].why()
+
+
+UNDOS = "/sys/kernel/debug/stage2_undos"
+# {what stage2_race_test races for: {race: times that it must be met}}
+RACES = {
+    "pages": {"set": 100, "lost_set": 50, "lost_aged": 10, "lost_unmapped": 10, "wrprotected": 50, "unmapped": 10},
+    "blocks": {"set": 50, "table_gone": 5},
+}
+
+
+@pytest.mark.parametrize("what", RACES)
+def test_a_fault_that_races_is_right(what):
+    """By the kernel's own checks, with delays: patches/debug/v7.3-undo-delays.patch."""
+    script = (
+        f"cd /sys/kernel/debug; echo 1 > stage2_ages/delay_us; echo 2000 > stage2_ages/locked_us; echo 2000 > {UNDOS}/delay_us; "
+        f"/tests/stage2_race_test {what} 60; status=$?; cd {UNDOS}; grep . *; exit $status"
+    )
+    outcomes, splats = guests.run_planted(
+        ("planted", "aging-delays", "undo-delays"), "", {"race": ["sh", "-c", script]}, SECONDS, "undo-races", name=NAME
+    )
+    met = {race: int(times) for race, times in re.findall(r"^(\w+):(\d+)$", outcomes["race"].output, re.M)}
+    print(what, met)
+    assert not splats and not outcomes["race"].status, outcomes["race"].why()
+    assert all(met[race] >= times for race, times in RACES[what].items()), met
+
+
+# Iterations of dirty_log_perf_test, in all but the first of which each page has one fault of the dirty log.
+FEW, MANY, PAGES = 2, 10, 512
+
+
+@remembered
+def _calls(label):
+    """{name: calls for each fault of the dirty log} of what calls.sh counts, on kernel `label` of the series."""
+    series = catalog.load(NAME)
+    (point,) = catalog.points(series, label)
+    kernel = build.kernel(series, point.count, "arm64", ("kprobes",))
+    command = "/tests/dirty_log_perf_test -v 1 -b 2M -m 3 -g -s anonymous_hugetlb_2mb -i".split()
+    commands = [(str(count), SECONDS, list(guests.script("calls/calls.sh", *command, count))) for count in (FEW, MANY)]
+    with progress.single("calls", f"calls of {label}", 60) as note:
+        result = guest.run(
+            kernel,
+            guests.initrd(name=NAME),
+            machine.Machine("arm64", params=HUGE_PAGES),
+            commands,
+            f"calls-{label}",
+            note,
+        )
+    assert not result.splats
+    assert not any(outcome.status for outcome in result.outcomes), [outcome.why() for outcome in result.outcomes]
+    few, many = (
+        {name: int(calls) for name, calls in re.findall(r"^Calls: (\w+) (\d+)$", outcome.output, re.M)}
+        for outcome in result.outcomes
+    )
+    assert few.keys() == many.keys() >= {"mmap_lock", "gup_fast", "gup_slow"}
+    calls = {name: (many[name] - few[name]) / ((MANY - FEW) * PAGES) for name in few}
+    print(label, calls)
+    return calls
+
+
+def test_a_fault_asks_nothing_of_the_host():
+    calls = _calls("series")
+    assert all(calls[name] < 0.01 for name in ("mmap_lock", "gup_fast", "gup_slow"))
+
+
+def test_negative_control_base_asks_for_each_page():
+    calls = _calls("base")
+    assert calls["mmap_lock"] > 0.99 and calls["gup_fast"] + calls["gup_slow"] > 0.99
 
 
 def _unmapped_is_written_to(seed):
