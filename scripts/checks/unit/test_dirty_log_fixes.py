@@ -44,7 +44,7 @@ def test_any_other_failure_is_no_finding(status, output):
 
 
 # Mistakes and delays, for checks 3, 4 and 6.
-PLANTED = ("planted", "aging-delays", "aging-planted", "undo-planted", "tlb-planted")
+PLANTED = ("planted", "aging-delays", "aging-planted", "undo-delays", "undo-planted", "tlb-planted")
 
 
 def test_each_patch_that_takes_a_fix_back_is_there_and_each_test_needs_one():

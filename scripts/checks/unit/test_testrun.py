@@ -164,7 +164,9 @@ def test_make_test_has_tests_of_each_file_of_checks():
         f"scripts/checks/test_{name}.py"
         for name in (
             "3_dirty_log_fixes",
+            "3_mte",
             "3_stage2_trace",
+            "3_tlb_refills",
             "3_v73_trace",
             "4_bounded_holds",
             "4_dirty_faults",

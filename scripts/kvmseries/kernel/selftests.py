@@ -22,10 +22,21 @@ HELPERS = ("lockphase", "spread")
 # And those that are tests of KVM and take its selftests' library, by series and architecture: invlpg_test has a
 # guest execute INVLPG while the host takes its pages away; dirty_harvest_test looks for writes after a
 # harvest of the dirty log that are not in the next one; dirty_hold_test measures how long mmu_lock is held by one; the VM of
-# gigantic_page_test dies with a block of 1 GiB; dirty_block_test counts the faults on a block that the log splits.
+# gigantic_page_test dies with a block of 1 GiB; dirty_block_test counts the faults on a block that the log splits; vm_killed_test
+# kills VMs while they are aged; nested_destroy_test measures how long a VM with many shadow page tables takes to go;
+# tlb_refill_test goes over hot code and data after each fault of the dirty log.
 TESTS = {
     ("v5.10", "x86_64"): ("invlpg_test",),
-    ("v7.3", "arm64"): ("dirty_hold_test", "dirty_harvest_test", "gigantic_page_test", "dirty_block_test"),
+    ("v7.3", "arm64"): (
+        "dirty_hold_test",
+        "dirty_harvest_test",
+        "gigantic_page_test",
+        "dirty_block_test",
+        "vm_killed_test",
+        "nested_destroy_test",
+        "stage2_race_test",
+        "tlb_refill_test",
+    ),
     ("v7.3", "x86_64"): ("dirty_harvest_test",),
 }
 GUEST = paths.TESTS / "guest"
