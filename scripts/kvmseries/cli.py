@@ -68,6 +68,7 @@ def parse(arguments: list[str]) -> tuple[commands.Command, Namespace]:
     if unknown:
         raise Usage(_unknown(options, unknown))
     if module.SERIES:
+        getattr(module, "settle", lambda _: None)(options)
         _check(options)
     return module, options
 

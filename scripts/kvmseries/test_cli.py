@@ -22,6 +22,7 @@ def made_trees():
     return list(paths.out("trees", "x").parent.glob("*/*"))
 
 
+_ONE_BOOT = "which are of one boot and of no model"
 MISTAKES = [
     (["fetch", "v9.9"], "unknown series 'v9.9': there is mini"),
     (["apply", "v9.9", "DIR"], "unknown series 'v9.9'"),
@@ -65,6 +66,18 @@ MISTAKES = [
     (["bench", "mini", "--slice", "100", "--clock", "wall"], "are for --clock virtual"),
     (["bench", "mini", "--here", "--cpu", "max"], "--here runs on the kernel that is booted: no "),
     (["bench", "mini", "--here", "--kernels", "base"], "--here runs on the kernel that is booted: no "),
+    (["bench", "mini", "--here", "--accel", "kvm"], "--here runs on the kernel that is booted: no "),
+    (["bench", "mini", "--here", "base", "--accel", "tcg"], "--here runs on the kernel that is booted: no "),
+    *(
+        (["bench", "mini", "--no-times", *words], f"--no-times leaves the lock counts, {_ONE_BOOT}: no {words[0]}")
+        for words in (
+            ["--samples", "2"],
+            ["--sensitivity"],
+            ["--model", "line*2"],
+            ["--retry", "2"],
+            ["--must-repeat", "dirty_memory_time"],
+        )
+    ),
     (["soak", "mini", "--hours", "nan"], "--hours nan: give a number above 0"),
     (["bench", "mini", "--config", "lockstat"], "bench builds the normal and the lockstat kernel"),
     (["bench", "mini", "--kernels", "nope:base"], "unknown series 'nope': there is mini"),

@@ -5,6 +5,7 @@
     PROJECTS                         only where it is not for all: the projects whose series it takes
     COMMAND                          True where what comes after -- is a command to run
     add_arguments(parser, project)   its options for series of that project; of None: all that there are
+    settle(options)                  only where a default depends on other options: sets it
     run(options)                     does it; returns the exit status, None for 0
 
 A module is loaded when its command is run, or when all are listed: it may import what it needs.

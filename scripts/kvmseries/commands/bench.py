@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import platform
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -16,6 +17,7 @@ from ..base.progress import say
 from ..data import repeat, results, unfinished
 from ..data.shape import Host, Ids, Making, Run
 from ..guest import machine as machines, vtime
+from ..kernel import toolchain
 from ..measure import bench, here
 from ..qemu import migration
 from ..source import catalog
@@ -54,6 +56,8 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
     if project != "qemu":
         _kernel_options(parser)
         shared.machine(parser, None)
+        # None: not given, which is tcg where something is emulated.
+        parser.set_defaults(accel=None)
     else:
         shared.accel(parser)
     if project != "linux":
@@ -61,7 +65,7 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
 
 
 def _kernel_options(parser: ArgumentParser) -> None:
-    shared.arch(parser)
+    parser.add_argument("--arch", help="arm64 or x86_64 (default: arm64; with --here this machine's)")
     shared.configs(parser)
     parser.add_argument(
         "--test-args",
@@ -168,6 +172,13 @@ def _migration_options(parser: ArgumentParser) -> None:
         metavar="S",
         help="give a migration up after so long (default: 120)",
     )
+
+
+def settle(options: Namespace) -> None:
+    """Set --arch where it is not given: with --here that of this machine, if the series has it; otherwise arm64."""
+    if options.series.project != "qemu" and options.arch is None:
+        own = [name for name in options.series.arches if toolchain.machine(name) == platform.machine()]
+        options.arch = own[0] if options.here is not None and own else "arm64"
 
 
 def run(options: Namespace) -> None:
@@ -278,7 +289,7 @@ def _job(options: Namespace) -> bench.Job:
         counts=not options.no_counts,
         times=not options.no_times,
         cpu=options.cpu or case.get("cpu") or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
-        accel=options.accel,
+        accel=options.accel or "tcg",
         params=tuple(options.param),
         kernel=options.tree,
         clock=clock,
@@ -294,7 +305,7 @@ def _clock(options: Namespace) -> str:
     """ "virtual" or "wall"; raises Usage for options that exclude each other."""
     elsewhere.check(options)
     real = options.here is not None or options.remote is not None
-    clock = options.clock or ("virtual" if options.accel == "tcg" and not real else "wall")
+    clock = options.clock or ("virtual" if options.accel in (None, "tcg") and not real else "wall")
     if options.no_counts and options.no_times:
         raise Usage("--no-counts and --no-times leave nothing to measure")
     if options.case and (options.test_args or options.only_args):
@@ -305,11 +316,24 @@ def _clock(options: Namespace) -> str:
         raise Usage("--sensitivity, --model, --slice, --must-repeat and --retry are for --clock virtual")
     if options.sensitivity and options.model:
         raise Usage("--sensitivity runs all models: no --model")
+    if options.no_times:
+        why = "--no-times leaves the lock counts, which are of one boot and of no model"
+        shared.refuse(options, why, "sensitivity", "model", "must_repeat")
+        if options.retry or options.samples not in (None, 1):
+            raise Usage(f"{why}: no --{'retry' if options.retry else 'samples'}")
     if options.here is not None and any(
-        (options.param, options.config, options.no_counts, options.no_times, options.cpu, options.kernels)
+        (
+            options.param,
+            options.config,
+            options.no_counts,
+            options.no_times,
+            options.cpu,
+            options.accel,
+            options.kernels,
+        )
     ):
         raise Usage(
-            "--here runs on the kernel that is booted: no --param, --config, --cpu, --kernels, "
+            "--here runs on the kernel that is booted: no --param, --config, --cpu, --accel, --kernels, "
             "--no-counts or --no-times"
         )
     for name in options.config:

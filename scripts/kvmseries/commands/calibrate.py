@@ -8,7 +8,7 @@ from ..base.progress import say
 from ..measure import bench, calibrate
 from . import options as shared
 
-HELP = "fit the model's two free parameters to the published column for them"
+HELP = "fit two parameters of the model of virtual time to figures that were published for base"
 SERIES = True
 PROJECTS = ("linux",)
 

@@ -22,7 +22,7 @@ _EMULATED: tuple[tuple[str, object], ...] = (
     ("config", []),
     ("cpu", None),
     ("here", None),
-    ("accel", "tcg"),
+    ("accel", None),
 )
 
 

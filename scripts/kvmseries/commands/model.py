@@ -15,6 +15,8 @@ from . import modeltree, options as shared
 HELP = "run the MMU code of a tree under a model checker: see model/README.md"
 SERIES = True
 PROJECTS = ("linux",)
+# Defaults for random and pct.
+_SCHEDULES, _SEED = 2000, 1
 
 
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
@@ -31,8 +33,7 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     parser.add_argument(
         "--engine",
         choices=("loom", "random", "pct"),
-        default="loom",
-        help="loom: every execution; random, pct: schedules of shuttle",
+        help="loom: every execution (default); random, pct: schedules of shuttle",
     )
     parser.add_argument(
         "--bound", metavar="N", help="for loom: at most N preemptions, or all (default: each scenario's own)"
@@ -40,20 +41,33 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     parser.add_argument(
         "--schedules",
         type=shared.number(),
-        default=2000,
         metavar="N",
-        help="number of schedules, for random and pct (default: 2000)",
+        help=f"number of schedules, for random and pct (default: {_SCHEDULES})",
     )
     parser.add_argument(
-        "--seed", type=shared.number(0), default=1, metavar="N", help="random seed, for random and pct (default: 1)"
+        "--seed", type=shared.number(0), metavar="N", help=f"random seed, for random and pct (default: {_SEED})"
     )
     parser.add_argument(
         "--coverage", action="store_true", help="list the lines of the kernel's functions that no short scenario runs"
     )
 
 
+def _check(options: Namespace) -> None:
+    """Raise Usage for options that exclude each other, or that would be ignored."""
+    if options.coverage:
+        why = "--coverage is of all short scenarios"
+        shared.refuse(options, why, "scenario", "engine", "bound", "schedules", "seed")
+    elif options.engine in ("random", "pct"):
+        shared.refuse(options, f"--engine {options.engine} has no bound of preemptions", "bound")
+    else:
+        shared.refuse(
+            options, "loom runs every execution, --engine random or pct a number of them", "schedules", "seed"
+        )
+
+
 def run(options: Namespace) -> None:
     """Print what the scenarios come to; raise Fail if one fails."""
+    _check(options)
     if options.bound not in (None, "all") and not (options.bound.isdecimal() and len(options.bound) < 3):
         raise Usage(f"--bound {options.bound}: give a number from 0 to 99, or all")
     plant = Path(options.plant).absolute() if options.plant else None
@@ -69,9 +83,10 @@ def run(options: Namespace) -> None:
         _coverage(tree, modeltree.arches(options))
         return
     program, libraries = runs.ready(tree, modeltree.arches(options))
-    if options.engine != "loom":
+    if options.engine in ("random", "pct"):
+        seed = _SEED if options.seed is None else options.seed
         results = prove.shuttle(
-            program, libraries, options.scenario, options.engine, options.schedules, options.seed, say
+            program, libraries, options.scenario, options.engine, options.schedules or _SCHEDULES, seed, say
         )
     else:
         large = modeltree.large(options)

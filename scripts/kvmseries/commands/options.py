@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
 from ..base import paths
+from ..base.errors import Usage
 
 
 def number(low: float = 1, high: float | None = None, kind: type[int] | type[float] = int) -> Callable[[str], float]:
@@ -27,6 +28,15 @@ def number(low: float = 1, high: float | None = None, kind: type[int] | type[flo
         return value
 
     return convert
+
+
+def refuse(options: Namespace, why: str, *names: str) -> None:
+    """Raise Usage, which begins with `why`, if one of the options `names` was given: an option that would be ignored. Their
+    defaults are None, False, [] or ""."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value is not False and value not in ([], ""):
+            raise Usage(f"{why}: no --{name.replace('_', '-')}")
 
 
 def arch(parser: ArgumentParser) -> None:

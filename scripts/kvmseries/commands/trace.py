@@ -19,8 +19,8 @@ HELP = "run COMMAND in a guest, record stores to stage-2 page tables and TLBIs, 
 SERIES = True
 PROJECTS = ("linux",)
 COMMAND = True
-# Findings that are printed.
-_MOST = 20
+# Findings that are printed, and the default of --timeout.
+_MOST, _SECONDS = 20, 600
 
 
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
@@ -28,16 +28,12 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     shared.point(parser)
     shared.configs(parser)
     shared.tree(parser)
-    parser.add_argument("--cpu", default="max", help="QEMU's CPU: max, cortex-a72, ... (default: max)")
+    parser.add_argument("--cpu", help="QEMU's CPU: max, cortex-a72, ... (default: max)")
     parser.add_argument(
         "--param", action="append", default=[], metavar="WORD", help="kernel parameter; may be repeated"
     )
     parser.add_argument(
-        "--timeout",
-        type=shared.number(),
-        default=600,
-        metavar="S",
-        help="time limit of COMMAND in seconds (default: 600)",
+        "--timeout", type=shared.number(), metavar="S", help=f"time limit of COMMAND in seconds (default: {_SECONDS})"
     )
     parser.add_argument(
         "--keep",
@@ -54,6 +50,11 @@ def run(options: Namespace) -> None:
         raise Usage("trace needs a command, -- /tests/NAME ARGUMENT..., or --read FILE")
     if options.read and options.keep:
         raise Usage("--read and --keep exclude each other")
+    if options.read:
+        why = "--read checks a trace that is there, and boots nothing"
+        shared.refuse(options, why, "base", "upto", "config", "cpu", "param", "timeout")
+        if options.tree != paths.own_tree():
+            raise Usage(f"{why}: no --tree")
     if options.keep:
         show.check_writable(Path(options.keep), "--keep")
     report = check(Path(options.read)) if options.read else _record(options)
@@ -77,12 +78,12 @@ def check(path: Path) -> stage2check.Report:
 
 def _record(options: Namespace) -> stage2check.Report:
     """Run the command; returns the Report of its trace."""
-    machine = machines.Machine("arm64", options.cpu, params=(machines.SWAP, *options.param), trace=True)
+    machine = machines.Machine("arm64", options.cpu or "max", params=(machines.SWAP, *options.param), trace=True)
     machines.check(machine)
     kernel = build.kernel(options.series, shared.count(options), "arm64", options.config, options.tree)
     initrd = image.base("arm64", selftests.build(options.series, "arm64", options.tree))
     words = options.command if len(options.command) > 1 else ["sh", "-c", options.command[0]]
-    result = guest.run(kernel, initrd, machine, [("trace", options.timeout, words)], "trace")
+    result = guest.run(kernel, initrd, machine, [("trace", options.timeout or _SECONDS, words)], "trace")
     sys.stdout.write(result.outcomes[0].output)
     trace = result.folder / "trace"
     try:

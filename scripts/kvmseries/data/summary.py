@@ -25,7 +25,7 @@ from .shape import Host, Results, Run
 EMULATED = "emulated wall-clock, not evidence"
 VIRTUAL = "virtual time (modelled)"
 WALL = "wall clock"
-# Of live migrations: base and series take turns in one boot, with a guest that is paced.
+# Of live migrations: base and series take turns in one boot.
 IN_TURN = "wall clock of an emulated host: only ratios of QEMUs that took turns mean something"
 MIGRATION = "migration"
 NOMINAL = "nominal"

@@ -1,8 +1,10 @@
+import re
+
 import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.data import repeat
+from kvmseries.data import repeat, results
 
 TEST = "dirty_log_perf_test"
 HUGETLB = "-b 2M -s anonymous_hugetlb_2mb"
@@ -153,3 +155,37 @@ def test_new_samples_replace_those_of_the_same_run_alone():
     repeat.replace(runs, [timed([6.0, 6.0])])
     assert runs[0]["earlier"] == [[1.0, 2.0], [5.0, 5.0]]
     assert repeat.mark(runs)[0]["repeats"] is True and len(runs[0]["earlier"]) == 2
+
+
+def differing(files):
+    """The rows of the table of results.md: the times whose rounds differ, of {name of a file: its runs}."""
+    return [
+        f"| `{name}` | {run['kernel']} | {run['vcpus']} | `{run['metric']}`"
+        + (f", iteration {run['iteration']}" if run["iteration"] else "")
+        + f" | {' / '.join(f'{sample * 1e6:,.0f}' for sample in run['samples'])} | {'no' if repeat.wanted(run) else 'yes'} |"
+        for name, runs in sorted(files.items())
+        for run in repeat.mark(runs)
+        if run["repeats"] is False
+    ]
+
+
+def test_results_md_lists_the_committed_times_that_do_not_repeat():
+    folder = paths.ROOT / "Documentation"
+    rows = differing(
+        {
+            path.name: results.load(path)["runs"]
+            for path in (folder / "results").glob("*.json")
+            if not path.name.startswith(("soak-", "hunt-"))
+        }
+    )
+    text = (folder / "results.md").read_text(encoding="utf-8")
+    assert rows == [line for line in text.splitlines() if re.match(r"\| `\S+\.json` \|", line)], "\n".join(rows)
+
+
+def test_negative_control_a_time_that_does_not_repeat_has_a_row():
+    runs = [timed([0.001, 0.002], vcpus=2, iteration=1), timed([1.0, 1.0]), timed([1.0, 2.0], metric="other")]
+    runs.append(timed([0.1, 0.2], metric="populate_memory_time", args=HUGETLB))
+    assert differing({"a.json": runs}) == [
+        "| `a.json` | base | 2 | `dirty_memory_time`, iteration 1 | 1,000 / 2,000 | no |",
+        "| `a.json` | base | 1 | `populate_memory_time` | 100,000 / 200,000 | yes |",
+    ]

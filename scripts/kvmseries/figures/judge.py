@@ -31,7 +31,7 @@ _HIGHER = ("completed", "guest_speed", "passes", "pages_merged")
 _TOP = {"results", "texts", "worse", "pictures"}
 _TEXT = {"entries", "tables", "notice", "slower", "width"}
 _RESULT = {"file", "command", "minutes"}
-_WORSE = {"metric", "of", "says", "why"}
+_WORSE = {"metric", "of", "kernel", "says", "why"}
 
 # figures.yaml, see load().
 Data = dict[str, Any]
@@ -231,32 +231,42 @@ def lower_is_better(run: Run) -> bool | None:
     return None
 
 
-def worse(files: compute.Files, name: str) -> dict[str, tuple[float, int]]:
-    """{metric without its phase: (ratio to base, vCPUs)}, the greatest, of what the series does worse than base by
-    more than WORSE in the results `name`."""
+def worse(
+    files: compute.Files, name: str, kernels: Iterable[str] = (s.SERIES,)
+) -> dict[tuple[str, str], tuple[float, int, str]]:
+    """{(metric, kernel): (ratio to base, vCPUs, model)}, the greatest ratio, of what one of `kernels` does worse than
+    base by more than WORSE in the results `name`, in any variant of the model."""
+    found: dict[tuple[str, str], tuple[float, int, str]] = {}
+    for kernel in kernels:
+        for metric, worst in _worse(files.data(name)["runs"], kernel).items():
+            found[metric, kernel] = worst
+    return found
+
+
+def _worse(all_runs: Iterable[Run], kernel: str) -> dict[str, tuple[float, int, str]]:
     runs: dict[tuple[str, ...], dict[str, Run]] = {}
-    found: dict[str, tuple[float, int]] = {}
-    for run in files.data(name)["runs"]:
-        if run["model"] in ("", "nominal") and run["kernel"] in (s.BASE, s.SERIES):
+    found: dict[str, tuple[float, int, str]] = {}
+    for run in all_runs:
+        if run["kernel"] in (s.BASE, kernel):
             keys: Mapping[str, object] = run
             key = tuple(str(keys[name]) for name in compare.KEY if name != "kernel")
             runs.setdefault(key, {})[run["kernel"]] = run
     medians: dict[tuple[str, ...], tuple[float, float]] = {}
     for key, pair in runs.items():
         if len(pair) == 2:
-            medians[key] = statistics.median(pair[s.BASE]["samples"]), statistics.median(pair[s.SERIES]["samples"])
-    for key, (base, series) in medians.items():
+            medians[key] = statistics.median(pair[s.BASE]["samples"]), statistics.median(pair[kernel]["samples"])
+    for key, (base, patched) in medians.items():
         run = runs[key][s.BASE]
         better = lower_is_better(run)
-        if better is None or min(base, series) < 0 or _traded(runs, medians, key):
+        if better is None or min(base, patched) < 0 or _traded(runs, medians, key):
             continue
-        before, after = (base, series) if better else (series, base)
+        before, after = (base, patched) if better else (patched, base)
         # A count may differ by one for each CPU of the machine.
         if after <= WORSE * before or (run["unit"] == "1" and after - before <= run["vcpus"] + 1):
             continue
         ratio = after / before if before else float("inf")
         metric = run["metric"]
-        found[metric] = max(found.get(metric, (0, 0)), (ratio, run["vcpus"]))
+        found[metric] = max(found.get(metric, (0, 0, "")), (ratio, run["vcpus"], run["model"] or s.NOMINAL))
     return found
 
 
@@ -281,6 +291,19 @@ def slower_section(text: str, begin: str) -> str | None:
     return " ".join(found[0].split()) if found else None
 
 
+def quoted(rows: Iterable[Row]) -> dict[str, list[str]]:
+    """{short name of results that `rows` quote: the kernels that are held against base there}: the series, and the
+    upto: kernels of which any of the rows says something."""
+    names: set[str] = set()
+    steps: set[str] = set()
+    for row in rows:
+        names.update(row.names)
+        kernel = row.place.figure.get("kernel")
+        if isinstance(kernel, str) and kernel.startswith(s.UPTO):
+            steps.add(kernel)
+    return {name: [s.SERIES, *sorted(steps)] for name in sorted(names)}
+
+
 def unsaid(data: Data, files: compute.Files, judged: Judged, root: Path | None = None) -> list[str]:
     """Lines about what got worse in the results that a text quotes and its section of that does not say."""
     begin = data["texts"][judged.where].get("slower")
@@ -293,18 +316,22 @@ def unsaid(data: Data, files: compute.Files, judged: Judged, root: Path | None =
             return [f"{judged.where}: no paragraph begins with '{words}'"]
         sections.append(section)
     said_there, wrong = " ".join(sections), []
-    for name in sorted({name for row in judged.rows for name in row.names}):
-        for metric, (ratio, vcpus) in worse(files, name).items():
+    for name, kernels in quoted(judged.rows).items():
+        for (metric, kernel), (ratio, vcpus, model) in worse(files, name, kernels).items():
             entries = [
                 entry
                 for entry in data["worse"]
-                if re.fullmatch(entry["metric"], metric) and (entry["of"] == "all" or name in entry["of"])
+                if re.fullmatch(entry["metric"], metric)
+                and (entry["of"] == "all" or name in entry["of"])
+                and entry.get("kernel", kernel) == kernel
             ]
             said = [entry for entry in entries if "why" in entry or entry["says"] in said_there]
             if not said:
+                of = "" if kernel == s.SERIES else f" of {kernel}"
+                variant = "" if model == s.NOMINAL else f", model {model}"
                 wrong.append(
-                    f"{judged.where}: what gets slower does not say that {metric} is {ratio:.2f} times "
-                    f"base's with {vcpus} vCPUs ({files.entries[name]['file']})"
+                    f"{judged.where}: what gets slower does not say that {metric}{of} is {ratio:.2f} times "
+                    f"base's with {vcpus} vCPUs ({files.entries[name]['file']}{variant})"
                     + (f": it should have '{entries[0]['says']}'" if entries else "")
                 )
     return wrong

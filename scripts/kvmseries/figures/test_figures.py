@@ -336,13 +336,48 @@ def run_of(metric, base, series, **others):
         (run_of("tlbi_local.dirty", 0, 500, unit="1"), {"tlbi_local.dirty"}),
         (run_of("tlbi_local.dirty", 0, 500, unit="1") + run_of("tlbi_broadcast.dirty", 500, 0, unit="1"), set()),
         (run_of("a_count_of_no_kind", 10, 300, unit="1"), set()),
-        (run_of("guest_stall", 1.0, 1.2, model="line*2"), set()),
+        (run_of("guest_stall", 1.0, 1.2, model="line*2"), {"guest_stall"}),
+        (run_of("guest_stall", 1.0, 1.09, model="line*2"), set()),
     ],
 )
 def test_what_is_worse_than_base(place, more, found):
     place.results(more=more)
     files = compute.Files(FIGURES["results"], place.root / "Documentation/results")
-    assert set(judge.worse(files, "dirty")) == {"get_dirty_log_time"} | found
+    assert {metric for metric, _ in judge.worse(files, "dirty")} == {"get_dirty_log_time"} | found
+
+
+def test_a_variant_of_the_model_in_which_something_got_worse_is_named(place):
+    place.results(more=run_of("guest_stall", 1.0, 1.2, model="line*2"))
+    assert place.judge()[1] == [
+        "README.md: what gets slower does not say that guest_stall is 1.20 times base's with 4 vCPUs "
+        "(dirty.json, model line*2)"
+    ]
+
+
+STEP = [
+    {**RUN, "metric": metric, "kernel": "upto:half", "vcpus": 4, "samples": [value] * 3}
+    for metric, value in (("populate_memory_time", 300e-6), ("dirty_memory_time", 1e-3))
+] + [{**RUN, "metric": "populate_memory_time", "kernel": "base", "vcpus": 4, "samples": [200e-6] * 3}]
+
+
+def test_what_got_worse_with_a_step_must_be_said_where_the_step_is_quoted(place):
+    place.results(more=STEP)
+    assert place.judge()[1] == []
+    quote = {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "kernel": "upto:half", "vcpus": 4}
+    place("README.md", README + "\nHalf of it takes 1,000 us.\n")
+    place.figures(
+        lambda data: data["texts"]["README.md"]["entries"].append(
+            {"text": "Half of it takes {a} us", "a": {**quote, "form": "us.0"}}
+        )
+    )
+    wanted = "what gets slower does not say that populate_memory_time of upto:half is 1.50 times base's with 4 vCPUs"
+    assert place.judge()[1][-1] == f"README.md: {wanted} (dirty.json)"
+    for kernel, problems in (("upto:half", 0), ("series", 1)):
+        entry = {"metric": "populate_memory_time", "of": ["dirty"], "kernel": kernel, "why": "it is a half"}
+        data = judge.load(place.root / "Documentation/figures.yaml")
+        data["worse"].append(entry)
+        files = compute.Files(data["results"], place.root / "Documentation/results")
+        assert len(judge.unsaid(data, files, judge.judge(data, files, "README.md", place.root), place.root)) == problems
 
 
 @pytest.mark.parametrize(
@@ -586,3 +621,43 @@ def test_rounds_are_of_a_figure_of_its_own(place, more):
     assert compute.text(compute.compute(files, figure), "us.0") == "128"
     with pytest.raises(Fail, match="op rounds is for a figure of its own"):
         compute.compute(files, {**figure, **more})
+
+
+def not_listed(data, files, text):
+    """What is worse than base in any results, by judge.worse(), and is not in a text: neither the words of its entry nor,
+    where the entry has a reason instead, the metric's name."""
+    words = " ".join(text.split())
+    return [
+        f"{name}: {metric}"
+        for name in data["results"]
+        for metric, kernel in judge.worse(files, name)
+        if not any(
+            (entry["says"] if "says" in entry else f"`{metric}`") in words
+            for entry in data["worse"]
+            if re.fullmatch(entry["metric"], metric)
+            and (entry["of"] == "all" or name in entry["of"])
+            and entry.get("kernel", kernel) == kernel
+        )
+    ]
+
+
+def test_the_list_of_what_gets_slower_is_full():
+    data = judge.load()
+    text = (
+        (judge.FILE.parent / "results" / "README.md")
+        .read_text(encoding="utf-8")
+        .partition("\n## What gets slower\n")[2]
+    )
+    assert not_listed(data, compute.Files(data["results"]), text) == []
+
+
+def test_negative_control_a_list_that_is_not_full(place):
+    place.results(more=run_of("guest_stall", 1.0, 1.2))
+    data = yaml.safe_load(yaml.safe_dump(FIGURES))
+    files = compute.Files(data["results"], place.root / "Documentation/results")
+    said = "KVM_GET_DIRTY_LOG is slower"
+    assert not_listed(data, files, said) == ["dirty: guest_stall"]
+    data["worse"].append({"metric": "guest_.*", "of": ["dirty"], "why": "by chance"})
+    assert not_listed(data, files, said) == ["dirty: guest_stall"]
+    assert not_listed(data, files, "`guest_stall`") == ["dirty: get_dirty_log_time"]
+    assert not_listed(data, files, f"{said}, `guest_stall`") == []

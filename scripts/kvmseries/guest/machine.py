@@ -12,7 +12,7 @@ from ..base import debian, distro, proc
 from ..base.errors import Usage
 from ..kernel import toolchain
 from ..kernel.build import Kernel
-from . import stage2trace, vtime
+from . import stage2trace, tlbrefills, vtime
 from .emulator import binary, Qemu
 
 # The CPUs that cover both of KVM's modes: max is VHE with hardware access flag, FWB and IDC;
@@ -40,6 +40,7 @@ class Machine:
     slice_ns: int = 500  # of the virtual clock
     mte: bool = False  # memory has tags; of arm64, emulated, with the CPU max
     trace: bool = False  # records stores to stage-2 page tables, and TLBIs (stage2trace)
+    refills: bool = False  # counts a nested guest's TLB entries that are filled again (tlbrefills)
     qemu: Qemu | None = None  # None: the one in PATH
 
 
@@ -47,6 +48,10 @@ def check(machine: Machine) -> None:
     """Install QEMU, and raise Usage if the machine cannot be had on this host."""
     if machine.mte and (machine.arch, machine.cpu, machine.accel) != ("arm64", "max", "tcg"):
         raise Usage("memory tags are for arm64's emulated CPU max")
+    if machine.refills:
+        if machine.accel != "tcg" or machine.clock == "virtual" or machine.trace:
+            raise Usage("TLB refills are counted on emulated CPUs with the wall clock, and without a trace of stage 2")
+        tlbrefills.prefix(machine.arch, machine.cpu)
     if machine.trace:
         if machine.accel != "tcg" or machine.clock == "virtual":
             raise Usage("the trace of stage 2 is for emulated CPUs with the wall clock")
@@ -102,6 +107,8 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
         line = vtime.prefix(machine.arch)
     if machine.trace:
         line = stage2trace.prefix(machine.arch)
+    if machine.refills:
+        line = tlbrefills.prefix(machine.arch, machine.cpu)
     line += [
         "-nodefaults",
         "-display",
@@ -146,6 +153,8 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     more = ["no_timer_check"] if machine.arch == "x86_64" and machine.accel == "tcg" else []
     if machine.trace and folder:
         line += stage2trace.plugin(kernel, folder)
+    if machine.refills and folder:
+        line += tlbrefills.plugin(kernel, folder)
     if machine.clock == "virtual":
         if folder:
             vtime.marks(kernel, folder / "marks")

@@ -15,7 +15,7 @@ from ..kernel.build import Kernel
 from . import tcgplugin, vtime
 
 SOURCE = paths.TESTS / "stage2-trace"
-# The plugin interface's declarations, which the two plugins share.
+# The plugin interface's declarations, which the plugins share.
 _HEADER = vtime.SOURCE / "qemu_api.h"
 # Operations whose beginning and end are recorded. They end by a RET of their own: none ends by a jump to another
 # function. What each has promised when it returns is the checker's to know (verify/stage2check.py).

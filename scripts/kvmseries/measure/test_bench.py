@@ -232,7 +232,7 @@ def test_rounds_take_turns(measured, tmp_path):
 
 
 def test_counts_alone_boot_no_kernel_for_times(measured):
-    data, _ = measured("--no-times")
+    data, _ = measured("--no-times", "--samples", "1")
     assert {run["config"] for run in data["runs"]} == {"lockstat"}
 
 

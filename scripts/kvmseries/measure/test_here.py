@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kvmseries import cli
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.data import unfinished
 from kvmseries.data.test_parse import OUTPUT
@@ -56,3 +57,20 @@ def test_what_was_measured_before_a_failure_is_not_measured_again(monkeypatch):
     runs, versions = here.run(job, "base", taken, left.append)
     assert (asked, left) == ([1, 2, 1, 1, 2], [3, 2, 1, 0])
     assert {len(run["samples"]) for run in runs} == {2} and versions == {"base x here": platform.release()}
+
+
+@pytest.mark.parametrize(
+    "machine, words, arch",
+    [
+        ("x86_64", ["--here", "base"], "x86_64"),
+        ("aarch64", ["--here"], "arm64"),
+        ("riscv64", ["--here"], "arm64"),
+        ("x86_64", ["--here", "base", "--arch", "arm64"], "arm64"),
+        ("x86_64", [], "arm64"),
+        ("x86_64", ["--remote", "server"], "arm64"),
+    ],
+)
+def test_the_architecture_is_this_machines_where_it_is_measured(monkeypatch, mini, machine, words, arch):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    _, options = cli.parse(["bench", "mini", *words])
+    assert (options.arch, options.accel) == (arch, None)

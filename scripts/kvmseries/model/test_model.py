@@ -277,6 +277,25 @@ def test_the_screen_is_one_screen():
         (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
         (["model", "v5.10", "--bound", "x"], "--bound x: give a number from 0 to 99, or all"),
         (["model", "v5.10", "--bound", "300"], "--bound 300: give a number from 0 to 99, or all"),
+        (
+            ["model", "v5.10", "--schedules", "9"],
+            "loom runs every execution, --engine random or pct a number of them: no",
+        ),
+        (["model", "v5.10", "--engine", "loom", "--seed", "0"], "pct a number of them: no --seed"),
+        (
+            ["model", "v5.10", "--engine", "random", "--bound", "2"],
+            "--engine random has no bound of preemptions: no --bo",
+        ),
+        *(
+            (["model", "v5.10", "--coverage", *words], f"--coverage is of all short scenarios: no {words[0]}")
+            for words in (
+                ["--scenario", "short-one"],
+                ["--engine", "loom"],
+                ["--bound", "2"],
+                ["--schedules", "9"],
+                ["--seed", "0"],
+            )
+        ),
         (["model", "v5.10", "--plant", "/nowhere"], "--plant /nowhere: no such file"),
         (["model", "v5.10", "--scenario", "nope"], "no scenario 'nope': the model has short-one"),
     ],

@@ -231,6 +231,79 @@ _MEASURES = (
 )
 
 
+# Guests within this of each other's speed begin alike; the driver takes two stretches of one guest for steady by the same.
+_ALIKE = 0.1
+
+
+def _speeds(family: Family, compared: str) -> dict[int, list[float]]:
+    """{vCPU count: speeds of the compared kernel's guests before their migrations, relative to base's}; none where the
+    speed of one of them is not known."""
+    found = {}
+    for vcpus in family.vcpus:
+        pairs = [
+            s.ratio(part.value(compared, vcpus, "guest_speed"), part.value(s.BASE, vcpus, "guest_speed"))
+            for part in family.parts.values()
+            if vcpus in part.vcpus
+        ]
+        known = [one for one in pairs if one]
+        ends = [end for one in known for end in (one.median, one.low, one.high) if end is not None]
+        found[vcpus] = ends if len(known) == len(pairs) else []
+    return found
+
+
+def _with(counts: Sequence[int]) -> str:
+    """ "With 1, 2 and 4 vCPUs" """
+    words = [str(count) for count in sorted(counts)]
+    many = ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else words[0]
+    return f"With {many} vCPU{'s' * (words != ['1'])}"
+
+
+def _span(speeds: Sequence[float]) -> str:
+    low, high = (layout.ratio_text(end) for end in (min(speeds), max(speeds)))
+    return low if low == high else f"{low} to {high}"
+
+
+def clock_text(family: Family) -> str:
+    """What times of emulated hosts mean, from what was run: a ratio compares two QEMUs only if their guests began alike."""
+    parts = ["The machine that runs both QEMUs is emulated (TCG), so a time says nothing about hardware."]
+    if family.compared:
+        parts.append("The two QEMUs take turns in one boot, and their link has the same bandwidth.")
+        parts += _what_ratios_mean(family, family.compared)
+    if any(0 in value.samples.values() for part in family.parts.values() for value in part.values("completed")):
+        parts.append("The length of a migration that did not complete is the time after which it was given up.")
+    return " ".join([*parts, "Counts depend on times, too, where a pass is due after a second."])
+
+
+def _what_ratios_mean(family: Family, compared: str) -> list[str]:
+    """Sentences: at which speeds the guests began, and whether a ratio of times compares the two QEMUs for that."""
+    fastest = "rate=0" in family.group.args.split()
+    alike: list[int] = []
+    others: list[int] = []
+    unknown: list[int] = []
+    speeds = _speeds(family, compared)
+    name = "the series" if compared == s.SERIES else s.short(compared)
+    for vcpus, found in speeds.items():
+        same = all(1 - _ALIKE <= one <= 1 + _ALIKE for one in found)
+        (unknown if not found else alike if same and not fastest else others).append(vcpus)
+    sentences = ["The guests write as fast as they can: no rate makes them alike."] if fastest else []
+    for counts, so in (
+        (alike, "So a ratio of times compares the two."),
+        (others, "So a ratio of times is of these runs alone, and does not compare the two."),
+    ):
+        if counts:
+            span = _span([one for vcpus in counts for one in speeds[vcpus]])
+            sentences.append(
+                f"{_with(counts)} the guests of {name} wrote at {span} times the speed of base's before the "
+                f"migration. {so}"
+            )
+    if unknown:
+        sentences.append(
+            f"{_with(unknown)} the speed of the guests before the migration is not known. A ratio of times compares the "
+            "two only if it was the same."
+        )
+    return sentences
+
+
 def highlights(family: Family) -> list[str]:
     """Lines: how many migrations completed, and whether pages were lost."""
     lines = []

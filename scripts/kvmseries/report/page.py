@@ -136,13 +136,8 @@ def _clock(summary: s.Summary) -> tuple[str, str] | None:
             "model whose parameters are below. They predict how time grows with vCPUs; they are not measured on "
             "hardware. Documentation/measurement.md says when to trust them.",
         )
-    if summary.group.clock_name == s.IN_TURN:
-        return (
-            f"Times: {s.IN_TURN}.",
-            "The machine that runs both QEMUs is emulated (TCG), so a time says nothing about hardware. Base and series take "
-            "turns in one boot, their guest writes at the same pace, and their link has the same bandwidth: so a ratio of "
-            "the two compares them. Counts depend on times, too, where a pass is due after a second.",
-        )
+    if isinstance(summary, migrating.Family) and summary.group.clock_name == s.IN_TURN:
+        return f"Times: {s.IN_TURN}.", migrating.clock_text(summary)
     if not summary.group.emulated:
         return None
     return (

@@ -112,3 +112,66 @@ def test_arguments_are_told_with_units():
         "working set 2 MiB, guest dirties 2000 pages/s, bandwidth 2.6 MB/s, downtime limit 300 ms, given up after 150 s"
     )
     assert migrating.words("working-set=8 rate=0 odd=1") == "working set 8 MiB, guest dirties as fast as it can, odd 1"
+
+
+def _speeds(data, speeds):
+    """`data` with the speeds of the guests: {vCPUs: (base's, the series')} in pages/s."""
+    first = [run for run in data["runs"] if run["metric"] == "syncs"]
+    data["runs"] += [
+        {**run, "metric": "guest_speed", "samples": [speeds[run["vcpus"]][run["kernel"] == "series"]] * 2}
+        for run in first
+        if run["vcpus"] in speeds
+    ]
+    return data
+
+
+def _clock(data):
+    (family,) = own.summarise([data])
+    return migrating.clock_text(family)
+
+
+def test_the_clock_says_whether_the_guests_began_alike():
+    text = _clock(_speeds(_results(1), {1: (2000, 1900), 4: (2000, 620)}))
+    alike, _, others = text.partition("With 4 vCPUs")
+    assert "With 1 vCPU the guests of the series wrote at 0.95 times the speed" in alike
+    assert "So a ratio of times compares the two." in alike and "does not compare" not in alike
+    assert "wrote at 0.31 times the speed" in others and "does not compare the two" in others
+    assert "same pace" not in text and "as fast as they can" not in text and "given up" not in text
+
+
+def test_the_clock_of_guests_alike_with_all_vcpu_counts():
+    text = _clock(_speeds(_results(1), {1: (2000, 1900), 4: (2000, 2100)}))
+    assert "With 1 and 4 vCPUs the guests of the series wrote at 0.95 to 1.05 times" in text and "does not" not in text
+
+
+def test_the_clock_of_guests_that_no_rate_limits_compares_nothing():
+    data = _speeds(_results(1), {1: (2000, 2000), 4: (2000, 2300)})
+    data["runs"] = [{**run, "args": "working-set=8 rate=0 limit=60"} for run in data["runs"]]
+    text = _clock(data)
+    assert "as fast as they can" in text and "With 1 and 4 vCPUs" in text and "1.00 to 1.15 times" in text
+    assert "does not compare the two" in text and "So a ratio of times compares the two." not in text
+
+
+def test_the_clock_where_speeds_are_not_known():
+    text = _clock(_speeds(_results(1), {1: (2000, 2000)}))
+    assert "With 4 vCPUs the speed of the guests before the migration is not known." in text
+    assert "With 1 vCPU the guests of the series wrote at 1.00 times" in text
+
+
+def test_the_clock_of_base_alone_speaks_of_no_ratio():
+    data = _results(1)
+    data["runs"] = [run for run in data["runs"] if run["kernel"] == "base"]
+    assert "ratio" not in _clock(data) and "emulated" in _clock(data)
+
+
+def test_the_clock_says_that_a_migration_was_given_up():
+    data = _results(1)
+    data["runs"].append({**data["runs"][0], "metric": "completed", "samples": [1, 0]})
+    assert "did not complete" in _clock(data)
+
+
+def test_the_page_says_it_for_each_setting(tmp_path):
+    paced, fast = _speeds(_results(1), {1: (9, 9), 4: (9, 9)}), _speeds(_results(1), {1: (9, 9), 4: (9, 9)})
+    fast["runs"] = [{**run, "args": "working-set=8 rate=0"} for run in fast["runs"]]
+    text = Checker(report.write_page([paced, fast], tmp_path, []).read_text(encoding="utf-8")).text
+    assert text.count("does not compare the two") == 1 and text.count("So a ratio of times compares the two") == 1

@@ -12,6 +12,8 @@ from .catalog import Series
 from .git import changes, git
 
 TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
+# What git writes into a message that is being edited, and leaves there if that is not done in an editor.
+TEMPLATE = re.compile(r"^(?:#(?:\s.*)?|Conflicts:|(?:fixup|squash|amend)! .*)$", re.M)
 
 
 def export(series: Series, tree: str | Path | None = None) -> int:
@@ -41,6 +43,9 @@ def export(series: Series, tree: str | Path | None = None) -> int:
         carried = TRAILER.search(message)
         if carried:
             raise Fail(f"'{message.splitlines()[0]}' carries '{carried[0]}': whoever submits adds it (git am -s)")
+        left = TEMPLATE.search(message)
+        if left:
+            raise Fail(f"'{message.splitlines()[0]}' has git's '{one_line(left[0])}' in its message: take it out")
     with paths.locked(f"export-{series.name}"), paths.whole(series.path.parent / ".export") as part:
         write_patches(tree, part, len(commits))
         letter = cover(series, tree, len(commits))
@@ -55,6 +60,11 @@ def export(series: Series, tree: str | Path | None = None) -> int:
     paths.remove(series.path.parent / ".export")
     trees.forget(catalog.load(series.name), tree)
     return len(commits)
+
+
+def one_line(text: str) -> str:
+    """`text` with single blanks."""
+    return " ".join(text.split())
 
 
 def write_patches(tree: Path, folder: Path, count: int) -> None:

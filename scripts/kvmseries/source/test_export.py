@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from checks import extra
@@ -92,6 +94,49 @@ def test_trailers_of_whoever_submits_are_refused(mini, patches, tree, trailer):
     with pytest.raises(Fail, match=f"'Last' carries '{trailer}: .*': whoever submits adds it"):
         export.export(mini, tree)
     assert contents(patches) == before
+
+
+LEFTOVERS = [
+    "# Conflicts:\n#\tarch/arm64/kvm/mmu.c",
+    "#\tarch/arm64/kvm/mmu.c",
+    "#",
+    "# Please enter the commit message for your changes.",
+    "Conflicts:\n\tarch/arm64/kvm/mmu.c",
+    "squash! Another",
+]
+
+
+@pytest.mark.parametrize("left", LEFTOVERS)
+def test_what_git_leaves_in_messages_is_refused(mini, patches, tree, left):
+    before = contents(patches)
+    git(tree, "commit", "-q", "--amend", "--cleanup=verbatim", "-m", f"Last\n\nText.\n\n{left}\n")
+    with pytest.raises(Fail, match="'Last' has git's '.*' in its message: take it out"):
+        export.export(mini, tree)
+    assert contents(patches) == before
+
+
+@pytest.mark.parametrize("left", LEFTOVERS)
+def test_what_git_has_left_in_a_patch_is_no_clean_series(mini, patches, left):
+    file = next(patches.glob("0002*"))
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("Another reason.", f"Another reason.\n\n{left}"), encoding="utf-8")
+    with pytest.raises(Fail, match="0002.* has git's '.*' in its message: take it out"):
+        check.clean(catalog.load("mini"))
+
+
+def test_a_fixup_is_no_clean_series(mini, patches):
+    file = next(patches.glob("0002*"))
+    text = file.read_text(encoding="utf-8")
+    file.write_text(re.sub(r"^(Subject: \[.*?\]) ", r"\1 fixup! ", text, flags=re.M), encoding="utf-8")
+    with pytest.raises(Fail, match="has git's 'fixup! .*' in its message"):
+        check.clean(catalog.load("mini"))
+
+
+def test_code_in_a_message_is_not_what_git_leaves(mini, patches):
+    file = next(patches.glob("0002*"))
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("Another reason.", "#define X 1\n  # echo 1"), encoding="utf-8")
+    check.clean(catalog.load("mini"))
 
 
 def test_uncommitted_work_is_refused(mini, patches, tree):

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import below, git, SUBJECTS, write
 from kvmseries.kernel import build
@@ -209,3 +210,40 @@ def test_negative_control_a_fix_that_does_not_build_alone(patches, mirror, monke
     monkeypatch.setattr(build, "in_tree", in_tree)
     with pytest.raises(Fail, match="mini does not build for arm64 on the base with only 0003-.*: .*unknown type"):
         check.builds_alone(milestones(patches, "first 1\nfixes 3\n2 on 1\n"), "arm64", None)
+
+
+def mails(text, series):
+    """Lines about the table of submitting.md that lists the mails of the fixes of `series`, a catalog.Series: patches
+    that no mail has, commits that are not those of the patches, and patches that need one of another mail."""
+    last, begin, wrong = series.milestones["fixes"], 1, []
+    rows = re.findall(r"^\| (\d+)(?:(?:,| to) (\d+))? \|.*\| `(\S+)\.\.(\S+)` \|$", text, re.M)
+    for first, end, *commits in rows:
+        low, high = int(first), int(end or first)
+        right = [f"HEAD~{last - low + 1}" if low > 1 else "base", f"HEAD~{last - high}" if high < last else "HEAD"]
+        if low != begin:
+            wrong.append(f"patch {begin} is in no mail, or in two")
+        if commits != right:
+            wrong.append(f"{low} to {high}: {'..'.join(right)}, not {'..'.join(commits)}")
+        for number in range(low, high + 1):
+            wrong += [f"{number} needs {other}" for other in series.needs.get(number, ()) if not low <= other <= high]
+        begin = high + 1
+    return wrong + ([] if begin == last + 1 else [f"the last patch is {last}, not {begin - 1}"])
+
+
+def test_the_mails_of_the_fixes_are_the_patches_of_the_milestone():
+    text = (paths.ROOT / "Documentation" / "submitting.md").read_text(encoding="utf-8")
+    assert mails(text, catalog.load("v7.3")) == []
+
+
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ("| 1, 2 | x | to | `base..HEAD~1` |\n| 3 | x | to | `HEAD~1..HEAD` |", []),
+        ("| 1, 2 | x | to | `base..HEAD` |\n| 3 | x | to | `HEAD~1..HEAD` |", ["1 to 2: base..HEAD~1, not base..HEAD"]),
+        ("| 1 to 2 | x | to | `base..HEAD~1` |", ["the last patch is 3, not 2"]),
+        ("| 1 | x | to | `base..HEAD~2` |\n| 3 | x | to | `HEAD~1..HEAD` |", ["patch 2 is in no mail, or in two"]),
+        ("| 1 | x | to | `base..HEAD~2` |\n| 2 to 3 | x | to | `HEAD~2..HEAD` |", ["2 needs 1"]),
+    ],
+)
+def test_negative_control_mails_that_are_not_the_patches(patches, text, wrong):
+    assert mails(text, milestones(patches, "fixes 3\n2 on 1\n")) == wrong

@@ -113,14 +113,18 @@ def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
 
 
 def clean(series: catalog.Series) -> None:
-    """What checkpatch does not look at: trailers that are the submitter's, how commits are named, milestones, the
-    cover letter's count."""
+    """What checkpatch does not look at: trailers that are the submitter's, what git leaves in messages, how commits
+    are named, milestones, the cover letter's count."""
     for patch in series.patches:
         text = patch.read_text(encoding="utf-8")
         trailer = exporting.TRAILER.search(text)
         if trailer:
             raise Fail(f"{patch.name} carries '{trailer[0]}': whoever submits adds it (git am -s)")
-        commit = _COMMIT.search(text.split("\n---\n")[0])
+        message = text.split("\n---\n")[0]
+        left = exporting.TEMPLATE.search(message) or exporting.TEMPLATE.search(catalog.subject(patch))
+        if left:
+            raise Fail(f"{patch.name} has git's '{exporting.one_line(left[0])}' in its message: take it out")
+        commit = _COMMIT.search(message)
         if commit:
             raise Fail(f"{patch.name}: '{' '.join(commit[0].split())}': name a commit by 12 digits and (\"subject\")")
         if not catalog.subject(patch):

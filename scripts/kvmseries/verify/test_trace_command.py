@@ -63,10 +63,21 @@ def test_a_run_that_shows_nothing_fails(guest, series, trace, job, why):
     assert result.status == 1 and why in result.err.splitlines()[-1]
 
 
-def test_what_is_refused(mini, refused, tmp_path):
+def test_what_is_refused(mini, refused, kernel, tmp_path):
     assert refused("trace", "mini") == "trace needs a command, -- /tests/NAME ARGUMENT..., or --read FILE"
     assert "or --read FILE" in refused("trace", "mini", "--read", "x", *TEST)
     assert "exclude each other" in refused("trace", "mini", "--read", "x", "--keep", "y")
+    for words in (
+        ("--base",),
+        ("--upto", "1"),
+        ("--config", "debug"),
+        ("--cpu", "max"),
+        ("--param", "a=b"),
+        ("--timeout", "600"),
+        ("--tree", kernel),
+    ):
+        line = refused("trace", "mini", "--read", "x", *words)
+        assert line == f"--read checks a trace that is there, and boots nothing: no {words[0]}"
     assert "is a directory: name a file" in refused("trace", "mini", "--keep", tmp_path, *TEST)
     assert str(tmp_path / "none") in refused("trace", "mini", "--read", tmp_path / "none")
     write(tmp_path / "other", "no trace\n")
