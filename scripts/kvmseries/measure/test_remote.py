@@ -44,13 +44,14 @@ touch "$ROOT/boot/vmlinuz-${release%.deb}"
     "grub-reboot": 'echo "$1" > "$ROOT/next"\n',
     # One boot of what was chosen, and the machine's own kernel after that.
     "systemctl": """\
-echo "$RANDOM$(cat "$ROOT/boot_id")x" > "$ROOT/boot_id"
 [ ! -e "$ROOT/stuck" ] || { touch "$ROOT/down"; exit; }
 release=6.1.0-1-arm64
 [ ! -e "$ROOT/next" ] || [ -e "$ROOT/deaf" ] || release=$(sed 's/.*>gnulinux-\\(.*\\)-advanced.*/\\1/' "$ROOT/next")
 rm -f "$ROOT/next"
 echo $release > "$ROOT/release"
 echo $release >> "$ROOT/boots"
+# Last: by this the tool sees that the machine has booted.
+echo "$RANDOM$(cat "$ROOT/boot_id")x" > "$ROOT/boot_id"
 """,
     "timeout": 'shift 3; exec "$@"\n',
     # script -q -e -c COMMAND /dev/null
