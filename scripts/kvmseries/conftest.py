@@ -16,7 +16,7 @@ import pytest
 from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.guest import image
-from kvmseries.kernel import build, selftests
+from kvmseries.kernel import build, selftests, toolchain
 from kvmseries.source import catalog
 
 NO_NETWORK = """\
@@ -406,3 +406,27 @@ def built(tmp_path, monkeypatch):
     monkeypatch.setattr(selftests, "build", lambda *_args, **_keys: tests)
     monkeypatch.setattr(image, "base", lambda *_args, **_keys: initrd)
     return SimpleNamespace(kernel=made_kernel, initrd=initrd, tests=tests)
+
+
+def compiled(folder, text, sources, includes, *arguments):
+    """Path of a program, checked by sanitizers as it runs, of the C text `text` and the files `sources`; made in `folder`."""
+    if not shutil.which("gcc"):
+        pytest.skip("no gcc")
+    write(folder / "main.c", text)
+    flags = ["-O1", "-g", "-w", "-fsanitize=undefined,address", *(f"-I{path}" for path in includes)]
+    subprocess.run(["gcc", *flags, "-o", folder / "main", folder / "main.c", *sources, *arguments], check=True)
+    return folder / "main"
+
+
+def encodings(folder, arch, instructions):
+    """The bytes that the assembler makes of each of `instructions`."""
+    # Of each its length in four, then itself, padded to 32.
+    tool = toolchain.prefix(arch)
+    if not shutil.which(f"{tool}as"):
+        pytest.skip(f"no {tool}as")
+    text = "".join(f".balign 32\n.long 2f - 1f\n1: {word}\n2:\n" for word in instructions)
+    flags = ["-march=armv8.7-a"] if arch == "arm64" else []
+    subprocess.run([f"{tool}as", *flags, "-o", folder / "x.o", "-"], input=text, text=True, check=True)
+    subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", folder / "x.o", folder / "x"], check=True)
+    data = (folder / "x").read_bytes()
+    return [data[at + 4 : at + 4 + data[at]] for at in range(0, len(data), 32)]

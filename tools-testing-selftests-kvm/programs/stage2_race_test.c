@@ -131,6 +131,7 @@ int main(int argc, char *argv[])
 	TEST_ASSERT(argc == 3, "stage2_race_test pages|blocks SECONDS");
 	TEST_REQUIRE(page_idle_open());
 	blocks = !strcmp(argv[1], "blocks");
+	TEST_ASSERT(blocks || !strcmp(argv[1], "pages"), "stage2_race_test pages|blocks SECONDS");
 	page_size = getpagesize();
 	nr_pages = blocks ? 16 : 4;
 	stride = blocks ? BLOCK / nr_pages : page_size;

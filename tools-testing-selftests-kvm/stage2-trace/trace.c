@@ -12,7 +12,6 @@
  * A lock is held from before each store until its line is written, so the order of the lines is the
  * order of the stores.  A store-exclusive that fails tells nothing: the next instruction releases it.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -22,12 +21,11 @@
 #include <string.h>
 
 #include "trace.h"
+#include "aarch64.h"
 
 #define MAX_CODE 256
-#define HCR_TGE (1ULL << 27)
 #define VTCR_DS (1ULL << 32)
 #define AF (1ULL << 10)
-#define XZR 31
 
 EXPORT int qemu_plugin_version = QEMU_API_VERSION;
 
@@ -40,7 +38,6 @@ static struct code {
 static int codes;
 
 static struct cpu {
-	struct qemu_plugin_register *x[XZR], *task;
 	uint64_t hcr, vtcr, vttbr;
 	uint64_t dsb[16];		/* `changes` when it last did a DSB of this option */
 	bool locked;			/* it has the lock, for its store */
@@ -67,28 +64,10 @@ static __attribute__((format(printf, 1, 2))) void emit(const char *format, ...)
 	va_end(list);
 }
 
-static uint64_t read_register(struct qemu_plugin_register *handle)
-{
-	static _Thread_local GByteArray *bytes;
-	uint64_t value = 0;
-
-	if (!bytes)
-		bytes = g_byte_array_new();
-	g_byte_array_set_size(bytes, 0);
-	qemu_plugin_read_register(handle, bytes);
-	memcpy(&value, bytes->data, bytes->len > 8 ? 8 : bytes->len);
-	return value;
-}
-
-static uint64_t read_x(unsigned int cpu, unsigned int number)
-{
-	return number == XZR ? 0 : read_register(cpus[cpu].x[number]);
-}
-
 /* The task that runs: linux keeps the address of its struct in SP_EL0. */
 static uint64_t task(unsigned int cpu)
 {
-	return read_register(cpus[cpu].task);
+	return read_named(cpu);
 }
 
 static bool read_memory(uint64_t address, void *to, size_t size)
@@ -429,31 +408,10 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			   i + 1 < total ? qemu_plugin_tb_get_insn(tb, i + 1) : NULL);
 }
 
-static void find_register(struct cpu *cpu, const qemu_plugin_reg_descriptor *found)
-{
-	unsigned int number;
-	char end;
-
-	if (!strcmp(found->name, "SP_EL0"))
-		cpu->task = found->handle;
-	else if (sscanf(found->name, "x%u%c", &number, &end) == 1 && number < XZR)
-		cpu->x[number] = found->handle;
-}
-
 static void on_cpu(qemu_plugin_id_t id, unsigned int cpu)
 {
-	GArray *list = qemu_plugin_get_registers();
-	const qemu_plugin_reg_descriptor *all = (const void *)list->data;
-	unsigned int i;
-
 	(void)id;
-	for (i = 0; cpu < MAXCPU && i < list->len; i++)
-		find_register(&cpus[cpu], &all[i]);
-	if (cpu >= MAXCPU || !cpus[cpu].task || !cpus[cpu].x[0] || !cpus[cpu].x[XZR - 1]) {
-		fprintf(stderr, "stage2-trace: CPU %u is one too many, or this QEMU lacks its registers\n",
-			cpu);
-		exit(1);
-	}
+	find_registers("stage2-trace", cpu, "SP_EL0");
 }
 
 static void on_exit_qemu(qemu_plugin_id_t id, void *data)
@@ -491,12 +449,8 @@ static bool read_code(const char *file)
 
 static bool set_option(const char *option)
 {
-	if (!strncmp(option, "out=", 4)) {
-		out = fopen(option + 4, "w");
-		if (!out)
-			fprintf(stderr, "stage2-trace: %s: %s\n", option + 4, strerror(errno));
-		return out;
-	}
+	if (!strncmp(option, "out=", 4))
+		return (out = open_output("stage2-trace", option + 4));
 	if (!strncmp(option, "code=", 5))
 		return read_code(option + 5);
 	if (!strncmp(option, "limit=", 6))
@@ -509,12 +463,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 {
 	int i;
 
-	if (info->version.cur > QEMU_API_NEWEST || strcmp(info->target_name, "aarch64")) {
-		fprintf(stderr, "stage2-trace: this QEMU's plugin interface is %d, known are %d to %d; its "
-			"target is %s, known is aarch64\n", info->version.cur, QEMU_API_VERSION,
-			QEMU_API_NEWEST, info->target_name);
+	if (!is_known("stage2-trace", info))
 		return -1;
-	}
 	for (i = 0; i < argc; i++)
 		if (!set_option(argv[i]))
 			return -1;

@@ -12,7 +12,6 @@
  * __guest_exit on the same CPU, at addresses with bit 63 clear.  The host's vectors run at EL2 in
  * between; with VHE their code, stack and data have bit 63 set.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,10 +19,9 @@
 #include <string.h>
 
 #include "refills.h"
+#include "aarch64.h"
 
 #define HCR_FB (1ULL << 9)
-#define HCR_TGE (1ULL << 27)
-#define XZR 31
 
 EXPORT int qemu_plugin_version = QEMU_API_VERSION;
 
@@ -34,7 +32,6 @@ static struct {
 } marks[MARKS];
 
 static struct cpu {
-	struct qemu_plugin_register *x[XZR], *esr;
 	uint64_t hcr;
 	uint64_t syndrome;		/* ESR_EL2 at the last exit */
 	bool guest;			/* the nested guest runs */
@@ -50,24 +47,6 @@ static uint64_t refills[CAUSES];
 static uint64_t tlbis[2];
 /* Refills since the last write fault, and the extremes of all write faults before it. */
 static uint64_t now, least = UINT64_MAX, most;
-
-static uint64_t read_register(struct qemu_plugin_register *handle)
-{
-	static _Thread_local GByteArray *bytes;
-	uint64_t value = 0;
-
-	if (!bytes)
-		bytes = g_byte_array_new();
-	g_byte_array_set_size(bytes, 0);
-	qemu_plugin_read_register(handle, bytes);
-	memcpy(&value, bytes->data, bytes->len > 8 ? 8 : bytes->len);
-	return value;
-}
-
-static uint64_t read_x(unsigned int cpu, unsigned int number)
-{
-	return number == XZR ? 0 : read_register(cpus[cpu].x[number]);
-}
 
 static bool is_low(uint64_t address)
 {
@@ -111,7 +90,7 @@ static void on_exit_guest(unsigned int cpu, void *data)
 	(void)data;
 	cpus[cpu].guest = false;
 	/* Later the host may have had an exception of its own. */
-	cpus[cpu].syndrome = read_register(cpus[cpu].esr);
+	cpus[cpu].syndrome = read_named(cpu);
 }
 
 /* With the lock: a write fault comes, or QEMU ends. */
@@ -242,30 +221,10 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
-static void find_register(struct cpu *cpu, const qemu_plugin_reg_descriptor *found)
-{
-	unsigned int number;
-	char end;
-
-	if (!strcmp(found->name, "ESR_EL2"))
-		cpu->esr = found->handle;
-	else if (sscanf(found->name, "x%u%c", &number, &end) == 1 && number < XZR)
-		cpu->x[number] = found->handle;
-}
-
 static void on_cpu(qemu_plugin_id_t id, unsigned int cpu)
 {
-	GArray *list = qemu_plugin_get_registers();
-	const qemu_plugin_reg_descriptor *all = (const void *)list->data;
-	unsigned int i;
-
 	(void)id;
-	for (i = 0; cpu < MAXCPU && i < list->len; i++)
-		find_register(&cpus[cpu], &all[i]);
-	if (cpu >= MAXCPU || !cpus[cpu].esr || !cpus[cpu].x[0] || !cpus[cpu].x[XZR - 1]) {
-		fprintf(stderr, "tlb-refills: CPU %u is one too many, or this QEMU lacks its registers\n", cpu);
-		exit(1);
-	}
+	find_registers("tlb-refills", cpu, "ESR_EL2");
 	cpus[cpu].cause = NO_FAULT;
 }
 
@@ -311,12 +270,8 @@ static bool read_marks(const char *file)
 
 static bool set_option(const char *option)
 {
-	if (!strncmp(option, "out=", 4)) {
-		out = fopen(option + 4, "w");
-		if (!out)
-			fprintf(stderr, "tlb-refills: %s: %s\n", option + 4, strerror(errno));
-		return out;
-	}
+	if (!strncmp(option, "out=", 4))
+		return (out = open_output("tlb-refills", option + 4));
 	if (!strncmp(option, "marks=", 6))
 		return read_marks(option + 6);
 	fprintf(stderr, "tlb-refills: bad option %s\n", option);
@@ -327,12 +282,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 {
 	int i;
 
-	if (info->version.cur > QEMU_API_NEWEST || strcmp(info->target_name, "aarch64")) {
-		fprintf(stderr, "tlb-refills: this QEMU's plugin interface is %d, known are %d to %d; its "
-			"target is %s, known is aarch64\n", info->version.cur, QEMU_API_VERSION,
-			QEMU_API_NEWEST, info->target_name);
+	if (!is_known("tlb-refills", info))
 		return -1;
-	}
 	for (i = 0; i < argc; i++)
 		if (!set_option(argv[i]))
 			return -1;

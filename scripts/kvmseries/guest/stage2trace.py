@@ -15,8 +15,6 @@ from ..kernel.build import Kernel
 from . import tcgplugin, vtime
 
 SOURCE = paths.TESTS / "stage2-trace"
-# The plugin interface's declarations, which the plugins share.
-_HEADER = vtime.SOURCE / "qemu_api.h"
 # Operations whose beginning and end are recorded. They end by a RET of their own: none ends by a jump to another
 # function. What each has promised when it returns is the checker's to know (verify/stage2check.py).
 OPERATIONS = (
@@ -38,7 +36,7 @@ _DESTROY = ("kvm_pgtable_stage2_destroy_range", "kvm_pgtable_stage2_destroy")
 
 def library() -> Path:
     """Path of the plugin, compiled if its source has changed."""
-    return tcgplugin.library("stage2-trace", SOURCE, ["-lpthread"], [_HEADER])
+    return tcgplugin.library("stage2-trace", SOURCE, ["-lpthread"], [tcgplugin.API, tcgplugin.AARCH64])
 
 
 def code(table: str, release: str) -> str:
@@ -84,8 +82,5 @@ def prefix(arch: str) -> list[str]:
 
 def plugin(kernel: Kernel, folder: Path) -> list[str]:
     """QEMU's arguments for the plugin; writes the list of code of `kernel` (a build.Kernel) to `folder`."""
-    table = next((parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists()), None)
-    if not table:
-        raise Fail(f"{kernel.image} has no System.map beside it: build it with `scripts/series build`")
-    (folder / "code").write_text(code(table.read_text(encoding="utf-8"), kernel.release), encoding="utf-8")
+    (folder / "code").write_text(code(tcgplugin.symbols(kernel), kernel.release), encoding="utf-8")
     return ["-plugin", f"{library()},out={folder / 'trace'},code={folder / 'code'}"]

@@ -7,8 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base import debian, files, paths, proc
+from ..base.errors import Fail
 from ..base.progress import say
+from ..kernel.build import Kernel
 
+# The plugin interface's declarations, and what plugins for arm64 share.
+API = paths.ROOT / "scripts/vtime/qemu_api.h"
+AARCH64 = paths.TESTS / "tcg-plugin/aarch64.h"
 FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
 
 
@@ -39,3 +44,11 @@ def library(name: str, source: Path, libraries: Sequence[str], headers: Sequence
                     f"compiling {source}",
                 )
     return target
+
+
+def symbols(kernel: Kernel) -> str:
+    """The text of the System.map of `kernel`; raises Fail if it has none."""
+    table = next((folder / "System.map" for folder in kernel.image.parents if (folder / "System.map").exists()), None)
+    if not table:
+        raise Fail(f"{kernel.image} has no System.map beside it: build it with `scripts/series build`")
+    return table.read_text(encoding="utf-8")

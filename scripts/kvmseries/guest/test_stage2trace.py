@@ -2,15 +2,14 @@
 own, which executes one instruction a line."""
 
 import re
-import shutil
 import subprocess
 from types import SimpleNamespace
 
 import pytest
 
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.guest import machine, stage2trace, vtime
-from kvmseries.kernel import toolchain
+from kvmseries.conftest import compiled, encodings
+from kvmseries.guest import machine, stage2trace, tcgplugin, vtime
 from kvmseries.verify import stage2check
 
 # A QEMU: memory at 40000000, mapped linearly; one instruction is executed for each line.
@@ -235,28 +234,9 @@ INSTRUCTIONS = {
 
 def _compile(folder, text, *files):
     """A program of `text` and these files of the plugin."""
-    if not shutil.which("gcc"):
-        pytest.skip("no gcc")
-    (folder / "main.c").write_text(text, encoding="utf-8")
-    subprocess.run(
-        [
-            "gcc",
-            "-O1",
-            "-g",
-            "-w",
-            "-fsanitize=undefined,address",
-            "-D_GNU_SOURCE",
-            f"-I{vtime.SOURCE}",
-            f"-I{stage2trace.SOURCE}",
-            "-o",
-            folder / "main",
-            folder / "main.c",
-            *(stage2trace.SOURCE / name for name in files),
-            "-lpthread",
-        ],
-        check=True,
-    )
-    return folder / "main"
+    folders = (stage2trace.SOURCE, vtime.SOURCE, tcgplugin.AARCH64.parent)
+    sources = (stage2trace.SOURCE / name for name in files)
+    return compiled(folder, text, sources, folders, "-D_GNU_SOURCE", "-lpthread")
 
 
 @pytest.fixture(name="decoder", scope="module")
@@ -270,19 +250,9 @@ def _qemu(tmp_path_factory):
 
 
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
-    tool = toolchain.prefix("arm64")
-    if not shutil.which(f"{tool}as"):
-        pytest.skip(f"no {tool}as")
     wanted = [(word, kind) for kind, words in INSTRUCTIONS.items() for word in words]
-    subprocess.run(
-        [f"{tool}as", "-march=armv8.7-a", "-o", tmp_path / "x.o", "-"],
-        text=True,
-        check=True,
-        input="".join(f"{word}\n" for word, _ in wanted),
-    )
-    subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", tmp_path / "x.o", tmp_path / "x"], check=True)
-    data = (tmp_path / "x").read_bytes()
-    text = "".join(f"{int.from_bytes(data[at : at + 4], 'little'):x}\n" for at in range(0, len(data), 4))
+    codes = encodings(tmp_path, "arm64", [word for word, _ in wanted])
+    text = "".join(f"{int.from_bytes(code, 'little'):x}\n" for code in codes)
     found = subprocess.run([decoder], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     names = [re.sub(r"^\w+ |,.*", "", word) if kind in ("TLBI", "DSB") else "-" for word, kind in wanted]
     assert found == [f"{kind} {name}" for (_, kind), name in zip(wanted, names)]

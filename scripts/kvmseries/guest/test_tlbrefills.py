@@ -1,15 +1,14 @@
 """The plugin that counts TLB refills: what it is told of a kernel, how it is started, its counts, and its C, under a QEMU of
 these tests' own, which executes one instruction a line."""
 
-import shutil
 import subprocess
 from types import SimpleNamespace
 
 import pytest
 
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.guest import machine, tlbrefills, vtime
-from kvmseries.kernel import toolchain
+from kvmseries.conftest import compiled, encodings
+from kvmseries.guest import machine, tcgplugin, tlbrefills, vtime
 
 # A QEMU of two CPUs:
 #   x CPU NUMBER VALUE             set a register (31: ESR_EL2)
@@ -159,28 +158,11 @@ INSTRUCTIONS = {
 }
 
 
-def _compile(folder, main, *files):
-    """Path of a program of the C text `main` and of `files` of the plugin."""
-    (folder / "main.c").write_text(main, encoding="utf-8")
-    subprocess.run(
-        [
-            "gcc",
-            "-O1",
-            "-g",
-            "-w",
-            "-fsanitize=undefined,address",
-            "-D_GNU_SOURCE",
-            f"-I{vtime.SOURCE}",
-            f"-I{tlbrefills.SOURCE}",
-            "-o",
-            folder / "main",
-            folder / "main.c",
-            *(tlbrefills.SOURCE / name for name in files),
-            "-lpthread",
-        ],
-        check=True,
-    )
-    return folder / "main"
+def _compile(folder, text, *files):
+    """A program of `text` and these files of the plugin."""
+    folders = (tlbrefills.SOURCE, vtime.SOURCE, tcgplugin.AARCH64.parent)
+    sources = (tlbrefills.SOURCE / name for name in files)
+    return compiled(folder, text, sources, folders, "-D_GNU_SOURCE", "-lpthread")
 
 
 @pytest.fixture(name="decoder", scope="module")
@@ -194,19 +176,9 @@ def _qemu(tmp_path_factory):
 
 
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
-    tool = toolchain.prefix("arm64")
-    if not shutil.which(f"{tool}as"):
-        pytest.skip(f"no {tool}as")
     wanted = [(word, what) for what, words in INSTRUCTIONS.items() for word in words]
-    subprocess.run(
-        [f"{tool}as", "-march=armv8.7-a", "-o", tmp_path / "x.o", "-"],
-        text=True,
-        check=True,
-        input="".join(f"{word}\n" for word, _ in wanted),
-    )
-    subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", tmp_path / "x.o", tmp_path / "x"], check=True)
-    data = (tmp_path / "x").read_bytes()
-    text = "".join(f"{int.from_bytes(data[at : at + 4], 'little'):x}\n" for at in range(0, len(data), 4))
+    codes = encodings(tmp_path, "arm64", [word for word, _ in wanted])
+    text = "".join(f"{int.from_bytes(code, 'little'):x}\n" for code in codes)
     found = subprocess.run([decoder], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     assert [(word, line) for (word, _), line in zip(wanted, found)] == wanted
 

@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
+from kvmseries.conftest import compiled, encodings
 from kvmseries.guest import vtime
-from kvmseries.kernel import toolchain
 
 HEAD = '#include <stdio.h>\n#include <stdlib.h>\n#include "vtime.h"\n'
 # Decoders: bytes in hexadecimal, the name of their kind.
@@ -232,33 +232,16 @@ int main(int argc, char **argv)
 def harness(tmp_path_factory):
     """harness(text, file..., define): the C program `text` with these files of the instrument,
     as a function of lines of input to lines of output."""
-    if not shutil.which("gcc"):
-        pytest.skip("no gcc")
 
     @functools.cache
     def build(text, *files, define="HARNESS"):
         folder = tmp_path_factory.mktemp("harness")
-        (folder / "main.c").write_text(text, encoding="utf-8")
-        subprocess.run(
-            [
-                "gcc",
-                "-O1",
-                "-g",
-                "-w",
-                "-fsanitize=undefined,address",
-                f"-D{define}",
-                f"-I{vtime.SOURCE}",
-                "-o",
-                folder / "main",
-                folder / "main.c",
-                *(vtime.SOURCE / name for name in files),
-            ],
-            check=True,
-        )
+        sources = (vtime.SOURCE / name for name in files)
+        program = compiled(folder, text, sources, (vtime.SOURCE,), f"-D{define}")
 
         def run(lines):
             text = "".join(f"{line}\n" for line in lines)
-            done = subprocess.run([folder / "main"], input=text, capture_output=True, text=True, check=False)
+            done = subprocess.run([program], input=text, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
             return done.stdout.splitlines()
 
@@ -468,23 +451,10 @@ X86_64 = {
 }
 
 
-def _encodings(folder, arch, instructions):
-    """Bytes of each, from the assembler: its length in four, then itself, padded to 32."""
-    tool = toolchain.prefix(arch)
-    if not shutil.which(f"{tool}as"):
-        pytest.skip(f"no {tool}as")
-    text = "".join(f".balign 32\n.long 2f - 1f\n1: {word}\n2:\n" for word in instructions)
-    flags = ["-march=armv8.7-a"] if arch == "arm64" else []
-    subprocess.run([f"{tool}as", *flags, "-o", folder / "x.o", "-"], input=text, text=True, check=True)
-    subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", folder / "x.o", folder / "x"], check=True)
-    data = (folder / "x").read_bytes()
-    return [data[at + 4 : at + 4 + data[at]] for at in range(0, len(data), 32)]
-
-
 @pytest.mark.parametrize("arch, kinds", [("arm64", ARM64), ("x86_64", X86_64)])
 def test_every_instruction_is_what_the_assembler_says(harness, tmp_path, arch, kinds):
     wanted = [(word, kind) for kind, words in kinds.items() for word in words]
-    codes = _encodings(tmp_path, arch, [word for word, _ in wanted])
+    codes = encodings(tmp_path, arch, [word for word, _ in wanted])
     decode = harness(KINDS, f"{arch}.c", define=f"DECODE={arch}_kind")
     found = decode(f"{len(code)} {code.hex(' ')}" for code in codes)
     assert list(zip((word for word, _ in wanted), found)) == wanted

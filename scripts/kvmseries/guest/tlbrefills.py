@@ -16,8 +16,6 @@ from ..kernel.build import Kernel
 from . import tcgplugin, vtime
 
 SOURCE = paths.TESTS / "tlb-refills"
-# The plugin interface's declarations, which the plugins share.
-_HEADER = vtime.SOURCE / "qemu_api.h"
 # By which the plugin knows when the nested guest runs, and its faults.
 MARKS = ("__guest_enter", "__guest_exit", "kvm_handle_guest_abort")
 
@@ -45,7 +43,7 @@ class Counts:
 
 def library() -> Path:
     """Path of the plugin, compiled if its source has changed."""
-    return tcgplugin.library("tlb-refills", SOURCE, ["-lpthread"], [_HEADER])
+    return tcgplugin.library("tlb-refills", SOURCE, ["-lpthread"], [tcgplugin.API, tcgplugin.AARCH64])
 
 
 def marks(table: str, release: str) -> str:
@@ -76,10 +74,7 @@ def prefix(arch: str, cpu: str) -> list[str]:
 
 def plugin(kernel: Kernel, folder: Path) -> list[str]:
     """QEMU's arguments for the plugin; writes the marks of `kernel` (a build.Kernel) to `folder`."""
-    table = next((parent / "System.map" for parent in kernel.image.parents if (parent / "System.map").exists()), None)
-    if not table:
-        raise Fail(f"{kernel.image} has no System.map beside it: build it with `scripts/series build`")
-    (folder / "marks").write_text(marks(table.read_text(encoding="utf-8"), kernel.release), encoding="utf-8")
+    (folder / "marks").write_text(marks(tcgplugin.symbols(kernel), kernel.release), encoding="utf-8")
     return ["-plugin", f"{library()},out={folder / 'refills'},marks={folder / 'marks'}"]
 
 

@@ -86,10 +86,7 @@ def qemu(arch: str) -> emulator.Qemu:
 
 def marks(kernel: Kernel, target: Path) -> None:
     """Write the addresses that the counters need of `kernel` (a build.Kernel) to `target`."""
-    table = next((folder / "System.map" for folder in kernel.image.parents if (folder / "System.map").exists()), None)
-    if not table:
-        raise Fail(f"{kernel.image} has no System.map beside it: build it with `scripts/series build`")
-    symbols = [line.split()[:3] for line in table.read_text(encoding="utf-8").splitlines()]
+    symbols = [line.split()[:3] for line in tcgplugin.symbols(kernel).splitlines()]
     found = {name: address for address, _, name in symbols if name in _NAMES[kernel.arch]}
     lacking = [name for name in _NAMES[kernel.arch] if name not in found]
     if lacking:
