@@ -9,9 +9,12 @@
  *
  * stage2_race_test pages|blocks SECONDS
  *
- * pages: 4 pages. The log is harvested all the time, and pages are discarded.
+ * pages: 4 pages. The log is harvested all the time, and the pages are unmapped
+ * again and again.
  * blocks: a huge page, of which 16 pages are written to. Logging is turned on,
  * which has the block split, and off, after which it is mapped by a block again.
+ *
+ * The last vCPU only reads, so it never waits in a fault of dirty logging.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -28,7 +31,7 @@
 #define SLOT		1
 #define ADDR		(64ul << 30)
 #define BLOCK		(2ul << 20)
-#define NR_VCPUS	3u
+#define NR_VCPUS	4u
 /* Without pauses vCPUs would hardly run. */
 #define PAUSE_US	500u
 
@@ -40,7 +43,7 @@ static u8 *memory;
 static u64 page_size, size, harvests, toggles, marked;
 static bool quit;
 
-static void guest_code(u64 seed)
+static void guest_code(u64 seed, u64 writes)
 {
 	u64 random = seed;
 
@@ -49,7 +52,7 @@ static void guest_code(u64 seed)
 
 		random = random * 6364136223846793005ul + 1442695040888963407ul;
 		p = (u64 *)(ADDR + (random >> 32) % nr_pages * stride);
-		if (random >> 58 & 1)
+		if (writes && random >> 58 & 1)
 			WRITE_ONCE(*p, random);
 		else
 			READ_ONCE(*p);
@@ -63,25 +66,27 @@ static void *run_vcpu(void *vcpu)
 
 	do {
 		ret = __vcpu_run(vcpu);
-		/* A page that is discarded is mapped again by the next fault. */
+		/* Memory that must not be accessed at the moment. */
 	} while (ret && errno == EFAULT);
 	TEST_ASSERT(!ret, "KVM_RUN: %d", errno);
 	return NULL;
 }
 
-static void *age(void *unused)
+static void *age(void *nr_folios)
 {
 	while (!READ_ONCE(quit)) {
-		marked += page_idle_mark_range(memory, size / page_size);
+		marked += page_idle_mark_range(memory, (uintptr_t)nr_folios);
 		usleep(PAUSE_US / 2);
 	}
 	return NULL;
 }
 
-static void *discard(void *unused)
+static void *unmap(void *unused)
 {
+	/* The pages stay, so that they can be aged at once when they are mapped again. */
 	while (!READ_ONCE(quit)) {
-		madvise(memory + (rand() % nr_pages) * stride, page_size, MADV_DONTNEED);
+		mprotect(memory, size, PROT_NONE);
+		mprotect(memory, size, PROT_READ | PROT_WRITE);
 		/* A fault that maps a page again takes long. */
 		usleep(40 * PAUSE_US);
 	}
@@ -115,7 +120,7 @@ static void *toggle(void *unused)
 		kvm_vm_get_dirty_log(vm, SLOT, log);
 		set_slot(0);
 		toggles++;
-		usleep(PAUSE_US);
+		usleep(16 * PAUSE_US);
 	}
 	return NULL;
 }
@@ -140,7 +145,8 @@ int main(int argc, char *argv[])
 	start = mmap(NULL, 2 * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(start != MAP_FAILED, "no memory");
 	memory = (u8 *)(((uintptr_t)start + BLOCK - 1) & ~(BLOCK - 1));
-	madvise(memory, BLOCK, blocks ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	/* A VMA of its own: to split or merge one takes a lock that aging holds, too. */
+	madvise(memory, size, blocks ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	memset(memory, 0, size);
 
 	vm = __vm_create_with_vcpus(VM_SHAPE(VM_MODE_P40V48_4K), NR_VCPUS, 1024, guest_code, vcpus);
@@ -150,15 +156,15 @@ int main(int argc, char *argv[])
 	sync_global_to_guest(vm, nr_pages);
 
 	for (i = 0; i < NR_VCPUS; i++) {
-		vcpu_args_set(vcpus[i], 1, i + 1ul);
+		vcpu_args_set(vcpus[i], 2, i + 1ul, (u64)(i + 1 < NR_VCPUS));
 		pthread_create(&threads[nr++], NULL, run_vcpu, vcpus[i]);
 	}
-	pthread_create(&threads[nr++], NULL, age, NULL);
+	pthread_create(&threads[nr++], NULL, age, (void *)(blocks ? 1 : nr_pages));
 	if (blocks) {
 		pthread_create(&threads[nr++], NULL, toggle, NULL);
 	} else {
 		pthread_create(&threads[nr++], NULL, harvest, NULL);
-		pthread_create(&threads[nr++], NULL, discard, NULL);
+		pthread_create(&threads[nr++], NULL, unmap, NULL);
 	}
 
 	sleep(atoi_positive("seconds", argv[2]));
