@@ -323,6 +323,18 @@ def test_commits_in_a_tree_of_the_tool_are_refused_and_kept(mini, kernel, count)
     assert subjects(tree.path)[-1] == "precious"
 
 
+def test_a_tree_whose_stamp_is_two_words_is_not_made_anew(mini, kernel):
+    tree = trees.worktree(mini, 3, kernel)
+    words = f"{mini.patches_id(3)} {trees.head(tree.path)}\n"
+    (tree.path.parent / "series.stamp").write_text(words, encoding="utf-8")
+    edit(tree.path, ARM, "int arm40;", "int precious;")
+    with pytest.raises(Fail, match="has uncommitted changes"):
+        trees.worktree(mini, 3, kernel)
+    git(tree.path, "checkout", "-q", "-f")
+    assert trees.worktree(mini, 3, kernel) == tree
+    assert (tree.path.parent / "series.stamp").read_text(encoding="utf-8") == words
+
+
 def test_an_interrupted_am_is_recovered(mini, kernel):
     tree = trees.worktree(mini, 3, kernel)
     stamp = tree.path.parent / "series.stamp"
@@ -358,7 +370,7 @@ def test_an_interrupted_update_is_recovered(patches, mini, kernel, monkeypatch, 
     assert "The very last." in git(tree.path, "log", "-1", "--format=%B")
 
 
-@pytest.mark.parametrize("text", ["", "deadbeef"])
+@pytest.mark.parametrize("text", ["", "deadbeef", '{"patches": "deadbeef",', "[]"])
 def test_a_stamp_that_was_half_written_is_as_none(mini, kernel, text):
     tree = trees.worktree(mini, 3, kernel)
     (tree.path.parent / "series.stamp").write_text(text, encoding="utf-8")

@@ -8,11 +8,12 @@ package's version, or a hash of the user's own tree.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..base import debian, paths, proc
+from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail, Usage
 from ..base.progress import say, single
 from . import am, b4
@@ -226,30 +227,38 @@ def worktree(series: Series, count: int, kernel: str | Path | None = None, versi
         return root
     point = "series" if count == len(series.patches) else f"upto-{count}"
     path = root.path.parent / point
-    stamp = root.path.parent / f"{point}.stamp"
+    made = _stamp(path)
     wanted = series.patches_id(count)
     with paths.locked(f"tree-{path.parent.name}", say):
-        # An interrupted write leaves a stamp without its two words: as if there were none.
-        made, commit = (_words(stamp) + ["", ""])[:2]
-        if path.exists() and commit:
-            _check_unchanged(series, path, commit)
-            if made == wanted:
+        found = stamp.read(made) or _words(made)
+        if path.exists() and found:
+            _check_unchanged(series, path, found["commit"])
+            if found["patches"] == wanted:
                 return Tree(path, point, count, root.version)
         # From here on the tree is not what the stamp says, even if this fails or is interrupted.
-        paths.remove(stamp)
+        paths.remove(made)
         try:
             _apply(series, root, path, point, count)
         except Fail:
             # What somebody may commit on top of what is there now is not to be thrown away.
             if (path / ".git").exists():
-                stamp.write_text(f"- {head(path)}\n", encoding="utf-8")
+                stamp.write(made, {"patches": ""}, commit=head(path))
             raise
-        stamp.write_text(f"{wanted} {head(path)}\n", encoding="utf-8")
+        stamp.write(made, {"patches": wanted}, commit=head(path))
     return Tree(path, point, count, root.version)
 
 
-def _words(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split() if path.exists() else []
+def _stamp(path: Path) -> Path:
+    """Where it is said which patches the worktree `path` has ("" for none that are known), and at which commit it is."""
+    return path.parent / f"{path.name}.stamp"
+
+
+def _words(path: Path) -> dict[str, str]:
+    """What a stamp of two words says, as they were before they were JSON: what a user has changed in such a tree is not
+    to be thrown away.  {} if it is none."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    found = re.fullmatch(r"(?P<patches>\S+) (?P<commit>[0-9a-f]{40})\n", text)
+    return found.groupdict() if found else {}
 
 
 def commits(path: Path) -> list[str]:
@@ -395,9 +404,9 @@ def own_series_tree(series: Series, kernel: str | Path | None = None) -> Path:
 def forget(series: Series, path: str | Path) -> None:
     """After an export: the tree `path` is what patches/ say now."""
     path = Path(path)
-    stamp = path.parent / f"{path.name}.stamp"
-    if path.name == "series" and stamp.exists():
-        stamp.write_text(f"{series.patches_id(len(series.patches))} {head(path)}\n", encoding="utf-8")
+    made = _stamp(path)
+    if path.name == "series" and made.exists():
+        stamp.write(made, {"patches": series.patches_id(len(series.patches))}, commit=head(path))
 
 
 def copy(
