@@ -34,6 +34,10 @@ class _Measured(TypedDict):
     samples: list[float]
 
 
+# What each run has.
+KEYS = tuple(_Measured.__annotations__)
+
+
 class Run(_Measured, total=False):
     """One metric of one test on one kernel.  What is of its rounds is in each run that was loaded or saved."""
 

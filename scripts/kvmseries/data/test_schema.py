@@ -1,4 +1,4 @@
-"""Documentation/results.schema.json, for other programs: it takes what results.py takes, and refuses what that refuses."""
+"""Documentation/results.schema.json, by which results.py and other programs judge a file."""
 
 import copy
 import functools
@@ -10,10 +10,9 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.data import results
+from kvmseries.data import results, shape
 from kvmseries.data.test_results import MADE, READ, RUN, store, without
 
-FILE = paths.ROOT / "Documentation" / "results.schema.json"
 COMMITTED = [
     path
     for path in sorted((paths.ROOT / "Documentation/results").glob("*.json"))
@@ -46,8 +45,8 @@ FORMS = [
 
 @functools.lru_cache(maxsize=None)
 def schema():
-    """The validator."""
-    text = json.loads(FILE.read_text(encoding="utf-8"))
+    """The validator that other programs have."""
+    text = json.loads(results.FORMAT.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(text)
     return jsonschema.Draft202012Validator(text)
 
@@ -89,11 +88,14 @@ def test_the_documentation_s_example_is_as_the_schema_says():
 
 
 def test_keys_are_those_of_the_code():
-    made, run = schema().schema["$defs"]["made"]["properties"], schema().schema["$defs"]["run"]["properties"]
-    assert set(run) == {*results.KEYS, *results.ROUNDS} and set(made) == {*results.MADE, "unfinished"}
-    assert set(made["ids"]["properties"]) == set(results.ID_KINDS)
-    assert set(made["unfinished"]["properties"]) == set(results.UNFINISHED)
-    assert set(schema().schema["$defs"]["trace"]["properties"]) == set(results.TRACE)
+    made, run = schema().schema["$defs"]["made"], schema().schema["$defs"]["run"]
+    assert {*run["required"], "model"} == set(shape.KEYS) and set(run["properties"]) == set(shape.Run.__annotations__)
+    assert set(made["properties"]) == set(shape.Made.__annotations__) == {*made["required"], "unfinished"}
+    assert set(made["properties"]["ids"]["properties"]) == set(shape.Ids.__annotations__)
+    rest = made["properties"]["unfinished"]
+    assert set(rest["properties"]) == set(rest["required"]) == set(shape.Unfinished.__annotations__)
+    trace = schema().schema["$defs"]["trace"]
+    assert set(trace["properties"]) == set(trace["required"]) == set(shape.Trace.__annotations__)
     assert schema().schema["properties"]["schema"]["enum"][-1] == results.SCHEMA
 
 
@@ -114,7 +116,7 @@ GONE = object()
         (("traces",), {}),
         (("runs", 0), []),
         (("runs", 0, "more"), 1),
-        *((("runs", 0, key), GONE) for key in (*results.KEYS, *results.ROUNDS)),
+        *((("runs", 0, key), GONE) for key in shape.Run.__annotations__),
         (("runs", 0, "series"), 5),
         (("runs", 0, "vcpus"), "2"),
         (("runs", 0, "vcpus"), True),
@@ -129,7 +131,7 @@ GONE = object()
         (("runs", 0, "repeats"), 1),
         (("runs", 0, "earlier"), [[]]),
         (("runs", 0, "earlier"), None),
-        *((("made", key), GONE) for key in results.MADE),
+        *((("made", key), GONE) for key in shape.Made.__annotations__ if key != "unfinished"),
         (("made", "more"), 1),
         (("made", "rounds"), "2"),
         (("made", "ids", "odd"), "1"),
@@ -138,9 +140,9 @@ GONE = object()
         (("made", "ids", "guest"), 1),
         (("made", "unfinished"), []),
         (("made", "unfinished", "more"), 1),
-        *((("made", "unfinished", key), GONE) for key in results.UNFINISHED),
+        *((("made", "unfinished", key), GONE) for key in shape.Unfinished.__annotations__),
         (("made", "unfinished", "left"), "1"),
-        *((("traces", 0, key), GONE) for key in results.TRACE),
+        *((("traces", 0, key), GONE) for key in shape.Trace.__annotations__),
         (("traces", 0, "rows"), [[1, 2]]),
         (("traces", 0, "rows"), [["0", 1, 2, 3, 4]]),
         (("traces", 0, "more"), 1),

@@ -16,7 +16,7 @@ from typing import TypeVar
 from ..base import paths
 from ..base.errors import Fail
 from ..base.progress import say
-from . import results
+from . import results, shape
 from .shape import Host, Ids, Making, Part, Run, Trace
 
 Boot = TypeVar("Boot")
@@ -52,7 +52,7 @@ class Taken:
 
 def key(run: Mapping[str, object]) -> tuple[str, ...]:
     """What tells a run from the others of one benchmark: all but what was measured."""
-    return tuple(str(run[name]) for name in results.KEYS if name != "samples")
+    return tuple(str(run[name]) for name in shape.KEYS if name != "samples")
 
 
 class Keeper:

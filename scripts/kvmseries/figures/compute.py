@@ -12,7 +12,7 @@ from typing import Any
 
 from ..base import paths
 from ..base.errors import Fail
-from ..data import published, repeat, results
+from ..data import published, repeat, results, shape
 from ..data.shape import Results, Run
 from ..report import layout, state
 
@@ -98,7 +98,7 @@ class Files:
 def check(figure: Figure) -> None:
     """Raise Fail unless all keys of `figure` (a dict) are known, and those that it needs there."""
     for key in figure:
-        if key not in _OWN and key not in results.KEYS:
+        if key not in _OWN and key not in shape.KEYS:
             raise Fail(f"unknown key '{key}'")
     for key in ("of", "metric", "kernel"):
         if key not in figure:
@@ -120,7 +120,7 @@ def compute(files: Files, figure: Figure) -> Found:
       published  a column of published.yaml that its growth over 1 vCPU (as: growth) or its time a page is divided by
     """
     check(figure)
-    wanted = {key: value for key, value in figure.items() if key in results.KEYS}
+    wanted = {key: value for key, value in figure.items() if key in shape.KEYS}
     over = dict(figure.get("over") or {})
     if over.get("model") == "all":
         over["model"] = files.models(figure["of"])

@@ -345,7 +345,7 @@ def test_what_is_left_of_another_measurement_is_not_gone_on_with(breaks, measure
 
 def test_what_is_left_of_other_sources_is_not_gone_on_with(breaks, measured, monkeypatch):
     breaks(2)
-    monkeypatch.setattr(ids, "guest", lambda: "another")
+    monkeypatch.setattr(ids, "guest", lambda: "a" * 16)
     assert "of another measurement or state" in measured()[1].err
 
 

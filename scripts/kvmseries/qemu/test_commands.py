@@ -181,7 +181,7 @@ def _nothing_runs(monkeypatch):
     monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
     monkeypatch.setattr(migration, "run", lambda job, taken, keep: made.append(("run", job)) or keep(0) or taken)
     monkeypatch.setattr(
-        migration, "made_of", lambda job: {"kernels": {point.label: str(point.count) for point in job.points}}
+        migration, "made_of", lambda job: {"kernels": {point.label: f"{point.count:016x}" for point in job.points}}
     )
     monkeypatch.setattr(soak, "run", lambda *words: made.append(("soak", words[1:])) or [])
     return made
@@ -248,7 +248,7 @@ def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp
     assert {(one.ring, one.vcpus) for one in job.settings} == {(0, 1), (1024, 1), (0, 4), (1024, 4)}
     assert {(one.working_set, one.rate, one.bandwidth, one.limit) for one in job.settings} == {(2048, 0, 2500000, 9)}
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {
-        "kernels": {"base": "0", "series": "2"}
+        "kernels": {"base": "0" * 16, "series": f"{2:016x}"}
     }
 
 

@@ -71,7 +71,7 @@ def test_run(runner):
     # Every command has a name of its own: job.log is taken apart by them.
     assert len({name for name, _, _ in runner.asked[0]}) == len(runner.asked[0])
     for number, run in enumerate(runs):
-        results.check_run(run, f"run {number}")
+        results.check(run, f"run {number}", "run")
         assert len(run["samples"]) == 2
     steps = {(run["kernel"], *run["samples"]) for run in runs if run["metric"] == "throttle_steps"}
     assert steps == {("base", 8, 8), ("series", 2, 2)}
@@ -117,7 +117,7 @@ def test_results_say_what_they_are_of(qmini, qemu_mirror, program):
         "driver": ids.files(driver.FOLDER / "driver"),
         "guest": ids.files(driver.FOLDER / "guest"),
     }
-    results.check_made({"ids": found, "rounds": 1, "command": "", "seconds": 1}, "here")
+    results.check({"ids": found, "rounds": 1, "command": "", "seconds": 1}, "here", "made")
 
 
 def test_a_hang_is_a_failure():

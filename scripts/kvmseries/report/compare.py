@@ -31,8 +31,7 @@ from rich.text import Text
 
 from ..base.errors import Fail
 from ..data import summary as s
-from ..data.results import KEYS
-from ..data.shape import Results
+from ..data.shape import KEYS, Results
 from . import holding, merging, unmapping
 from .layout import count_text, TO
 

@@ -18,12 +18,11 @@ from markupsafe import Markup
 
 from ..base import files
 from ..data import summary as s
-from ..data.results import KEYS, ROUNDS
-from ..data.shape import Results
+from ..data.shape import Results, Run
 from . import aging, holding, layout, merging, migrating, own, plots, scaling, state, style, unmapping, verdict
 
 INDEX, MIGRATIONS = "index.html", "migrations.html"
-RAW = (*KEYS, *ROUNDS)
+RAW = tuple(Run.__annotations__)
 # Kind, content: see above.
 Item = tuple[str, Any]
 

@@ -10,7 +10,8 @@ from PIL import Image
 from kvmseries import report
 from kvmseries.base.errors import Fail
 from kvmseries.data import summary as s
-from kvmseries.data.results import KEYS, load, ROUNDS
+from kvmseries.data.results import load
+from kvmseries.data.shape import Run
 from kvmseries.report import page, plots, style
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 from kvmseries.report.page import page_html
@@ -256,7 +257,7 @@ def test_the_example_of_the_documentation_is_a_results_file(tmp_path):
     example = tmp_path / "example.json"
     example.write_text(re.search(r"```json\n(.*?)```", text, re.S).group(1), encoding="utf-8")
     Checker(page_html([load(example)], []))
-    for name in [*KEYS, *ROUNDS, *s.LOCK_METRICS, *s.MAIN_TIMES, *s.OTHER_TIMES, *s.PHASES, *s.COUNTERS]:
+    for name in [*Run.__annotations__, *s.LOCK_METRICS, *s.MAIN_TIMES, *s.OTHER_TIMES, *s.PHASES, *s.COUNTERS]:
         assert f"`{name}`" in text, name
 
 
