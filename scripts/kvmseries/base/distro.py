@@ -12,17 +12,33 @@ from pathlib import Path
 # Where os-release is, the first that exists.
 FILES = ("/etc/os-release", "/usr/lib/os-release")
 CONTAINER = "run it in a container of Debian: make run CONTAINER=1"
-_INSTALL = {"debian": "apt-get install", "ubuntu": "apt-get install", "fedora": "dnf install", "arch": "pacman -S"}
-# Program -> its package by family; "": in all that are not named.
-_PACKAGES = {
-    "qemu-system-aarch64": {"": "qemu-system-aarch64", "debian": "qemu-system-arm", "ubuntu": "qemu-system-arm"},
-    "qemu-system-x86_64": {"": "qemu-system-x86"},
+_INSTALL = {
+    "debian": "apt-get install",
+    "ubuntu": "apt-get install",
+    "fedora": "dnf install",
+    "rhel": "dnf install",
+    "arch": "pacman -S",
+}
+# Program -> its package by family, None where there is none; "": in all that are not named. RHEL has qemu-kvm
+# alone, which is for its own architecture and not on the PATH.
+_PACKAGES: dict[str, dict[str, str | None]] = {
+    "qemu-system-aarch64": {
+        "": "qemu-system-aarch64",
+        "debian": "qemu-system-arm",
+        "ubuntu": "qemu-system-arm",
+        "rhel": None,
+    },
+    "qemu-system-x86_64": {"": "qemu-system-x86", "rhel": None},
     "aarch64-linux-gnu-gcc": {"": "gcc-aarch64-linux-gnu", "arch": "aarch64-linux-gnu-gcc"},
-    "x86_64-linux-gnu-gcc": {"": "gcc-x86-64-linux-gnu", "fedora": "gcc-x86_64-linux-gnu"},
+    "x86_64-linux-gnu-gcc": {
+        "": "gcc-x86-64-linux-gnu",
+        "fedora": "gcc-x86_64-linux-gnu",
+        "rhel": "gcc-x86_64-linux-gnu",
+    },
     "dpkg-deb": {"": "dpkg"},
-    "dpkg-buildpackage": {"": "dpkg-dev"},
-    "busybox": {"": "busybox-static", "fedora": "busybox", "arch": "busybox"},
-    "ssh": {"": "openssh-client", "fedora": "openssh-clients", "arch": "openssh"},
+    "dpkg-buildpackage": {"": "dpkg-dev", "arch": "dpkg"},
+    "busybox": {"": "busybox-static", "fedora": "busybox", "rhel": "busybox", "arch": "busybox"},
+    "ssh": {"": "openssh-client", "fedora": "openssh-clients", "rhel": "openssh-clients", "arch": "openssh"},
     "script": {"": "util-linux", "debian": "bsdutils", "ubuntu": "bsdutils", "fedora": "util-linux-script"},
 }
 
@@ -58,20 +74,17 @@ def family() -> str:
     for word in [found.get("ID", ""), *found.get("ID_LIKE", "").split()]:
         if word in _INSTALL:
             return word
-        if word in ("rhel", "centos"):
-            return "fedora"
+        if word == "centos":
+            return "rhel"
     return ""
-
-
-def package(program: str) -> str:
-    """The package of `program` here."""
-    names = _PACKAGES.get(program, {"": program})
-    return names.get(family()) or names.get("", program)
 
 
 def how(program: str) -> str:
     """What to do to have `program`, as the end of a message."""
-    name, installs = package(program), _INSTALL.get(family())
+    names, installs = _PACKAGES.get(program, {"": program}), _INSTALL.get(family())
+    name = names.get(family(), names[""])
+    if not name:
+        return f"{title()} has no package of it: {CONTAINER}"
     if family() in ("debian", "ubuntu"):
         return f"install the package {name}, or run `make deps`"
     return f"`{installs} {name}`" if installs else f"install the package that has it, such as {name}"

@@ -11,6 +11,7 @@ RELEASES = {
     "mint": 'NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n',
     "fedora": "NAME=\"Fedora Linux\"\nPRETTY_NAME='Fedora Linux 41 (Forty One)'\nID=fedora\n",
     "rocky": 'NAME="Rocky Linux"\nID="rocky"\nID_LIKE="rhel centos fedora"\n',
+    "centos": 'NAME="CentOS Stream"\nID="centos"\nID_LIKE="rhel fedora"\n',
     "suse": 'NAME="openSUSE Tumbleweed"\nID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n',
     "arch": 'NAME="Arch Linux"\nID=arch\n',
     "nixos": 'NAME="NixOS"\nID=nixos\n',
@@ -36,7 +37,8 @@ def on(tmp_path, monkeypatch):
         ("ubuntu", "ubuntu", "install the package qemu-system-arm, or run `make deps`"),
         ("mint", "ubuntu", "install the package qemu-system-arm, or run `make deps`"),
         ("fedora", "fedora", "`dnf install qemu-system-aarch64`"),
-        ("rocky", "fedora", "`dnf install qemu-system-aarch64`"),
+        ("rocky", "rhel", "Rocky Linux has no package of it: run it in a container of Debian: make run CONTAINER=1"),
+        ("centos", "rhel", "CentOS Stream has no package of it: run it in a container of Debian: make run CONTAINER=1"),
         ("suse", "", "install the package that has it, such as qemu-system-aarch64"),
         ("arch", "arch", "`pacman -S qemu-system-aarch64`"),
         ("nixos", "", "install the package that has it, such as qemu-system-aarch64"),
@@ -49,9 +51,19 @@ def test_what_to_do_for_a_program(on, name, family, line):
     assert distro.how("qemu-system-aarch64") == line
 
 
-def test_a_program_that_is_no_special_case_is_its_own_package(on):
-    on("fedora")
-    assert distro.how("flex") == "`dnf install flex`"
+@pytest.mark.parametrize(
+    "name, program, line",
+    [
+        ("fedora", "flex", "`dnf install flex`"),
+        ("rocky", "flex", "`dnf install flex`"),
+        ("rocky", "ssh", "`dnf install openssh-clients`"),
+        ("fedora", "dpkg-buildpackage", "`dnf install dpkg-dev`"),
+        ("arch", "dpkg-buildpackage", "`pacman -S dpkg`"),
+    ],
+)
+def test_what_to_do_for_other_programs(on, name, program, line):
+    on(name)
+    assert distro.how(program) == line
 
 
 @pytest.mark.parametrize(
