@@ -13,6 +13,7 @@ from kvmseries.base import debian, paths, proc
 from kvmseries.guest.machine import Machine
 from kvmseries.labs import junit, kcidb, ktap, lava, outcomes
 from kvmseries.labs.test_labs import COMPLAINTS, DATA, VERDICTS
+from kvmseries.source import catalog, trees
 
 pytestmark = pytest.mark.build
 REQUIREMENTS = paths.ROOT / "scripts/requirements-labs.txt"
@@ -95,6 +96,21 @@ def test_ktap(takes):
     assert takes("ktap", text)
     assert not takes("ktap", text.replace("not ok 2", "ok 2"))
     assert not takes("ktap", text.replace("1..6", "1..7"))
+
+
+def test_the_kernel_s_own_parser_takes_ktap(tmp_path):
+    def parse(text):
+        file = tmp_path / "x.ktap"
+        file.write_text(text, encoding="utf-8")
+        # -B: nothing is written to the tree.
+        return proc.run([sys.executable, "-B", str(program), "parse", str(file)], "kunit.py parse", check=False)[1]
+
+    program = trees.base(catalog.load("v7.3")).path / "tools/testing/kunit/kunit.py"
+    text = ktap.document(outcomes.outcomes(VERDICTS, COMPLAINTS), "v5.10 arm64")
+    found = parse(text)
+    assert "Ran 6 tests: passed: 2, failed: 3, skipped: 1\n" in f"{found}\n" and "[ERROR]" not in found, found
+    for mistake in (("1..6", "1..7"), ("ok 3 ", "ok 4 "), ("KTAP version 1\n", "")):
+        assert "[ERROR]" in parse(text.replace(*mistake)), mistake
 
 
 def test_junit(takes):
