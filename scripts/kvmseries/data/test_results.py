@@ -143,6 +143,8 @@ def test_schema_4_says_whether_rounds_repeat(tmp_path):
 def test_every_committed_file_is_readable(path):
     data = results.load(path)
     assert data["runs"] and all(set(run) == set(shape.Run.__annotations__) for run in data["runs"])
+    # As host_info() names them.
+    assert not [tool for tool in data["host"].get("tools", ()) if "/" in tool]
 
 
 def test_rounds_are_those_of_the_nominal_model_s_times():
