@@ -46,8 +46,14 @@ def surroundings():
     """Lines about what else a check depends on: compilers, QEMUs, the user's own tree, how long it is to run."""
     lines = []
     for arch in ("arm64", "x86_64"):
-        for program in (f"{toolchain.prefix(arch)}gcc", f"qemu-system-{toolchain.machine(arch)}"):
-            lines.append(_first_line([program, "--version"]))
+        qemu = f"qemu-system-{toolchain.machine(arch)}"
+        # The second QEMU is where emulator.newer() unpacks one.
+        for program in (
+            f"{toolchain.prefix(arch)}gcc",
+            qemu,
+            *sorted(paths.cache_root().glob(f"backports-*/usr/bin/{qemu}")),
+        ):
+            lines.append(_first_line([str(program), "--version"]))
     kernel = paths.own_tree()
     if kernel:
         lines.append(f"{kernel} {_first_line(['git', '-C', kernel, 'rev-parse', 'HEAD'])}")

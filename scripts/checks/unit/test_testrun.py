@@ -105,6 +105,16 @@ def test_what_has_passed_for_other_inputs_is_run_again(run):
     assert run("--go-on")[1] == ["boots", "slow", "breaks", "end", "quick"]
 
 
+def test_a_qemu_of_the_backports_is_one_that_checks_depend_on(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "cache_root", lambda: tmp_path)
+    before = testrun.surroundings()
+    program = tmp_path / "backports-qemu-system-arm/usr/bin/qemu-system-aarch64"
+    for version in ("QEMU 98", "QEMU 99"):
+        write(program, f"#!/bin/sh\necho {version}\n")
+        program.chmod(0o755)
+        assert set(testrun.surroundings()) - set(before) == {version}
+
+
 def test_what_a_check_reads_is_what_its_mark_names(run, tmp_path):
     """A check that reads a file of another series has passed, and is run again."""
     for name, recorded in (("v5.10", True), ("v7.3", False)):
