@@ -4,7 +4,7 @@ import pytest
 
 from checks import extra
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import ARM, below, edit, git, SUBJECTS
+from kvmseries.conftest import ARM, below, edit, git, MMU, SUBJECTS
 from kvmseries.kernel import build
 from kvmseries.source import catalog, export, trees
 from kvmseries.verify import check
@@ -265,6 +265,80 @@ def test_what_is_not_clean_is_named(patches, name, old, new, reason):
     assert old in text
     file.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(Fail, match=reason):
+        check.clean(catalog.load("mini"))
+
+
+def reworded(patches, number, text):
+    """Patch `number` of the series "mini" with `text` as the end of its message."""
+    file = next(patches.glob(f"{number:04d}-*"))
+    head, rest = file.read_text(encoding="utf-8").split("\n---\n", 1)
+    file.write_text(f"{head.rstrip()}\n\n{text}\n---\n{rest}", encoding="utf-8")
+
+
+NO_TAG = "Found by reading. No Fixes: tag,\nbecause base is only slower."
+
+
+@pytest.mark.parametrize("text", ['Fixes: 0123456789ab ("x")', NO_TAG])
+def test_a_fix_says_what_it_fixes_or_why_not(patches, text):
+    (patches / "milestones").write_text("fixes 1\nrwlock 2\n", encoding="utf-8")
+    with pytest.raises(Fail, match="0001-.* is a fix without Fixes: name the commit that brought the bug"):
+        check.clean(catalog.load("mini"))
+    reworded(patches, 1, text)
+    check.clean(catalog.load("mini"))
+
+
+@pytest.mark.parametrize("text", ["No Fixes: tag.", "It has a Fixes: tag, because it must.", "See Fixes: below."])
+def test_a_fix_that_does_not_say_why_it_has_no_tag_is_refused(patches, text):
+    (patches / "milestones").write_text("fixes 1\n", encoding="utf-8")
+    reworded(patches, 1, text)
+    with pytest.raises(Fail, match="0001-.* is a fix without Fixes"):
+        check.clean(catalog.load("mini"))
+
+
+def test_a_test_among_the_fixes_fixes_nothing(patches):
+    """The third patch also changes KVM: without that it is a test's."""
+    (patches / "milestones").write_text("fixes 3\n", encoding="utf-8")
+    for number in 1, 2:
+        reworded(patches, number, NO_TAG)
+    with pytest.raises(Fail, match="0003-.* is a fix without Fixes"):
+        check.clean(catalog.load("mini"))
+    file = next(patches.glob("0003*"))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(f"diff --git a/{MMU}", "diff --git a/tools/x.c"), encoding="utf-8"
+    )
+    check.clean(catalog.load("mini"))
+
+
+def body(lines):
+    """A message's end with which it has so many lines: a line, an empty one, and then these."""
+    return "\n".join(f"Line {number}." for number in range(lines - 2))
+
+
+def test_a_message_is_short_or_it_is_said_why_not(patches):
+    long = patches / "long-messages"
+    reworded(patches, 2, body(check.LINES + 1))
+    check.clean(catalog.load("mini"))
+    long.write_text("# Which\n\n", encoding="utf-8")
+    with pytest.raises(Fail, match=f"0002-.*: its message has {check.LINES + 1} lines: at most {check.LINES} are"):
+        check.clean(catalog.load("mini"))
+    long.write_text("2 why two vCPUs lose nothing\n", encoding="utf-8")
+    check.clean(catalog.load("mini"))
+    long.write_text("2 why two vCPUs lose nothing\n3 too\n", encoding="utf-8")
+    with pytest.raises(Fail, match="long-messages: the message of 0003-.* has 1 lines: take the line out"):
+        check.clean(catalog.load("mini"))
+
+
+def test_a_message_of_as_many_lines_as_may_be_there_is_short(patches):
+    """Trailers and empty lines at the end do not count."""
+    (patches / "long-messages").touch()
+    reworded(patches, 2, body(check.LINES) + '\n\nFixes: 0123456789ab ("x")\nCc: x@example.org')
+    check.clean(catalog.load("mini"))
+
+
+@pytest.mark.parametrize("line", ["2", "2 ", "4 there are three", "0 none", "two reasons"])
+def test_a_line_about_a_long_message_needs_number_and_reason(patches, line):
+    (patches / "long-messages").write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(Fail, match="a line is the number of a patch, and why its message is long"):
         check.clean(catalog.load("mini"))
 
 

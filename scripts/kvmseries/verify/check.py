@@ -39,6 +39,12 @@ _COMMIT = re.compile(
 )
 
 
+# How many lines the text of a message has at most, if patches/<series>/long-messages does not have its patch.
+LINES = 25
+_TRAILER = re.compile(r"^[A-Z][\w-]+: \S.*$")
+_NO_TAG = re.compile(r"\b[Nn]o\s+Fixes:\s+tag,\s+because\s+\w")
+
+
 class Project(Protocol):
     """What a series' project has to say of it: this module for linux, qemu.check for QEMU."""
 
@@ -114,7 +120,7 @@ def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
 
 def clean(series: catalog.Series) -> None:
     """What checkpatch does not look at: trailers that are the submitter's, what git leaves in messages, how commits
-    are named, milestones, the cover letter's count."""
+    are named, what fixes fix, how long messages are, milestones, the cover letter's count."""
     for patch in series.patches:
         text = patch.read_text(encoding="utf-8")
         trailer = exporting.TRAILER.search(text)
@@ -129,6 +135,8 @@ def clean(series: catalog.Series) -> None:
             raise Fail(f"{patch.name}: '{' '.join(commit[0].split())}': name a commit by 12 digits and (\"subject\")")
         if not catalog.subject(patch):
             raise Fail(f"{patch.name} has no subject")
+    _tags(series)
+    _lengths(series)
     for milestone, count in series.milestones.items():
         if not 0 < count <= len(series.patches):
             raise Fail(
@@ -147,6 +155,54 @@ def clean(series: catalog.Series) -> None:
         raise Fail(
             f"{series.cover.name} is not for {len(series.patches)} patches: run `scripts/series export {series.name}`"
         )
+
+
+def _tags(series: catalog.Series) -> None:
+    """Raise Fail for a patch of the milestone `fixes` of linux that does not say which commit brought the bug, and why
+    not.  Patches of tests, below tools/, need not."""
+    for number in series.fixes if series.project == "linux" else ():
+        patch = series.patches[number - 1]
+        text = patch.read_text(encoding="utf-8")
+        if all(name.startswith("tools/") for name in re.findall(r"^diff --git a/(\S+) ", text, re.M)):
+            continue
+        message = text.split("\n---\n")[0]
+        if not re.search(r"^Fixes: ", message, re.M) and not _NO_TAG.search(message):
+            raise Fail(
+                f"{patch.name} is a fix without Fixes: name the commit that brought the bug, or say 'No Fixes: tag, "
+                "because ...'"
+            )
+
+
+def _lengths(series: catalog.Series) -> None:
+    """Raise Fail for a message of more than LINES lines, trailers not counted, that patches/<series>/long-messages does
+    not have, and for one there that is not so long.  Without that file messages may be of any length."""
+    path = series.path / "long-messages"
+    if not path.exists():
+        return
+    allowed = set()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#") or not line:
+            continue
+        word, _, reason = line.partition(" ")
+        if not word.isdigit() or not 0 < int(word) <= len(series.patches) or not reason.strip():
+            raise Fail(f"{path}: '{line}': a line is the number of a patch, and why its message is long")
+        allowed.add(int(word))
+    for number, patch in enumerate(series.patches, 1):
+        count = _length(patch)
+        if count > LINES and number not in allowed:
+            raise Fail(
+                f"{patch.name}: its message has {count} lines: at most {LINES} are to be there, or {path} says why not"
+            )
+        if count <= LINES and number in allowed:
+            raise Fail(f"{path}: the message of {patch.name} has {count} lines: take the line out")
+
+
+def _length(patch: Path) -> int:
+    """The number of lines of a patch's message, without head, trailers and empty lines at the end."""
+    lines = patch.read_text(encoding="utf-8").split("\n---\n")[0].partition("\n\n")[2].splitlines()
+    while lines and (not lines[-1].strip() or _TRAILER.match(lines[-1])):
+        lines.pop()
+    return len(lines)
 
 
 def alone(series: catalog.Series, kernel: str | None = None) -> int:
