@@ -18,6 +18,13 @@ pub fn add() {
     for i in 0..MOST { all[i] += now[i] }
 }
 
+/// How often an arm was reached in this execution; None if this kernel does not count it.
+pub fn now(name: &str) -> Option<u64> {
+    let mut now = [0u64; MOST];
+    (code().arms)(now.as_mut_ptr());
+    Some(now[code().arm_names.iter().position(|n| *n == name)?])
+}
+
 /// A cmpxchg has failed.
 pub fn lost(site: *const Site) {
     if crate::state::st().running { *LOST.lock().unwrap().entry(site as usize).or_insert(0) += 1 }

@@ -83,6 +83,8 @@ pub struct Cpus {
     log: Vec<Log>,
     /// Whether the CPU sets the access flag by itself; on x86 also the Dirty bit.
     pub ha: bool,
+    /// TLBIs that the threads have executed.
+    pub tlbis: u64,
 }
 
 impl Cpus {
@@ -177,6 +179,7 @@ pub extern "C-unwind" fn tlbi(op: i32, ipa: u64, level: u32) {
         for cpu in 0..THREADS { if !t.is_local() || cpu == me { invalidate(cpu, t) } }
         return;
     }
+    st().cpu.tlbis += 1;
     trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB", "tlbi vaae1is", "tlbi vaae1"][op as usize], 0, ipa, level as u64);
     if x86() { return flush(Tlbi { op, ipa, level }) }
     if !st().cpu.guest_vmid[me] { return }

@@ -28,6 +28,8 @@ pub struct Host {
     /// several entries, the fault maps, although the entry is there. 7.3 trusts the level, so there only the first
     /// fault of an access says so, as if the entry was another one when the guest exited. 3: it was, on both.
     pub other_level: u32,
+    /// Whether others may do something between a guest's exit and the fault handler's first look.
+    pub late: bool,
     /// x86: the caches are not topped up before the threads begin.
     pub cold: bool,
 
@@ -68,7 +70,7 @@ const ITSELF: [u64; GFNS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 impl Default for Host {
     fn default() -> Self {
-        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, other_level: 0, cold: false, ptes: 0, word: vec![], freed: vec![],
+        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, other_level: 0, late: false, cold: false, ptes: 0, word: vec![], freed: vec![],
             next_pfn: 0, written: [0; GFNS], copied: [0; GFNS], writes: 0, stable: [false; GFNS], handling: [[false; GFNS]; THREADS + 1],
             busy: [false; THREADS + 1], gave_up: 0, rests: 0,
             accesses: 0, accessed: [0; GFNS], aged: [0; GFNS], wrote: vec![], used: vec![], marked: vec![], young: vec![], alias: ITSELF }
@@ -176,6 +178,7 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
                 let (kind, level) = match f { Fault::Translation(l) => (4, l), Fault::Access(l) => (8, l), Fault::Permission(l) => (12, l) };
                 let other = st().host.other_level;
                 let level = if kind == 12 && other != 0 && (tries == 0 || other == 2 && !code().v7_3) { other } else { level };
+                if st().host.late { step(WORLD, Acquire) }
                 st().host.handling[me][gfn as usize] = true;
                 let ret = (code().fault)(me as i32, ipa(gfn), kind, write as i32, level as i32);
                 memory::flush();
