@@ -20,21 +20,40 @@ def table(out, patches=None):
 
 
 def quoted():
-    """The rows of the table as README has them."""
+    """The two tables as README has them."""
     lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("| hot set |"))
-    last = next(number for number in range(first, len(lines)) if not lines[number].startswith("|"))
-    return "\n".join(lines[first:last]) + "\n"
+    tables = []
+    for head in ("| hot set |", "| ms of a burst |"):
+        first = next(number for number, line in enumerate(lines) if line.startswith(head))
+        last = next(number for number in range(first, len(lines)) if not lines[number].startswith("|"))
+        tables.append("".join(f"{line}\n" for line in lines[first:last]))
+    return "\n".join(tables)
 
 
-def test_readme_has_the_table_of_the_patches(tmp_path):
+def changed(folder, old, new):
+    """The patches with `old` replaced, in `folder`."""
+    patches, found = [], 0
+    for path in sorted((paths.PATCHES / "qemu-10.0").glob("0*.patch"))[1:]:
+        text = path.read_text(encoding="utf-8")
+        found += old in text
+        patches.append(folder / path.name)
+        patches[-1].write_text(text.replace(old, new), encoding="utf-8")
+    assert found
+    return patches
+
+
+def test_readme_has_the_tables_of_the_patches(tmp_path):
     assert quoted() == table(tmp_path)
 
 
 def test_another_rule_gives_another_table(tmp_path):
-    patches = []
-    for path in sorted((paths.PATCHES / "qemu-10.0").glob("0*.patch"))[1:]:
-        text = path.read_text(encoding="utf-8")
-        patches.append(tmp_path / path.name)
-        patches[-1].write_text(text.replace("elapsed_us / 4 * 3 / 1000", "elapsed_us / 4 * 1 / 1000"), encoding="utf-8")
+    patches = changed(tmp_path, "elapsed_us / 4 * 3 / 1000", "elapsed_us / 4 * 1 / 1000")
     assert table(tmp_path, patches) not in ("", quoted())
+
+
+def test_bursts_are_sensitive_to_what_an_exit_is_worth_at_first(tmp_path):
+    name = "0.2 s of 4 rings, 0.3 s of 15/16"
+    lines = table(tmp_path, changed(tmp_path, "WORTH_START      4", "WORTH_START      16")).splitlines()
+    entries, exits = next(line for line in lines if line.startswith(f"| {name} |")).split(" | ")[6:8]
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert f'with 16, "{name}" has {entries} times base\'s entries and {exits} of its exits' in text
