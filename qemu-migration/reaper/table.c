@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Print what the reaper's rule does to the guests of QEMU's own unit test, as a table in Markdown: the series' sources
+ * Print what the reaper's rule does to the guests of QEMU's own unit test, and to bursts, in Markdown: the series' sources
  * are compiled as they are, `make -C qemu-migration reaper` takes them out of the patches.
  */
 #include <stdio.h>
