@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Print what the reaper's rule does to the guests of QEMU's own unit test, and to bursts, in Markdown: the series' sources
- * are compiled as they are, `make -C qemu-migration reaper` takes them out of the patches.
+ * Print what the reaper's rule does to the guests of QEMU's own unit test, and to bursts, in Markdown: the series'
+ * sources are compiled as they are, `make -C qemu-migration reaper` takes them out of the patches.
  */
 #include <stdio.h>
 #include <string.h>
