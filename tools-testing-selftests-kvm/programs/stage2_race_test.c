@@ -88,7 +88,7 @@ static void *unmap(void *unused)
 		mprotect(memory, size, PROT_NONE);
 		mprotect(memory, size, PROT_READ | PROT_WRITE);
 		/* A fault that maps a page again takes long. */
-		usleep(40 * PAUSE_US);
+		usleep(20 * PAUSE_US);
 	}
 	return NULL;
 }
