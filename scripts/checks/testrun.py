@@ -31,6 +31,8 @@ from kvmseries.source import catalog
 _MARKS = ("build", "boot", "reads")
 # Seconds from which on a check gets a line of its own.
 LONG = 1
+# Bytes that the checks of `make test` make below out/ of a fresh clone, as README.md says, too.
+DISK = 12 * 10**9
 
 
 @dataclass
@@ -144,6 +146,9 @@ class Run:
     def pytest_collection_finish(self, session):
         """Begin to build, if checks that build are to run."""
         if self.ahead and any(item.get_closest_marker("build") for item in session.items):
+            wrong = too_little_disk(shutil.disk_usage(paths.out("trees").parent).free)
+            if wrong:
+                pytest.exit(wrong, 1)
             with open(paths.out("logs", "ahead.log"), "wb") as log:
                 self.builder = subprocess.Popen(  # pylint: disable=consider-using-with
                     [sys.executable, "-m", "checks.testrun"],
@@ -236,6 +241,18 @@ def pytest_configure(config):
         config.pluginmanager.register(Run(config.getoption("--go-on"), config.getoption("--ahead")), "kvmseries-run")
     except Fail as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def too_little_disk(free):
+    """A line about the disk of out/, of which `free` bytes are free, or "": not of a clone that has its trees, as some
+    of what checks make is there then."""
+    folder = paths.out("trees")
+    if folder.exists() or free >= DISK:
+        return ""
+    return (
+        f"the checks make {DISK / 10**9:.0f} GB below {folder.parent}, and {free / 10**9:.1f} GB are free: "
+        "remove something, or set SERIES_OUT to a directory on another disk"
+    )
 
 
 def build_ahead():

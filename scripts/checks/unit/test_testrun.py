@@ -105,6 +105,26 @@ def test_what_has_passed_for_other_inputs_is_run_again(run):
     assert run("--go-on")[1] == ["boots", "slow", "breaks", "end", "quick"]
 
 
+def test_a_fresh_clone_on_a_full_disk_is_told_at_once(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    gigabyte = 10**9
+    assert f"minutes, {testrun.DISK // gigabyte} GB)" in (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    assert testrun.too_little_disk(12 * gigabyte) == ""
+    assert re.search(
+        r"the checks make 12 GB below .*/out, and 3.2 GB are free: remove something, or set SERIES_OUT",
+        testrun.too_little_disk(3.2 * gigabyte),
+    )
+    (tmp_path / "out" / "trees").mkdir()
+    assert testrun.too_little_disk(3.2 * gigabyte) == ""
+
+    # Nothing has run then.
+    write(tmp_path / "full.py", "import shutil\nshutil.disk_usage = lambda _: shutil._ntuple_diskusage(1, 1, 0)\n")
+    output, ran = run(
+        "-p", "full", "--ahead", SERIES_OUT=str(tmp_path / "new"), PYTHONPATH=f"{tmp_path}:{paths.ROOT / 'scripts'}"
+    )
+    assert "the checks make 12 GB below" in output and ran == []
+
+
 def test_a_qemu_of_the_backports_is_one_that_checks_depend_on(monkeypatch, tmp_path):
     monkeypatch.setattr(paths, "cache_root", lambda: tmp_path)
     before = testrun.surroundings()
