@@ -89,8 +89,16 @@ def test_negative_control_what_is_lost_is_noticed(which):
 UNDOS = "/sys/kernel/debug/stage2_undos"
 # {what stage2_race_test races for: {race: times that it must be met}}
 RACES = {
-    "pages": {"set": 100, "lost_set": 50, "lost_aged": 10, "lost_unmapped": 10, "wrprotected": 50, "unmapped": 10},
-    "blocks": {"set": 50, "table_gone": 5},
+    "pages": {
+        "set": 20,
+        "lost_set": 10,
+        "lost_aged": 5,
+        "lost_accessed": 5,
+        "lost_unmapped": 20,
+        "wrprotected": 3,
+        "unmapped": 10,
+    },
+    "blocks": {"set": 50, "lost_aged": 20, "lost_accessed": 20, "table_gone": 20},
 }
 
 
