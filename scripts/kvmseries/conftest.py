@@ -15,7 +15,7 @@ import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
-from kvmseries.guest import image
+from kvmseries.guest import image, tcgplugin
 from kvmseries.kernel import build, selftests, toolchain
 from kvmseries.source import catalog
 
@@ -430,3 +430,32 @@ def encodings(folder, arch, instructions):
     subprocess.run([f"{tool}objcopy", "-O", "binary", "-j", ".text", folder / "x.o", folder / "x"], check=True)
     data = (folder / "x").read_bytes()
     return [data[at + 4 : at + 4 + data[at]] for at in range(0, len(data), 32)]
+
+
+def plugin_program(folder, text, source, *files):
+    """As compiled(): of `text` and these files of the TCG plugin for arm64 whose directory is `source`."""
+    folders = (source, tcgplugin.API.parent, tcgplugin.AARCH64.parent)
+    return compiled(folder, text, (source / name for name in files), folders, "-D_GNU_SOURCE", "-lpthread")
+
+
+def decoded(program, folder, instructions):
+    """The lines that `program`, a plugin's decoder for arm64, prints of each of `instructions`."""
+    codes = encodings(folder, "arm64", instructions)
+    text = "".join(f"{int.from_bytes(code, 'little'):x}\n" for code in codes)
+    return subprocess.run([program], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def plugin_run(program, arguments, lines, target="aarch64", version="5"):
+    """The subprocess.CompletedProcess of `program`, a made-up QEMU with a plugin: `arguments` are the plugin's, `lines` what the
+    QEMU does.  Nothing that sanitizers complain of."""
+    done = subprocess.run(
+        [program, *arguments],
+        text=True,
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={"TARGET": target, "VERSION": version, "ASAN_OPTIONS": "detect_leaks=0"},
+    )
+    assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+    return done

@@ -2,14 +2,13 @@
 own, which executes one instruction a line."""
 
 import re
-import subprocess
 from types import SimpleNamespace
 
 import pytest
 
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.conftest import compiled, encodings
-from kvmseries.guest import machine, stage2trace, tcgplugin, vtime
+from kvmseries.conftest import decoded, plugin_program, plugin_run
+from kvmseries.guest import machine, stage2trace
 from kvmseries.verify import stage2check
 
 # A QEMU: memory at 40000000, mapped linearly; one instruction is executed for each line.
@@ -232,28 +231,19 @@ INSTRUCTIONS = {
 }
 
 
-def _compile(folder, text, *files):
-    """A program of `text` and these files of the plugin."""
-    folders = (stage2trace.SOURCE, vtime.SOURCE, tcgplugin.AARCH64.parent)
-    sources = (stage2trace.SOURCE / name for name in files)
-    return compiled(folder, text, sources, folders, "-D_GNU_SOURCE", "-lpthread")
-
-
 @pytest.fixture(name="decoder", scope="module")
 def _decoder(tmp_path_factory):
-    return _compile(tmp_path_factory.mktemp("decoder"), DECODER, "arm64.c")
+    return plugin_program(tmp_path_factory.mktemp("decoder"), DECODER, stage2trace.SOURCE, "arm64.c")
 
 
 @pytest.fixture(name="qemu", scope="module")
 def _qemu(tmp_path_factory):
-    return _compile(tmp_path_factory.mktemp("qemu"), QEMU, "trace.c", "tables.c", "arm64.c")
+    return plugin_program(tmp_path_factory.mktemp("qemu"), QEMU, stage2trace.SOURCE, "trace.c", "tables.c", "arm64.c")
 
 
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
     wanted = [(word, kind) for kind, words in INSTRUCTIONS.items() for word in words]
-    codes = encodings(tmp_path, "arm64", [word for word, _ in wanted])
-    text = "".join(f"{int.from_bytes(code, 'little'):x}\n" for code in codes)
-    found = subprocess.run([decoder], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = decoded(decoder, tmp_path, [word for word, _ in wanted])
     names = [re.sub(r"^\w+ |,.*", "", word) if kind in ("TLBI", "DSB") else "-" for word, kind in wanted]
     assert found == [f"{kind} {name}" for (_, kind), name in zip(wanted, names)]
 
@@ -278,16 +268,8 @@ ROOT = "root 0 40001000 1 1 40 12"
 def _trace(program, tmp_path, lines, *options, target="aarch64", version="5"):
     """(lines of the trace, what QEMU said) after `lines`."""
     (tmp_path / "code").write_text(CODE, encoding="ascii")
-    done = subprocess.run(
-        [program, f"out={tmp_path / 'trace'}", f"code={tmp_path / 'code'}", *options],
-        text=True,
-        input="".join(f"{line}\n" for line in (*SETUP, *lines)),
-        capture_output=True,
-        check=False,
-        timeout=60,
-        env={"TARGET": target, "VERSION": version, "ASAN_OPTIONS": "detect_leaks=0"},
-    )
-    assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+    arguments = [f"out={tmp_path / 'trace'}", f"code={tmp_path / 'code'}", *options]
+    done = plugin_run(program, arguments, [*SETUP, *lines], target, version)
     trace = tmp_path / "trace"
     return trace.read_text(encoding="ascii").splitlines() if trace.exists() else [], done.stderr
 

@@ -1,14 +1,13 @@
 """The plugin that counts TLB refills: what it is told of a kernel, how it is started, its counts, and its C, under a QEMU of
 these tests' own, which executes one instruction a line."""
 
-import subprocess
 from types import SimpleNamespace
 
 import pytest
 
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.conftest import compiled, encodings
-from kvmseries.guest import machine, tcgplugin, tlbrefills, vtime
+from kvmseries.conftest import decoded, plugin_program, plugin_run
+from kvmseries.guest import machine, tlbrefills
 
 # A QEMU of two CPUs:
 #   x CPU NUMBER VALUE             set a register (31: ESR_EL2)
@@ -158,28 +157,19 @@ INSTRUCTIONS = {
 }
 
 
-def _compile(folder, text, *files):
-    """A program of `text` and these files of the plugin."""
-    folders = (tlbrefills.SOURCE, vtime.SOURCE, tcgplugin.AARCH64.parent)
-    sources = (tlbrefills.SOURCE / name for name in files)
-    return compiled(folder, text, sources, folders, "-D_GNU_SOURCE", "-lpthread")
-
-
 @pytest.fixture(name="decoder", scope="module")
 def _decoder(tmp_path_factory):
-    return _compile(tmp_path_factory.mktemp("decoder"), DECODER, "arm64.c")
+    return plugin_program(tmp_path_factory.mktemp("decoder"), DECODER, tlbrefills.SOURCE, "arm64.c")
 
 
 @pytest.fixture(name="qemu", scope="module")
 def _qemu(tmp_path_factory):
-    return _compile(tmp_path_factory.mktemp("qemu"), QEMU, "refills.c", "tlb.c", "arm64.c")
+    return plugin_program(tmp_path_factory.mktemp("qemu"), QEMU, tlbrefills.SOURCE, "refills.c", "tlb.c", "arm64.c")
 
 
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
     wanted = [(word, what) for what, words in INSTRUCTIONS.items() for word in words]
-    codes = encodings(tmp_path, "arm64", [word for word, _ in wanted])
-    text = "".join(f"{int.from_bytes(code, 'little'):x}\n" for code in codes)
-    found = subprocess.run([decoder], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = decoded(decoder, tmp_path, [word for word, _ in wanted])
     assert [(word, line) for (word, _), line in zip(wanted, found)] == wanted
 
 
@@ -227,16 +217,8 @@ def fault(*lines, esr=WRITE, cpu=0):
 def count(program, tmp_path, lines, *options, target="aarch64", version="5"):
     """(counts, what QEMU said) after `lines`; None for no counts."""
     (tmp_path / "marks").write_text(MARKS, encoding="ascii")
-    done = subprocess.run(
-        [program, f"out={tmp_path / 'refills'}", f"marks={tmp_path / 'marks'}", *options],
-        text=True,
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        check=False,
-        timeout=60,
-        env={"TARGET": target, "VERSION": version, "ASAN_OPTIONS": "detect_leaks=0"},
-    )
-    assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+    arguments = [f"out={tmp_path / 'refills'}", f"marks={tmp_path / 'marks'}", *options]
+    done = plugin_run(program, arguments, lines, target, version)
     return (None if done.returncode else tlbrefills.read(tmp_path)), done.stderr
 
 

@@ -126,13 +126,13 @@ def clean(series: catalog.Series) -> None:
         trailer = exporting.TRAILER.search(text)
         if trailer:
             raise Fail(f"{patch.name} carries '{trailer[0]}': whoever submits adds it (git am -s)")
-        message = text.split("\n---\n")[0]
+        message = _head(text)
         left = exporting.TEMPLATE.search(message) or exporting.TEMPLATE.search(catalog.subject(patch))
         if left:
             raise Fail(f"{patch.name} has git's '{exporting.one_line(left[0])}' in its message: take it out")
         commit = _COMMIT.search(message)
         if commit:
-            raise Fail(f"{patch.name}: '{' '.join(commit[0].split())}': name a commit by 12 digits and (\"subject\")")
+            raise Fail(f"{patch.name}: '{exporting.one_line(commit[0])}': name a commit by 12 digits and (\"subject\")")
         if not catalog.subject(patch):
             raise Fail(f"{patch.name} has no subject")
     _tags(series)
@@ -157,6 +157,11 @@ def clean(series: catalog.Series) -> None:
         )
 
 
+def _head(text: str) -> str:
+    """Mail head and message of the text of a patch: what is before git's "---"."""
+    return text.split("\n---\n")[0]
+
+
 def _tags(series: catalog.Series) -> None:
     """Raise Fail for a patch of the milestone `fixes` of linux that does not say which commit brought the bug, and why
     not.  Patches of tests, below tools/, need not."""
@@ -165,7 +170,7 @@ def _tags(series: catalog.Series) -> None:
         text = patch.read_text(encoding="utf-8")
         if all(name.startswith("tools/") for name in re.findall(r"^diff --git a/(\S+) ", text, re.M)):
             continue
-        message = text.split("\n---\n")[0]
+        message = _head(text)
         if not re.search(r"^Fixes: ", message, re.M) and not _NO_TAG.search(message):
             raise Fail(
                 f"{patch.name} is a fix without Fixes: name the commit that brought the bug, or say 'No Fixes: tag, "
@@ -199,7 +204,7 @@ def _lengths(series: catalog.Series) -> None:
 
 def _length(patch: Path) -> int:
     """The number of lines of a patch's message, without head, trailers and empty lines at the end."""
-    lines = patch.read_text(encoding="utf-8").split("\n---\n")[0].partition("\n\n")[2].splitlines()
+    lines = _head(patch.read_text(encoding="utf-8")).partition("\n\n")[2].splitlines()
     while lines and (not lines[-1].strip() or _TRAILER.match(lines[-1])):
         lines.pop()
     return len(lines)
