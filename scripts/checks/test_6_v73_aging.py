@@ -29,6 +29,8 @@ RACES = {
     "punch": (f"{STRESS} -o punch,age", (2000, 0), {"unmapped": 1}),
     # As often as they can.
     "pages": (f"/tests/stage2_race_test pages {SECONDS}", (5000, 0), {"lost": 100, "unmapped": 10}),
+    "unmap": (f"/tests/stage2_race_test unmap {SECONDS}", (20000, 0), {"unmapped": 100}),
+    "split": (f"/tests/stage2_race_test split {SECONDS}", (4000, 0), {"replaced": 50}),
     "blocks": (f"/tests/stage2_race_test blocks {SECONDS}", (0, 2000), {"locked": 10}),
     # VMs that another process ages until they are killed.
     "killed": ("/tests/vm_killed_test -a -n 20 -b 2", (20000, 0), {"late": 200, "overtaken": 10}),

@@ -7,15 +7,17 @@
  * does, with more memory and fewer races. Here the kernel's own checks judge,
  * and patches/debug/v7.3-aging-delays.patch and v7.3-undo-delays.patch count.
  *
- * stage2_race_test pages|blocks SECONDS
+ * stage2_race_test MODE SECONDS
  *
- * pages: 4 pages. The log is harvested all the time, and the pages are unmapped
+ * pages: the log of 4 pages is harvested all the time, and the pages are unmapped
  * again and again.
+ * page: the log of one page is harvested all the time.
+ * unmap: one page, which is not logged, is unmapped again and again.
  * blocks: a huge page, of which 16 pages are written to. Logging is turned on,
  * which has the block split, and off, after which it is mapped by a block again.
- *
- * The last vCPU only reads, so it never waits in a fault of dirty logging.
+ * split: the same with one vCPU, so that aging waits until it splits the block.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,16 +33,34 @@
 #define SLOT		1
 #define ADDR		(64ul << 30)
 #define BLOCK		(2ul << 20)
-#define NR_VCPUS	4u
+#define MAX_VCPUS	4u
 /* Without pauses vCPUs would hardly run. */
 #define PAUSE_US	500u
+
+static const struct mode {
+	const char *name;
+	unsigned int nr_pages;
+	/* The last so many vCPUs only read: they never wait in a fault of dirty logging. */
+	unsigned int vcpus, readers;
+	bool block, ages, harvests;
+	/* A fault that maps a page again takes long. 0: no unmapping. */
+	unsigned int unmap_pause_us;
+} modes[] = {
+	{ "pages",  .nr_pages = 4,  .vcpus = 4, .readers = 1, .ages = true, .harvests = true,
+	  .unmap_pause_us = 20 * PAUSE_US },
+	{ "page",   .nr_pages = 1,  .vcpus = 3, .harvests = true },
+	{ "unmap",  .nr_pages = 1,  .vcpus = 1, .ages = true, .unmap_pause_us = 20 * PAUSE_US },
+	{ "blocks", .nr_pages = 16, .vcpus = 4, .readers = 1, .ages = true, .block = true },
+	{ "split",  .nr_pages = 16, .vcpus = 1, .ages = true, .block = true },
+};
 
 /* Of the guest. */
 static u64 stride, nr_pages, stop;
 
+static const struct mode *mode;
 static struct kvm_vm *vm;
 static u8 *memory;
-static u64 page_size, size, harvests, toggles, marked;
+static u64 page_size, size, harvests, unmappings, toggles, marked;
 static bool quit;
 
 static void guest_code(u64 seed, u64 writes)
@@ -62,6 +82,7 @@ static void guest_code(u64 seed, u64 writes)
 
 static void *run_vcpu(void *vcpu)
 {
+	struct ucall uc;
 	int ret;
 
 	do {
@@ -69,13 +90,14 @@ static void *run_vcpu(void *vcpu)
 		/* Memory that must not be accessed at the moment. */
 	} while (ret && errno == EFAULT);
 	TEST_ASSERT(!ret, "KVM_RUN: %d", errno);
+	TEST_ASSERT(get_ucall(vcpu, &uc) == UCALL_DONE, "the guest ends by itself");
 	return NULL;
 }
 
-static void *age(void *nr_folios)
+static void *age(void *unused)
 {
 	while (!READ_ONCE(quit)) {
-		marked += page_idle_mark_range(memory, (uintptr_t)nr_folios);
+		marked += page_idle_mark_range(memory, mode->block ? 1 : mode->nr_pages);
 		usleep(PAUSE_US / 2);
 	}
 	return NULL;
@@ -87,8 +109,8 @@ static void *unmap(void *unused)
 	while (!READ_ONCE(quit)) {
 		mprotect(memory, size, PROT_NONE);
 		mprotect(memory, size, PROT_READ | PROT_WRITE);
-		/* A fault that maps a page again takes long. */
-		usleep(20 * PAUSE_US);
+		unmappings++;
+		usleep(mode->unmap_pause_us);
 	}
 	return NULL;
 }
@@ -125,47 +147,68 @@ static void *toggle(void *unused)
 	return NULL;
 }
 
+/* New pages wait in a batch of their CPU, and page_idle skips them until then. */
+static void move_batches_to_lru(void)
+{
+	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+
+	TEST_ASSERT(fd >= 0 && write(fd, "1", 1) == 1, "drop_caches: %d", errno);
+	close(fd);
+}
+
+static const struct mode *find_mode(const char *name)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(modes); i++)
+		if (!strcmp(modes[i].name, name))
+			return &modes[i];
+	TEST_FAIL("stage2_race_test pages|page|unmap|blocks|split SECONDS");
+	return NULL;
+}
+
 int main(int argc, char *argv[])
 {
-	struct kvm_vcpu *vcpus[NR_VCPUS];
-	pthread_t threads[NR_VCPUS + 3];
+	struct kvm_vcpu *vcpus[MAX_VCPUS];
+	pthread_t threads[MAX_VCPUS + 3];
 	unsigned int i, nr = 0;
-	bool blocks;
 	u8 *start;
 
-	TEST_ASSERT(argc == 3, "stage2_race_test pages|blocks SECONDS");
+	mode = find_mode(argc == 3 ? argv[1] : "");
 	TEST_REQUIRE(page_idle_open());
-	blocks = !strcmp(argv[1], "blocks");
-	TEST_ASSERT(blocks || !strcmp(argv[1], "pages"), "stage2_race_test pages|blocks SECONDS");
 	page_size = getpagesize();
-	nr_pages = blocks ? 16 : 4;
-	stride = blocks ? BLOCK / nr_pages : page_size;
-	size = blocks ? BLOCK : nr_pages * page_size;
+	nr_pages = mode->nr_pages;
+	stride = mode->block ? BLOCK / nr_pages : page_size;
+	size = nr_pages * stride;
 
 	start = mmap(NULL, 2 * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(start != MAP_FAILED, "no memory");
 	memory = (u8 *)(((uintptr_t)start + BLOCK - 1) & ~(BLOCK - 1));
-	/* A VMA of its own: to split or merge one takes a lock that aging holds, too. */
-	madvise(memory, size, blocks ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	/*
+	 * A VMA of its own, which merges with no other: to split or merge one takes
+	 * a lock that page_idle holds.
+	 */
+	madvise(memory, size, MADV_DONTFORK);
+	madvise(memory, size, mode->block ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	memset(memory, 0, size);
+	move_batches_to_lru();
 
-	vm = __vm_create_with_vcpus(VM_SHAPE(VM_MODE_P40V48_4K), NR_VCPUS, 1024, guest_code, vcpus);
-	set_slot(blocks ? 0 : KVM_MEM_LOG_DIRTY_PAGES);
+	vm = __vm_create_with_vcpus(VM_SHAPE(VM_MODE_P40V48_4K), mode->vcpus, 1024, guest_code, vcpus);
+	set_slot(mode->harvests ? KVM_MEM_LOG_DIRTY_PAGES : 0);
 	virt_map(vm, ADDR, ADDR, size / 4096);
 	sync_global_to_guest(vm, stride);
 	sync_global_to_guest(vm, nr_pages);
 
-	for (i = 0; i < NR_VCPUS; i++) {
-		vcpu_args_set(vcpus[i], 2, i + 1ul, (u64)(i + 1 < NR_VCPUS));
+	for (i = 0; i < mode->vcpus; i++) {
+		vcpu_args_set(vcpus[i], 2, i + 1ul, (u64)(i + mode->readers < mode->vcpus));
 		pthread_create(&threads[nr++], NULL, run_vcpu, vcpus[i]);
 	}
-	pthread_create(&threads[nr++], NULL, age, (void *)(blocks ? 1 : nr_pages));
-	if (blocks) {
+	if (mode->ages)
+		pthread_create(&threads[nr++], NULL, age, NULL);
+	if (mode->block)
 		pthread_create(&threads[nr++], NULL, toggle, NULL);
-	} else {
+	if (mode->harvests)
 		pthread_create(&threads[nr++], NULL, harvest, NULL);
+	if (mode->unmap_pause_us)
 		pthread_create(&threads[nr++], NULL, unmap, NULL);
-	}
 
 	sleep(atoi_positive("seconds", argv[2]));
 	WRITE_ONCE(quit, true);
@@ -174,8 +217,8 @@ int main(int argc, char *argv[])
 	for (i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
 	kvm_vm_free(vm);
-	printf("%s: %llu harvests, logging turned on and off %llu times, %llu times a page was marked as idle\n",
-	       argv[1], (unsigned long long)harvests, (unsigned long long)toggles,
-	       (unsigned long long)marked);
+	printf("%s: %llu harvests, %llu times unmapped, logging turned on and off %llu times, %llu times a page was marked as idle\n",
+	       mode->name, (unsigned long long)harvests, (unsigned long long)unmappings,
+	       (unsigned long long)toggles, (unsigned long long)marked);
 	return 0;
 }
