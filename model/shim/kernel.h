@@ -135,6 +135,8 @@ typedef struct { long counter; } atomic_long_t, atomic64_t;
 #define rcu_assign_pointer(p, v) smp_store_release(&(p), v)
 #define call_rcu(h, f)		({ S2_AT; s2.call_rcu(h, (void (*)(void *))(f)); })
 #define synchronize_rcu()	({ S2_AT; s2.synchronize_rcu(); })
+/* What it promises is the same. */
+#define synchronize_rcu_expedited()	synchronize_rcu()
 #define srcu_read_lock(s)	0
 #define srcu_read_unlock(s, i)	((void)(i))
 struct rcu_head { void (*func)(struct rcu_head *); };

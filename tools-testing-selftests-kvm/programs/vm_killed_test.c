@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * VMs that are killed while their vCPU writes to all of its memory: how long a
+ * VMs that are killed while their vCPUs write to all of their memory: how long a
  * process takes to exit, and whether stage-2 tables are left.
  *
  * With -a another process, which shares the memory, marks its pages as idle all
  * the time, so that the VM is aged until the last moment. arm64.
  *
- * vm_killed_test [-a] [-n VMS] [-b MIB]
+ * vm_killed_test [-a] [-v VCPUS] [-n VMS] [-b MIB]
  */
 #include <pthread.h>
 #include <signal.h>
@@ -30,37 +30,71 @@
 /* Tables are freed by RCU: they have so long to go. */
 #define TABLES_MS	5000
 
-/* Of the guest. */
+/* Of the guest; each vCPU writes to an equal part of the pages. */
 static u64 nr_pages;
+static u64 nr_vcpus = 1;
 
-/* The first word of the shared memory: how often the guest has been through. */
+/* The first word of each part of the shared memory: how often it has been written to. */
 static u64 *memory;
 static bool quit;
 
-static void guest_code(void)
+static void guest_code(u64 vcpu)
 {
-	u64 i, round;
+	u64 pages = nr_pages / nr_vcpus, i, round;
+	u64 part = ADDR + vcpu * pages * PAGE;
 
 	for (round = 1; ; round++) {
-		for (i = 1; i < nr_pages; i++)
-			WRITE_ONCE(*(u64 *)(ADDR + i * PAGE), round);
-		WRITE_ONCE(*(u64 *)ADDR, round);
+		for (i = 1; i < pages; i++)
+			WRITE_ONCE(*(u64 *)(part + i * PAGE), round);
+		WRITE_ONCE(*(u64 *)part, round);
 	}
+}
+
+/* The first word of the part of a vCPU. */
+static u64 *rounds_of(u64 vcpu)
+{
+	return memory + vcpu * (nr_pages / nr_vcpus) * (PAGE / sizeof(*memory));
+}
+
+/* Whether all vCPUs have written to all of their parts. */
+static bool all_written(void)
+{
+	u64 vcpu;
+
+	for (vcpu = 0; vcpu < nr_vcpus; vcpu++) {
+		if (!READ_ONCE(*rounds_of(vcpu)))
+			return false;
+	}
+	return true;
+}
+
+static void *run_vcpu(void *vcpu)
+{
+	vcpu_run(vcpu);
+	TEST_FAIL("the guest has exited: %s",
+		  exit_reason_str(((struct kvm_vcpu *)vcpu)->run->exit_reason));
+	return NULL;
 }
 
 static void run_vm(void)
 {
-	struct kvm_vcpu *vcpu;
+	struct kvm_vcpu *vcpus[KVM_MAX_VCPUS];
+	pthread_t thread;
 	struct kvm_vm *vm;
+	u64 i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	vm = __vm_create_shape_with_one_vcpu(VM_SHAPE(VM_MODE_P40V48_4K), &vcpu,
-					     nr_pages, guest_code);
+	vm = __vm_create_with_vcpus(VM_SHAPE(VM_MODE_P40V48_4K), nr_vcpus, nr_pages,
+				    guest_code, vcpus);
 	vm_set_user_memory_region(vm, SLOT, 0, ADDR, nr_pages * PAGE, memory);
 	virt_map(vm, ADDR, ADDR, nr_pages);
 	sync_global_to_guest(vm, nr_pages);
-	vcpu_run(vcpu);
-	TEST_FAIL("the guest has exited: %s", exit_reason_str(vcpu->run->exit_reason));
+	sync_global_to_guest(vm, nr_vcpus);
+	for (i = 0; i < nr_vcpus; i++)
+		vcpu_args_set(vcpus[i], 1, i);
+	for (i = 1; i < nr_vcpus; i++)
+		TEST_ASSERT(!pthread_create(&thread, NULL, run_vcpu, vcpus[i]), "no thread");
+	run_vcpu(vcpus[0]);
 }
 
 static void *age(void *unused)
@@ -93,9 +127,11 @@ int main(int argc, char *argv[])
 	pthread_t ager;
 	int opt, i;
 
-	while ((opt = getopt(argc, argv, "an:b:")) != -1) {
+	while ((opt = getopt(argc, argv, "av:n:b:")) != -1) {
 		if (opt == 'a')
 			ages = true;
+		else if (opt == 'v')
+			nr_vcpus = atoi_positive("vCPUs", optarg);
 		else if (opt == 'n')
 			vms = atoi_positive("VMs", optarg);
 		else if (opt == 'b')
@@ -104,7 +140,8 @@ int main(int argc, char *argv[])
 			exit(KSFT_FAIL);
 	}
 
-	nr_pages = (u64)mib * (1ul << 20) / PAGE;
+	TEST_ASSERT(nr_vcpus <= KVM_MAX_VCPUS, "more than %d vCPUs", KVM_MAX_VCPUS);
+	nr_pages = (u64)mib * (1ul << 20) / PAGE / nr_vcpus * nr_vcpus;
 	memory = mmap(NULL, nr_pages * PAGE, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(memory != MAP_FAILED, "no memory");
@@ -117,19 +154,21 @@ int main(int argc, char *argv[])
 
 	for (i = 0; i < vms; i++) {
 		struct timespec start;
+		u64 part;
 		pid_t pid;
 		int status;
 
-		WRITE_ONCE(*memory, 0);
+		for (part = 0; part < nr_vcpus; part++)
+			WRITE_ONCE(*rounds_of(part), 0);
 		fflush(stdout);
 		pid = fork();
 		TEST_ASSERT(pid >= 0, "fork() failed");
 		if (!pid)
 			run_vm();
 
-		while (!READ_ONCE(*memory) && !waitpid(pid, &status, WNOHANG))
+		while (!all_written() && !waitpid(pid, &status, WNOHANG))
 			usleep(1000);
-		TEST_ASSERT(READ_ONCE(*memory), "VM %d did not run", i);
+		TEST_ASSERT(all_written(), "VM %d did not run", i);
 		clock_gettime(CLOCK_MONOTONIC, &start);
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);

@@ -405,11 +405,11 @@ def _unmap_line(line: str) -> list[Measure] | None:
 # dirty_hold_test: "X: N ns", "X: longest hold N ns" where the kernel measures holds, "X: longest write N ns of WRITES".
 _HOLD = re.compile(r"(clear idle|clear busy|discard): (?:(longest hold|longest write) )?(\d+) ns(?: of (\d+))?$")
 _HOLD_METRIC = {None: "time", "longest hold": "hold", "longest write": "write"}
-_HOLD_PLAIN = re.compile(r"(Random seed: 0x[0-9a-f]+|)$")
+_SEED_PLAIN = re.compile(r"(Random seed: 0x[0-9a-f]+|)$")
 
 
 def _dirty_hold_test(output: str) -> list[Measure]:
-    measures, _ = _read("dirty_hold_test", output, _hold_line, _HOLD_PLAIN)
+    measures, _ = _read("dirty_hold_test", output, _hold_line, _SEED_PLAIN)
     found = {measure.metric for measure in measures}
     missing = {
         f"{what}_{part}" for what in ("clear_idle", "clear_busy", "discard") for part in ("time", "hold")
@@ -432,12 +432,30 @@ def _hold_line(line: str) -> list[Measure] | None:
     return found + ([Measure(f"{what}_writes", None, int(match[4]), "1")] if match[4] else [])
 
 
+# vm_killed_test: "N VMs of N MiB killed: exit takes N us each; tables of N KiB left".  It fails if tables are left.
+_KILLED = re.compile(r"\d+ VMs of \d+ MiB killed: exit takes (\d+) us each; tables of -?\d+ KiB left$")
+
+
+def _vm_killed_test(output: str) -> list[Measure]:
+    measures, _ = _read("vm_killed_test", output, _killed_line, _SEED_PLAIN)
+    if "exit_time" not in {measure.metric for measure in measures}:
+        raise Fail("vm_killed_test did not print how long exit takes")
+    return measures
+
+
+def _killed_line(line: str) -> list[Measure] | None:
+    """Measures of a line, None if it has none."""
+    match = _KILLED.match(line)
+    return [Measure("exit_time", None, int(match[1]) / 1e6, "s")] if match else None
+
+
 PARSERS = {
     "dirty_log_perf_test": _dirty_log_perf_test,
     "access_tracking_stress_test": _access_tracking_stress_test,
     "change_pte_test": _change_pte_test,
     "memslot_unmap_perf_test": _memslot_unmap_perf_test,
     "dirty_hold_test": _dirty_hold_test,
+    "vm_killed_test": _vm_killed_test,
 }
 
 

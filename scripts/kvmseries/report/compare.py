@@ -32,7 +32,7 @@ from rich.text import Text
 from ..base.errors import Fail
 from ..data import summary as s
 from ..data.shape import KEYS, Results
-from . import holding, merging, unmapping
+from . import exiting, holding, merging, unmapping
 from .layout import count_text, TO
 
 KEY = tuple(key for key in KEYS if key not in ("samples", "unit"))
@@ -44,6 +44,7 @@ LOWER_IS_BETTER = (
     + s.COUNTERS
     + merging.METRICS
     + unmapping.LOWER_IS_BETTER
+    + exiting.LOWER_IS_BETTER
     + holding.LOWER_IS_BETTER
 )
 INSTEAD = {s.READS: s.WRITES, s.CONTENDED_READS: s.CONTENDED_WRITES, "tlbi_local": "tlbi_broadcast"}

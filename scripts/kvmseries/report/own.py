@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..data import summary as s
 from ..data.shape import Results
-from . import aging, holding, layout, merging, migrating, state, unmapping
+from . import aging, exiting, holding, layout, merging, migrating, state, unmapping
 from .measures import Measure
 
 
@@ -24,7 +24,7 @@ class Own(Protocol):
     def highlights(self, summary: s.Summary) -> list[str]: ...
 
 
-OWN = {module.TEST: module for module in (aging, holding, merging, migrating, unmapping)}
+OWN = {module.TEST: module for module in (aging, exiting, holding, merging, migrating, unmapping)}
 
 
 def of(summary: s.Summary) -> Own | None:

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from ..base import files
 from ..data import summary as s
 from ..data.shape import Results, Run
-from . import aging, holding, layout, merging, migrating, own, plots, scaling, state, style, unmapping, verdict
+from . import aging, exiting, holding, layout, merging, migrating, own, plots, scaling, state, style, unmapping, verdict
 
 INDEX, MIGRATIONS = "index.html", "migrations.html"
 RAW = tuple(Run.__annotations__)
@@ -274,17 +274,17 @@ def _unmapping(summary: s.Summary, _name: str, title: str) -> list[Item]:
     return tables + _counters(summary, ())
 
 
-def _holding(summary: s.Summary, _name: str, title: str) -> list[Item]:
-    """dirty_hold_test: the table, the counters."""
-    sheet = holding.sheet(summary)
-    return [
-        *(
-            _sheet(summary, sheet, f"Holds of mmu_lock, {title}")
-            if sheet
-            else [("empty", "No hold of mmu_lock was measured.")]
-        ),
-        *_counters(summary, ()),
-    ]
+def _simple(module: own.Own, heading: str, empty: str) -> Callable[[s.Summary, str, str], list[Item]]:
+    """Of a test with one table: the table, the counters."""
+
+    def items(summary: s.Summary, _name: str, title: str) -> list[Item]:
+        sheet = module.sheet(summary)
+        return [
+            *(_sheet(summary, sheet, f"{heading}, {title}") if sheet else [("empty", empty)]),
+            *_counters(summary, ()),
+        ]
+
+    return items
 
 
 _OWN: dict[str, Callable[..., list[Item]]] = {
@@ -292,7 +292,8 @@ _OWN: dict[str, Callable[..., list[Item]]] = {
     merging.TEST: _merging,
     migrating.TEST: _migrating,
     unmapping.TEST: _unmapping,
-    holding.TEST: _holding,
+    holding.TEST: _simple(holding, "Holds of mmu_lock", "No hold of mmu_lock was measured."),
+    exiting.TEST: _simple(exiting, "Exit of a killed VM", "No exit was measured."),
 }
 
 

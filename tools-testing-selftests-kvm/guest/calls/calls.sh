@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # calls.sh COMMAND...: runs a command, and prints how often the kernel, for whatever process, took mmap_lock, looked a page up
-# in the host's page tables (gup_fast, gup_slow), and waited for a grace period of RCU. For a kernel with the overlay kprobes.
+# in the host's page tables (gup_fast, gup_slow), and waited for an expedited grace period of RCU. For a kernel with the
+# overlay kprobes.
 
 cd /sys/kernel/tracing || exit 2
 echo "p:gup_fast get_user_pages_fast_only" > kprobe_events || exit 2
 echo "p:gup_slow get_user_pages_unlocked" >> kprobe_events || exit 2
-echo "p:grace_period synchronize_rcu" >> kprobe_events || exit 2
+echo "p:grace_period synchronize_rcu_expedited" >> kprobe_events || exit 2
 echo 1 > events/kprobes/enable || exit 2
 # No kprobe may be on what mmap_lock calls: an instance has that tracepoint alone, and counts what it drops.
 mkdir instances/mmap || exit 2
