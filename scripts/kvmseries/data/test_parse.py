@@ -600,6 +600,23 @@ def test_every_metric_of_holds_is_documented():
         assert f"`{what}`" in text and (f"`X_{part}`" in text or f"`{measure.metric}`" in text), measure.metric
 
 
+KILLED = "Random seed: 0x6b8b4567\n1 VMs of 64 MiB killed: exit takes 2106 us each; tables of 0 KiB left\n"
+
+
+def test_the_exit_of_a_killed_vm_is_read():
+    assert figures(parse("vm_killed_test", KILLED)) == {("exit_time", None): pytest.approx(2106e-6)}
+    assert "`exit_time`" in (paths.ROOT / "Documentation" / "results.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "output, message",
+    [(KILLED + "exit takes ages\n", "a line that is not known"), ("Random seed: 0x1\n", "did not print how long")],
+)
+def test_what_is_not_known_of_killed_vms_fails(output, message):
+    with pytest.raises(Fail, match=message):
+        parse("vm_killed_test", output)
+
+
 def aged(output=AGING):
     return figures(parse("access_tracking_stress_test", output))
 

@@ -10,7 +10,7 @@ from .unmapping import micros
 
 TEST = "vm_killed_test"
 EXIT = "exit_time"
-METRICS = (EXIT,)
+METRICS: tuple[str, ...] = (EXIT,)
 LOWER_IS_BETTER = METRICS
 
 
