@@ -135,7 +135,8 @@ def missing(text, results, files):
 
 def test_the_index_has_each_results_file_and_its_command():
     text = (RESULTS / "README.md").read_text(encoding="utf-8")
-    files = [path.name for path in RESULTS.glob("*.json")]
+    # A measurement that runs has one more.
+    files = [path.name for path in RESULTS.glob("*.json") if not path.name.endswith(".unfinished.json")]
     assert files
     assert missing(text, judge.load()["results"], files) == []
 

@@ -69,7 +69,8 @@ RENAMED = {"seed1": "zhang2022", "seed1-vgic": "zhang2022-vgic", "seed5": "upton
 
 
 def case(test: str, name: str) -> dict[str, str]:
-    """The case `name` of bench.yaml, for "" an empty one: dict of args (--test-args) and, maybe, cpu."""
+    """The case `name` of bench.yaml, for "" an empty one: dict of args (--test-args) and, maybe, cpu, and since: the
+    first kernel whose test has what it asks for."""
     known = settings(test).get("cases", {})
     if name not in known and RENAMED.get(name) in known:
         print(
@@ -80,6 +81,16 @@ def case(test: str, name: str) -> dict[str, str]:
     if name and name not in known:
         raise Usage(f"unknown case '{name}': {test} has {', '.join(known) or 'none'}")
     return known[name] if name else {"args": ""}
+
+
+def able(series: catalog.Series, arch: str, test: str, name: str) -> None:
+    """Raises Usage if `series` has no `test` on `arch`, as a test of ours may be for some alone, or no such case of it."""
+    own = [f"{of} on {on}" for (of, on), programs in selftests.TESTS.items() if test in programs]
+    if own and f"{series.name} on {arch}" not in own:
+        raise Usage(f"{test} is a test of {' and '.join(own)}, and not of {series.name} on {arch}")
+    since = case(test, name).get("since")
+    if since and benchargs.version(series.kernel, test) < benchargs.version(since, test):
+        raise Usage(f"case '{name}' of {test} is for linux {since} and later, and not for {series.kernel}")
 
 
 def arguments(test: str, arch: str, extra: str, kernel: str, alone: bool = False) -> list[str]:

@@ -21,14 +21,14 @@ def defaults(test: str, arch: str, kernel: str) -> dict[str, str | int | None]:
         raise Usage(f"unknown test '{test}': bench.yaml has {', '.join(sorted(known))}")
     entry = known[test]
     found = dict(entry["args"].get(arch, {}))
-    since = {_version(text, test): args for text, args in entry.get("since", {}).items()}
-    for version in sorted(since):
-        if version <= _version(kernel, test):
-            found.update(since[version].get(arch, {}))
+    since = {version(text, test): args for text, args in entry.get("since", {}).items()}
+    for first in sorted(since):
+        if first <= version(kernel, test):
+            found.update(since[first].get(arch, {}))
     return found
 
 
-def _version(text: object, test: str) -> tuple[int, int]:
+def version(text: object, test: str) -> tuple[int, int]:
     """(major, minor) of "7.3.4" or "7.3".  YAML reads a version without quotes as a number, and
     6.10 as 6.1."""
     words = text.split(".") if isinstance(text, str) else []

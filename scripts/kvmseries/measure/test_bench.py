@@ -1,3 +1,4 @@
+import contextlib
 import json
 import re
 import shutil
@@ -101,6 +102,28 @@ def test_cases_are_arguments_that_the_test_takes():
         # Rings need more pages than a ring has entries, or it is never full.
         assert line[line.index("-b") + 1] == ("8M" if name == "rings" else "2M") and line.count("-s") == 1
         assert ("-g" in line) == (name not in ("upton2022", "rings", "eager-split")) and "-g-" not in line
+
+
+@pytest.mark.parametrize(
+    "series, arch, test, name, reason",
+    [
+        ("v5.10", "arm64", "dirty_hold_test", "", "a test of v7.3 on arm64, and not of v5.10 on arm64"),
+        ("v7.3", "x86_64", "vm_killed_test", "", "a test of .*v7.3 on arm64, and not of v7.3 on x86_64"),
+        (
+            "v5.10",
+            "arm64",
+            TEST,
+            "rings",
+            "'rings' of dirty_log_perf_test is for linux 7.0 and later, and not for 5.10",
+        ),
+        ("v7.3", "arm64", TEST, "rings", ""),
+        ("v7.3", "arm64", "vm_killed_test", "2g", ""),
+        ("v5.10", "x86_64", TEST, "stall", ""),
+    ],
+)
+def test_what_a_series_does_not_have_is_refused_at_once(series, arch, test, name, reason):
+    with pytest.raises(Usage, match=reason) if reason else contextlib.nullcontext():
+        bench.able(catalog.load(series), arch, test, name)
 
 
 def test_an_unknown_case_is_answered_with_those_that_there_are():
