@@ -382,6 +382,8 @@ def _group(number: int, summary: s.Summary, several_hosts: bool) -> dict[str, An
     """Everything about one group of runs, as the template wants it."""
     group, name, module = summary.group, f"g{number}", own.of(summary)
     title = f"{group.test}, {group.series} on {group.arch} ({group.cpu})"
+    if migrating.is_migration(summary):
+        title += f", {migrating.words(group.args).partition(',')[0]}"
     if module:
         parts = _OWN[group.test](summary, name, title) + _sheet(
             summary, layout.lock_sheet(summary), f"Lock counts of {title}"
