@@ -665,7 +665,7 @@ def test_negative_control_a_list_that_is_not_full(place):
 
 # A row of a table of figures in a letter: words, then two numbers or more.
 _ROW = re.compile(r"\s{2,}\S.*?(\s{2,}[\d,.]+){2,}\s*$")
-# Of simulations, in no results file: checks/test_0_throttle.py and qemu-migration/test_reaper.py compare the tables of the
+# Of simulations, in no results file: checks/test_0_throttle.py and kvmseries/qemu/test_reaper.py compare the tables of the
 # READMEs with what these print today.
 SIMULATED = {"patches/qemu-10.0/letters/reaper.txt", "patches/qemu-10.0/letters/throttle.txt"}
 
