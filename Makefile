@@ -21,7 +21,7 @@ export TREE
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
 	@echo 'make proof  the patched code under a model checker: all scenarios, all planted mistakes (minutes)'
-	@echo 'make test   unit tests, patches, builds, functional selftests, races, planted bugs (about 50 minutes); GO_ON=1: leave out checks that have passed with the same inputs'
+	@echo 'make test   unit tests, patches, builds, functional selftests, races, planted bugs (about 40 minutes); GO_ON=1: leave out checks that have passed with the same inputs'
 	@echo 'make test-all  every check (hours): a build after each patch, all planted bugs, the clock, migrations; repeat it to continue'
 	@echo 'make check  the checks that boot nothing (minutes)'
 	@echo 'make soak   selftests and stress on all configurations, resumable (HOURS=4 in all); SERIES=qemu-10.0: random migrations'

@@ -17,6 +17,8 @@ LINES, WIDTH = 60, 75
 # git shortlog's first author, with a first subject under it.
 _LISTING = re.compile(r"^[^\n]+ \(\d+\):\n(?=  \S)", re.M)
 _TRAILER = re.compile(r"^[A-Z][\w-]*-by: .*$", re.M)
+# What b4 takes for a trailer if it is a line of the last paragraph: it moves the line to the end of the letter.
+_MOVED = re.compile(r"^\s*\w\S+:\s+\S")
 
 
 def without_listing(text: str) -> str:
@@ -42,6 +44,12 @@ def problems(text: str) -> list[str]:
                 f"line {number} begins with '{'#' if line[0] == '#' else '---'}': b4 takes it for something else than text"
             )
     wrong += [f"it carries '{found[0]}': whoever submits adds it" for found in _TRAILER.finditer(text)]
+    last = len(lines) - lines[::-1].index("") if "" in lines else 0
+    wrong += [
+        f"line {number} begins with '{line.split()[0]}' in the last paragraph: b4 takes it for a trailer"
+        for number, line in enumerate(lines[last:], last + 1)
+        if _MOVED.match(line)
+    ]
     return wrong
 
 

@@ -48,6 +48,7 @@ def test_a_letter_is_as_it_must_be(name, path):
         (LETTER + "# head\n", "line 4 begins with '#'"),
         (LETTER + "---\n", "line 4 begins with '---'"),
         (LETTER + "\nSigned-off-by: A <a@b>\n", "carries 'Signed-off-by"),
+        (LETTER + "\nTested: by hand.\n", "line 5 begins with 'Tested:' in the last paragraph"),
     ],
 )
 def test_negative_control_a_letter_that_is_not(mini, text, wrong):
