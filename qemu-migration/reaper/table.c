@@ -27,7 +27,8 @@ static const char *grouped(double value, char *text)
 
 static void row(const RingModelGuest *guest)
 {
-	RingModelCounts base = ring_model_run(guest, false, 0), paced = ring_model_run(guest, true, RING_MODEL_LATE);
+	RingModelCounts base = ring_model_run(guest, false, NULL);
+	RingModelCounts paced = ring_model_run(guest, true, &ring_model_late);
 	double seconds = guest->seconds;
 	char a[48], b[48];
 
@@ -42,15 +43,16 @@ static void row(const RingModelGuest *guest)
 
 /* What the series has of base's entries and exits, of the guests of one row that have exits on base */
 struct guests {
-	int guests, more_exits, many, missed;
+	int guests, more_exits, many, missed, harmed;
 	double entries[256], exits[256];
 };
 
-static void add(struct guests *of, const RingModelGuest *guest, RingModelCounts base, double late_ms)
+static void add(struct guests *of, const RingModelGuest *guest, RingModelCounts base, const RingModelLate *late)
 {
-	RingModelCounts paced = ring_model_run(guest, true, late_ms * 1000000);
+	RingModelCounts paced = ring_model_run(guest, true, late);
 	bool many = base.exits >= 5 * guest->seconds;
 
+	of->harmed += !ring_model_no_harm(guest, base, paced);
 	if (!base.exits)
 		return;
 	of->entries[of->guests] = (double)paced.entries / base.entries;
@@ -85,7 +87,7 @@ static int bursts(int first)
 
 		if (guest.vcpu[0].on_ms != on_ms)
 			break;
-		add(&of, &guest, ring_model_run(&guest, false, 0), RING_MODEL_LATE / 1e6);
+		add(&of, &guest, ring_model_run(&guest, false, NULL), &ring_model_late);
 	}
 	sort(&of);
 	printf("| %u | %d | %.2f | %.2f | %.2f | %.2f | %d | %d | %d |\n", on_ms, of.guests,
@@ -95,7 +97,7 @@ static int bursts(int first)
 }
 
 /* A row for all guests of both tables, with a reaper that is late */
-static void lateness(double ms)
+static void lateness(const char *text, const RingModelLate *late)
 {
 	static RingModelCounts base[256]; /* does not depend on the reaper */
 	struct guests of = { 0 };
@@ -106,22 +108,31 @@ static void lateness(double ms)
 				       ring_model_burst(i - ring_model_guests_count);
 
 		if (!base[i].writes)
-			base[i] = ring_model_run(&guest, false, 0);
-		add(&of, &guest, base[i], ms);
+			base[i] = ring_model_run(&guest, false, NULL);
+		add(&of, &guest, base[i], late);
 	}
 	sort(&of);
 	for (int i = 0; i < of.guests; i++)
 		over += of.entries[i] > 1.3;
-	printf("| %g | %d | %d | %d | %d | %.2f |\n", ms, of.many, of.missed, of.guests, over,
-	       of.entries[of.guests - 1]);
+	printf("| %s | %d | %d | %d | %d | %.2f | %d |\n", text, of.many, of.missed, of.guests, over,
+	       of.entries[of.guests - 1], of.harmed);
+}
+
+static uint64_t ms(const char *text)
+{
+	return atof(text) * 1000000;
 }
 
 int main(int argc, char **argv)
 {
-	static const double late_ms[] = { 0.1, 1, 1.3, 1.5, 3, 6 };
+	static const char *const late[] = {
+		"0.25", "0.5", "0.9", "1", "1.25", "1.3", "1.5", "2", "3", "6", "10",
+	};
+	RingModelLate more = { 0 };
 
 	if (argc > 1) {
-		lateness(atof(argv[1]));
+		more.wakes = ms(argv[1]);
+		lateness(argv[1], &more);
 		return 0;
 	}
 	printf("| hot set | base: entries/s | exits/s | series: looks/s | ms between collections | entries/s | exits/s | "
@@ -134,9 +145,19 @@ int main(int argc, char **argv)
 	for (int i = 0; i < ring_model_bursts_count;)
 		i = bursts(i);
 	printf("\n| ms late | guests with 5 exits/s on base | of these with more than a fifth | guests with exits on base "
-	       "| of these with more than 1.3 times the entries | most entries, series/base |\n"
-	       "|--:|--:|--:|--:|--:|--:|\n");
-	for (size_t i = 0; i < ARRAY_SIZE(late_ms); i++)
-		lateness(late_ms[i]);
+	       "| of these with more than 1.3 times the entries | most entries, series/base | guests with harm |\n"
+	       "|--:|--:|--:|--:|--:|--:|--:|\n");
+	for (size_t i = 0; i < ARRAY_SIZE(late); i++) {
+		more.wakes = ms(late[i]);
+		lateness(late[i], &more);
+	}
+	more = (RingModelLate) { .wakes = ms("0.5"), .seldom = ms("5") };
+	lateness("0.5, one time in 20: 5", &more);
+	more = (RingModelLate) { .wakes = ms("0.1"), .bql = ms("0.9") };
+	lateness("0.1, and 0.9 for the BQL", &more);
+	more = (RingModelLate) { .wakes = ms("0.1"), .bql = ms("3") };
+	lateness("0.1, and 3 for the BQL", &more);
+	more = (RingModelLate) { .wakes = ms("1.5"), .max = UINT64_MAX };
+	lateness("1.5, and nothing is too late", &more);
 	return 0;
 }
