@@ -33,6 +33,7 @@ EVENTS = (
     "kvm_dirty_ring_kick",
     "kvm_dirty_ring_kick_asleep",
     "kvm_dirty_ring_reset_short",
+    "kvm_dirty_ring_reaper_look",
     "kvm_dirty_ring_reaper_pace",
 )
 # Figures that a run may print twice.
