@@ -26,6 +26,9 @@ from .quiet import Quiet
 # Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
 BOOT_SILENCE = 120
 SILENCE = 60
+# A guest that does not power off in SILENCE after its job has ended, and _watch()'s status of it.
+STAYS_ON = "the guest did not power off after its job"
+_STAYS_ON = 1000
 
 # What 5.10 and 7.3 say when they have found a mistake of their own. Much of it is printed without WARN or BUG,
 # and without a taint.
@@ -198,6 +201,8 @@ def _run(
     paths.remove(archive)
     banner = re.search(r"Linux version (\S+)", console)
     found = splats(console)
+    if status == _STAYS_ON:
+        found.append(STAYS_ON)
     if not found:
         # A kernel that is tainted has said why, in words that splats() may not know.
         found = [f"tainted during {name}" for name in re.findall(r"^@@ taint (\S+) ", text, re.M)]
@@ -207,7 +212,9 @@ def _run(
 def _watch(
     line: Sequence[str], folder: Path, limits: Mapping[str, float], total: int, note: Note | None, silence: float
 ) -> int:
-    """Run QEMU to its end and return its exit status; kill it when it says nothing for too long."""
+    """Run QEMU to its end and return its exit status; kill it when it says nothing for too long, or is still there when its
+    job has long ended, though its kernel may say where it hangs, again and again (_STAYS_ON then)."""
+    ended = None
     with open(folder / "console.log", "wb") as console:
         process = subprocess.Popen(  # pylint: disable=consider-using-with
             line, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, start_new_session=True
@@ -222,6 +229,10 @@ def _watch(
                     quiet.heard()
                     if note:
                         _tell(note, folder, total)
+                    if not ended and parse_job(_text(folder / "job.log"))[1]:
+                        ended = Quiet(process.pid)
+                if ended and ended.seconds() > silence:
+                    return _STAYS_ON
                 if quiet.seconds() > _patience(folder, limits, silence):
                     raise Fail(
                         f"the guest hangs: nothing for {int(quiet.seconds())} s; "

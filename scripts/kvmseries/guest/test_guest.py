@@ -230,6 +230,21 @@ def test_a_guest_that_keeps_talking_does_not_hang(run, qemu):
     assert len(run(silence=0.35, commands=[("one", 0, ["/tests/one"])]).outcomes) == 1
 
 
+def test_a_guest_that_does_not_power_off_is_killed_and_told(run, qemu):
+    """Its kernel may go on to say where it hangs."""
+    qemu(f"{RUN_JOB}\nwhile sleep 0.1; do echo 'rcu: INFO: rcu_sched self-detected stall on CPU'; done\n")
+    begin = time.monotonic()
+    result = run(silence=0.5, commands=[("one", 0, ["/tests/one"])])
+    assert 0.5 < time.monotonic() - begin < 10
+    assert len(result.outcomes) == 1
+    assert guest.STAYS_ON in result.splats
+
+
+def test_a_guest_that_powers_off_is_not_told(run, qemu):
+    qemu(RUN_JOB)
+    assert guest.STAYS_ON not in run(commands=[("one", 0, ["/tests/one"])]).splats
+
+
 def test_a_commands_own_time_is_not_silence(tmp_path):
     job = tmp_path / "job.log"
     job.write_text("@@ begin one\n", encoding="utf-8")
