@@ -33,7 +33,8 @@ EVENTS = (
     "kvm_dirty_ring_kick",
     "kvm_dirty_ring_kick_asleep",
     "kvm_dirty_ring_reset_short",
-    "kvm_dirty_ring_reaper_period",
+    "kvm_dirty_ring_reaper_look",
+    "kvm_dirty_ring_reaper_pace",
 )
 # Figures that a run may print twice.
 _WORSE = {"pages_lost": max, "stale": max, "source_stale": max, "target_lives": min, "source_lives": min}
