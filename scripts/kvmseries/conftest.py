@@ -42,6 +42,12 @@ COMPILER = "echo 'fake gcc (tests) 1.0'\n"
 TOOLS = ("sh", "git", "tar", "gzip", "cat", "cp", "sed", "sleep", "echo")
 
 
+def committed(pattern="*.json"):
+    """Paths of the results files of Documentation/results that match, sorted, without those of measurements that run."""
+    found = (paths.ROOT / "Documentation" / "results").glob(pattern)
+    return sorted(path for path in found if not path.name.endswith(".unfinished.json"))
+
+
 def git(tree, *arguments):
     """git with an identity of its own: (as a user would, not as the tool does)."""
     return subprocess.run(

@@ -11,6 +11,7 @@ import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
+from kvmseries.conftest import committed
 from kvmseries.figures import judge, text as texts
 
 README = paths.ROOT / "README.md"
@@ -135,8 +136,7 @@ def missing(text, results, files):
 
 def test_the_index_has_each_results_file_and_its_command():
     text = (RESULTS / "README.md").read_text(encoding="utf-8")
-    # A measurement that runs has one more.
-    files = [path.name for path in RESULTS.glob("*.json") if not path.name.endswith(".unfinished.json")]
+    files = [path.name for path in committed()]
     assert files
     assert missing(text, judge.load()["results"], files) == []
 

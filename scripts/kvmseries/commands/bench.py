@@ -273,7 +273,7 @@ def _job(options: Namespace) -> bench.Job:
     series = options.series
     clock = _clock(options)
     entry, case = bench.settings(options.test), bench.case(options.test, options.case)
-    bench.able(series, options.arch, options.test, options.case)
+    bench.able(series, options.arch, options.test, options.case, case.get("since"))
     extra = case["args"] or options.test_args
     models: tuple[str, ...] = (options.model or vtime.NOMINAL,)
     if options.sensitivity:

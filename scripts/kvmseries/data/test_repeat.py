@@ -4,6 +4,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
+from kvmseries.conftest import committed
 from kvmseries.data import repeat, results
 
 TEST = "dirty_log_perf_test"
@@ -172,11 +173,7 @@ def differing(files):
 def test_results_md_lists_the_committed_times_that_do_not_repeat():
     folder = paths.ROOT / "Documentation"
     rows = differing(
-        {
-            path.name: results.load(path)["runs"]
-            for path in (folder / "results").glob("*.json")
-            if not path.name.startswith(("soak-", "hunt-")) and not path.name.endswith(".unfinished.json")
-        }
+        {path.name: results.load(path)["runs"] for path in committed() if not path.name.startswith(("soak-", "hunt-"))}
     )
     text = (folder / "results.md").read_text(encoding="utf-8")
     assert rows == [line for line in text.splitlines() if re.match(r"\| `\S+\.json` \|", line)], "\n".join(rows)

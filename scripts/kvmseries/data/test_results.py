@@ -6,7 +6,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import below
+from kvmseries.conftest import committed, below
 from kvmseries.data import results, shape
 
 RUN = {
@@ -134,12 +134,7 @@ def test_schema_4_says_whether_rounds_repeat(tmp_path):
         results.load(path)
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted((paths.ROOT / "Documentation/results").glob("v*.json"))
-    + sorted((paths.ROOT / "Documentation/results").glob("qemu*.json")),
-    ids=lambda path: path.name,
-)
+@pytest.mark.parametrize("path", committed("v*.json") + committed("qemu*.json"), ids=lambda path: path.name)
 def test_every_committed_file_is_readable(path):
     data = results.load(path)
     assert data["runs"] and all(set(run) == set(shape.Run.__annotations__) for run in data["runs"])

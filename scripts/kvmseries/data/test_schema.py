@@ -10,14 +10,11 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
+from kvmseries.conftest import committed
 from kvmseries.data import results, shape
 from kvmseries.data.test_results import MADE, READ, RUN, store, without
 
-COMMITTED = [
-    path
-    for path in sorted((paths.ROOT / "Documentation/results").glob("*.json"))
-    if "runs" in json.loads(path.read_text(encoding="utf-8"))
-]
+COMMITTED = [path for path in committed() if "runs" in json.loads(path.read_text(encoding="utf-8"))]
 TRACE = {
     "series": "qemu-10.0",
     "kernel": "base",

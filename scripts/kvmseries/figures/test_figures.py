@@ -661,36 +661,3 @@ def test_negative_control_a_list_that_is_not_full(place):
     assert not_listed(data, files, said) == ["dirty: guest_stall"]
     assert not_listed(data, files, "`guest_stall`") == ["dirty: get_dirty_log_time"]
     assert not_listed(data, files, f"{said}, `guest_stall`") == []
-
-
-# A row of a table of figures in a letter: words, then two numbers or more.
-_ROW = re.compile(r"\s{2,}\S.*?(\s{2,}[\d,.]+){2,}\s*$")
-# Of simulations, in no results file: checks/test_0_throttle.py and kvmseries/qemu/test_reaper.py compare the tables of the
-# READMEs with what these print today.
-SIMULATED = {"patches/qemu-10.0/letters/reaper.txt", "patches/qemu-10.0/letters/throttle.txt"}
-
-
-def unlisted(letters, listed):
-    """Names of those of `letters`, dict of name to text, that have a table and are not in `listed`."""
-    return {
-        name
-        for name, text in letters.items()
-        if name not in listed and any(_ROW.match(line) for line in text.partition("\n---\n")[0].splitlines())
-    }
-
-
-def test_each_letter_with_a_table_is_listed():
-    folder = paths.ROOT / "patches"
-    letters = {
-        str(path.relative_to(paths.ROOT)): path.read_text(encoding="utf-8")
-        for pattern in ("*/letters/*.txt", "*/0000-cover-letter.patch")
-        for path in folder.glob(pattern)
-    }
-    assert len(letters) > 20
-    assert unlisted(letters, set(judge.load()["texts"])) == SIMULATED
-
-
-def test_negative_control_a_letter_with_a_table_that_is_not_listed():
-    letters = {"a": "Words.\n\n  vCPUs    1    16\n  base   1,314  13,275\n", "b": "  three words and 7 pages\n"}
-    assert unlisted(letters, set()) == {"a"}
-    assert unlisted(letters, {"a"}) == set()

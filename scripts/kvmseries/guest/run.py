@@ -26,9 +26,8 @@ from .quiet import Quiet
 # Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
 BOOT_SILENCE = 120
 SILENCE = 60
-# A guest that does not power off in SILENCE after its job has ended, and _watch()'s status of it.
+# What a Result says of a guest that does not power off in SILENCE after its job has ended.
 STAYS_ON = "the guest did not power off after its job"
-_STAYS_ON = 1000
 
 # What 5.10 and 7.3 say when they have found a mistake of their own. Much of it is printed without WARN or BUG,
 # and without a taint.
@@ -84,6 +83,7 @@ _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
 # What a test says that it failed by; first of all the verdict of stage2_fault_stress_test on a word.
 _TELLS = re.compile(r": (lost|stale|wrong): |unexpected exit|: page \d+|exit_reason|Failed|failed|No page")
 _END = re.compile(r"^@@ end (\S+) rc=(\d+) seconds=([\d.]+)$", re.M)
+_DONE = re.compile(r"^@@ done$", re.M)
 
 
 @dataclass
@@ -129,7 +129,7 @@ def parse_job(text: str) -> tuple[list[Outcome], bool]:
         outcomes.append(
             Outcome(name, int(match[2]), float(match[3]), _lines(text[begin[-1].end() + 1 : match.start()]))
         )
-    return outcomes, bool(re.search(r"^@@ done$", text, re.M))
+    return outcomes, bool(_DONE.search(text))
 
 
 def _lines(text: str) -> str:
@@ -201,19 +201,19 @@ def _run(
     paths.remove(archive)
     banner = re.search(r"Linux version (\S+)", console)
     found = splats(console)
-    if status == _STAYS_ON:
-        found.append(STAYS_ON)
     if not found:
         # A kernel that is tainted has said why, in words that splats() may not know.
         found = [f"tainted during {name}" for name in re.findall(r"^@@ taint (\S+) ", text, re.M)]
+    if status is None:
+        found.append(STAYS_ON)
     return Result(outcomes, found, banner[1] if banner else "unknown", folder)
 
 
 def _watch(
     line: Sequence[str], folder: Path, limits: Mapping[str, float], total: int, note: Note | None, silence: float
-) -> int:
-    """Run QEMU to its end and return its exit status; kill it when it says nothing for too long, or is still there when its
-    job has long ended, though its kernel may say where it hangs, again and again (_STAYS_ON then)."""
+) -> int | None:
+    """Run QEMU to its end and return its exit status.  Kill it when it says nothing for too long, and when it is still there
+    long after its job: its kernel may say again and again where it hangs.  The status is None then."""
     ended = None
     with open(folder / "console.log", "wb") as console:
         process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -229,10 +229,10 @@ def _watch(
                     quiet.heard()
                     if note:
                         _tell(note, folder, total)
-                    if not ended and parse_job(_text(folder / "job.log"))[1]:
+                    if not ended and _DONE.search(_text(folder / "job.log")):
                         ended = Quiet(process.pid)
                 if ended and ended.seconds() > silence:
-                    return _STAYS_ON
+                    return None
                 if quiet.seconds() > _patience(folder, limits, silence):
                     raise Fail(
                         f"the guest hangs: nothing for {int(quiet.seconds())} s; "
@@ -256,7 +256,7 @@ def _patience(folder: Path, limits: Mapping[str, float], silence: float) -> floa
     return limits.get(begun[-1], 0) + silence
 
 
-def _death(folder: Path, console: str, text: str, status: int) -> str:
+def _death(folder: Path, console: str, text: str, status: int | None) -> str:
     panic = [line for line in splats(console) if "Kernel panic" in line]
     running = _BEGIN.findall(text)
     during = f" during {running[-1]}" if running and len(_END.findall(text)) < len(running) else ""

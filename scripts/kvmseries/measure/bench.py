@@ -83,12 +83,12 @@ def case(test: str, name: str) -> dict[str, str]:
     return known[name] if name else {"args": ""}
 
 
-def able(series: catalog.Series, arch: str, test: str, name: str) -> None:
-    """Raises Usage if `series` has no `test` on `arch`, as a test of ours may be for some alone, or no such case of it."""
+def able(series: catalog.Series, arch: str, test: str, name: str, since: str | None) -> None:
+    """Raises Usage if `series` has no `test` on `arch`, as a test of ours may be for some alone, or no case `name` of it, which
+    is for linux `since` and later (None: for all)."""
     own = [f"{of} on {on}" for (of, on), programs in selftests.TESTS.items() if test in programs]
     if own and f"{series.name} on {arch}" not in own:
         raise Usage(f"{test} is a test of {' and '.join(own)}, and not of {series.name} on {arch}")
-    since = case(test, name).get("since")
     if since and benchargs.version(series.kernel, test) < benchargs.version(since, test):
         raise Usage(f"case '{name}' of {test} is for linux {since} and later, and not for {series.kernel}")
 

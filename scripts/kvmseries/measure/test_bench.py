@@ -123,7 +123,7 @@ def test_cases_are_arguments_that_the_test_takes():
 )
 def test_what_a_series_does_not_have_is_refused_at_once(series, arch, test, name, reason):
     with pytest.raises(Usage, match=reason) if reason else contextlib.nullcontext():
-        bench.able(catalog.load(series), arch, test, name)
+        bench.able(catalog.load(series), arch, test, name, bench.case(test, name).get("since"))
 
 
 def test_an_unknown_case_is_answered_with_those_that_there_are():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kvmseries.data import summary
 from kvmseries.data.summary import COUNTERS
 
 HOST = {
@@ -304,3 +305,9 @@ def merging_results(kernels=("base", "upto:aging", "series"), **keys):
 @pytest.fixture
 def results():
     return [full_results()]
+
+
+def only(results):
+    """The one Summary of `results`."""
+    (found,) = summary.summarise(results)
+    return found

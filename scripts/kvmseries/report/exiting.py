@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..data import summary as s
 from . import layout
 from .layout import Getter
-from .measures import Measure, time_text
+from .measures import main_lines, Measure, time_text
 from .unmapping import micros
 
 TEST = "vm_killed_test"
@@ -37,8 +37,4 @@ def measures(summary: s.Summary) -> list[Measure]:
 
 def highlights(summary: s.Summary) -> list[str]:
     """A line for the largest vCPU count."""
-    return [
-        line
-        for measure in measures(summary)
-        for line in layout.most_line(summary, measure.words, summary.kernels, measure.value, time_text)
-    ]
+    return main_lines(summary, measures(summary))

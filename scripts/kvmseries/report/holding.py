@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..data import summary as s
 from . import layout
 from .layout import Getter
-from .measures import Measure, time_text
+from .measures import main_lines, Measure, time_text
 from .unmapping import micros
 
 TEST = "dirty_hold_test"
@@ -58,9 +58,4 @@ def measures(summary: s.Summary) -> list[Measure]:
 
 def highlights(summary: s.Summary) -> list[str]:
     """Lines of the longest hold and the longest write for the largest vCPU count."""
-    return [
-        line
-        for measure in measures(summary)
-        if measure.main
-        for line in layout.most_line(summary, measure.words, summary.kernels, measure.value, time_text)
-    ]
+    return main_lines(summary, measures(summary))

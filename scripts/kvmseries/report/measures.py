@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,16 @@ class Measure:
     main: bool = False
     count: bool = False
     each: bool = False
+
+
+def main_lines(summary: s.Summary, measures: Iterable[Measure]) -> list[str]:
+    """A line for each of the Measures that may stand in the first line, of the largest vCPU count that has it."""
+    return [
+        line
+        for measure in measures
+        if measure.main
+        for line in layout.most_line(summary, measure.words, summary.kernels, measure.value, measure.text)
+    ]
 
 
 def time_text(seconds: float) -> str:

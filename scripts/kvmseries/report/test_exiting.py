@@ -1,9 +1,9 @@
 """Tests of the report on vm_killed_test; all numbers are made up."""
 
-from kvmseries.data import parse, summary as s
+from kvmseries.data import parse
 from kvmseries.data.test_parse import KILLED
 from kvmseries.report import compare, exiting, own, page, verdict
-from kvmseries.report.conftest import make_file, make_run, merging_results
+from kvmseries.report.conftest import make_file, make_run, merging_results, only
 from kvmseries.report.test_aging import texts
 
 
@@ -23,11 +23,6 @@ def killed(series=1.5, clock="virtual"):
             for kernel, time in (("base", 2), ("series", 2 * series))
         )
     )
-
-
-def only(results):
-    (found,) = s.summarise(results)
-    return found
 
 
 def test_only_this_test_has_the_table():

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kvmseries.data import parse, summary as s
+from kvmseries.data import parse
 from kvmseries.data.test_parse import HOLDS
 from kvmseries.report import compare, holding, own, verdict
-from kvmseries.report.conftest import make_file, make_run, merging_results
+from kvmseries.report.conftest import make_file, make_run, merging_results, only
 from kvmseries.report.test_aging import texts
 
 # us on base; the series takes a tenth of it, but for what is WORSE.
@@ -39,11 +39,6 @@ def holds(*left_out):
             if metric not in left_out
         )
     )
-
-
-def only(results):
-    (found,) = s.summarise(results)
-    return found
 
 
 def test_only_this_test_has_the_table():

@@ -13,6 +13,7 @@ from kvmseries.report.conftest import (
     MERGING,
     merging_results,
     merging_runs,
+    only,
     virtual_results,
 )
 from kvmseries.report.page import page_html
@@ -22,11 +23,6 @@ from kvmseries.report.test_table import printed
 
 READ, WRITTEN = "exits per merged page read", "exits per merged page written"
 WHILE, TOGETHER = "exits per page read while merged", "kernel and vCPUs together (us)"
-
-
-def only(results):
-    (found,) = s.summarise(results)
-    return found
 
 
 def without(data, *metrics):

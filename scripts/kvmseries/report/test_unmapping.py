@@ -7,7 +7,7 @@ from kvmseries.data import parse, summary as s
 from kvmseries.data.test_parse import UNMAP
 from kvmseries.figures import judge
 from kvmseries.report import compare, layout, own, unmapping, verdict
-from kvmseries.report.conftest import aging_results, full_results, make_file, make_run, merging_results
+from kvmseries.report.conftest import aging_results, full_results, make_file, make_run, merging_results, only
 from kvmseries.report.page import page_html
 from kvmseries.report.test_aging import texts
 from kvmseries.report.test_page import Checker
@@ -56,11 +56,6 @@ def unmapping_results(kernels=("base", "series"), out=(), **keys):
         for kernel, number in out
     ]
     return make_file(*runs)
-
-
-def only(results):
-    (found,) = s.summarise(results)
-    return found
 
 
 def without(data, *metrics):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..data import summary as s
 from . import layout
 from .last import Last
-from .measures import Measure, time_text, vcpus_text
+from .measures import main_lines, Measure, time_text, vcpus_text
 
 TEST = "memslot_unmap_perf_test"
 DELETE, DISCARD = "sparse_delete_time", "discard_time.writing"
@@ -122,9 +122,4 @@ def measures(summary: s.Summary) -> list[Measure]:
 
 def highlights(summary: s.Summary) -> list[str]:
     """Lines of MAIN for the largest vCPU count that has them."""
-    return [
-        line
-        for measure in measures(summary)
-        if measure.main
-        for line in layout.most_line(summary, measure.words, summary.kernels, measure.value, time_text)
-    ]
+    return main_lines(summary, measures(summary))

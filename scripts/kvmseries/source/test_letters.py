@@ -93,3 +93,36 @@ def test_the_letter_of_a_milestone_and_of_the_series(mini):
 def test_the_cover_letters_of_the_repository_can_be_taken(name):
     text = letters.text(catalog.load(name))
     assert re.match(r"[^\n\[]+\n\n\S", text) and not re.search(r"^#|^[^\n]+ \(\d+\):\n  \S|files changed", text, re.M)
+
+
+# A row of a table of figures in a letter: words, then two numbers or more.
+_ROW = re.compile(r"\s{2,}\S.*?(\s{2,}[\d,.]+){2,}\s*$")
+# Of simulations, in no results file: checks/test_0_throttle.py and kvmseries/qemu/test_reaper.py compare the tables of the
+# READMEs with what these print today.
+SIMULATED = {"patches/qemu-10.0/letters/reaper.txt", "patches/qemu-10.0/letters/throttle.txt"}
+
+
+def tables(texts_of, listed):
+    """Names of those of `texts_of`, dict of name to text, that have a table and are not in `listed`."""
+    return {
+        name
+        for name, text in texts_of.items()
+        if name not in listed and any(_ROW.match(line) for line in text.partition("\n---\n")[0].splitlines())
+    }
+
+
+def test_each_letter_with_a_table_is_listed():
+    folder = paths.ROOT / "patches"
+    found = {
+        str(path.relative_to(paths.ROOT)): path.read_text(encoding="utf-8")
+        for pattern in ("*/letters/*.txt", "*/0000-cover-letter.patch")
+        for path in folder.glob(pattern)
+    }
+    assert len(found) > 20
+    assert tables(found, set(judge.load()["texts"])) == SIMULATED
+
+
+def test_negative_control_a_letter_with_a_table_that_is_not_listed():
+    found = {"a": "Words.\n\n  vCPUs    1    16\n  base   1,314  13,275\n", "b": "  three words and 7 pages\n"}
+    assert tables(found, set()) == {"a"}
+    assert tables(found, {"a"}) == set()
