@@ -26,6 +26,7 @@ HELPERS = ("lockphase", "spread")
 # kills VMs while they are aged; nested_destroy_test measures how long a VM with many shadow page tables takes to go;
 # tlb_refill_test goes over hot code and data after each fault of the dirty log.
 TESTS = {
+    ("v5.10", "arm64"): ("vm_killed_test",),
     ("v5.10", "x86_64"): ("invlpg_test",),
     ("v7.3", "arm64"): (
         "dirty_hold_test",
@@ -59,7 +60,7 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
             [
                 trees.head(tree.path),
                 toolchain.version(arch),
-                *(source(name).read_text(encoding="utf-8") for name in own(series, arch)),
+                *(source(name, series).read_text(encoding="utf-8") for name in own(series, arch)),
             ]
         ).encode()
     ).hexdigest()
@@ -98,19 +99,20 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
                 log=log,
                 env=env,
             )
-            _helpers(arch, part)
+            _helpers(series, arch, part)
             _tests(series, arch, part, tree.path, headers)
             (part / ".stamp").write_text(wanted, encoding="utf-8")
     return folder
 
 
-def source(name: str) -> Path:
-    """The file of our program `name`: what a benchmark runs is in guest/, whose id its results carry."""
-    found = PROGRAMS / f"{name}.c"
-    return found if found.exists() else GUEST / f"{name}.c"
+def source(name: str, series: catalog.Series) -> Path:
+    """The file of our program `name`, for the selftests' library of `series` if it has one for that: what a benchmark
+    runs is in guest/, whose id its results carry."""
+    found = [path for path in (PROGRAMS / series.name / f"{name}.c", PROGRAMS / f"{name}.c") if path.exists()]
+    return found[0] if found else GUEST / f"{name}.c"
 
 
-def _helpers(arch: str, folder: Path) -> None:
+def _helpers(series: catalog.Series, arch: str, folder: Path) -> None:
     for name in HELPERS:
         proc.run(
             [
@@ -121,7 +123,7 @@ def _helpers(arch: str, folder: Path) -> None:
                 "-Wextra",
                 "-o",
                 str(folder / name),
-                str(source(name)),
+                str(source(name, series)),
             ],
             f"building {name}",
         )
@@ -164,7 +166,7 @@ def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers:
                 *(f"-I{path}" for path in include),
                 "-o",
                 str(folder / name),
-                str(source(name)),
+                str(source(name, series)),
                 *map(str, library),
             ],
             f"building {name}",

@@ -4,6 +4,7 @@ import pytest
 
 from kvmseries.base.errors import Fail
 from kvmseries.kernel import selftests
+from kvmseries.source import catalog
 
 # Selftests of 5.10 make directories in the source, those of 7.3 headers in $abs_objdir/tools, which
 # must be there.
@@ -86,5 +87,14 @@ def test_a_test_of_ours_is_built_for_its_series_and_architecture_alone(make, min
 
 def test_each_test_of_ours_has_its_source():
     assert selftests.TESTS
-    for names in selftests.TESTS.values():
-        assert all(selftests.source(name).is_file() for name in names)
+    for (name, arch), names in selftests.TESTS.items():
+        assert all(selftests.source(test, catalog.load(name)).is_file() for test in names), arch
+
+
+def test_a_test_is_built_from_the_source_for_the_series_library(mini, monkeypatch, tmp_path):
+    monkeypatch.setattr(selftests, "PROGRAMS", tmp_path)
+    (tmp_path / "own_test.c").touch()
+    assert selftests.source("own_test", mini) == tmp_path / "own_test.c"
+    (tmp_path / mini.name).mkdir()
+    (tmp_path / mini.name / "own_test.c").touch()
+    assert selftests.source("own_test", mini) == tmp_path / mini.name / "own_test.c"

@@ -496,13 +496,10 @@ def state(job: Job) -> list[str]:
 
 def _own(job: Job) -> list[Path]:
     """Files of this repository that what is measured is made of, besides the patches and what has an id of its own."""
-    found = [
-        planted.patch(series, name)
-        for series in {point.series.name: point.series for point in job.points}.values()
-        for name in _debug(job)
-    ]
-    program = selftests.source(job.test)
-    return found + ([program] if program.exists() else [])
+    all_series = {point.series.name: point.series for point in job.points}.values()
+    found = [planted.patch(series, name) for series in all_series for name in _debug(job)]
+    programs = dict.fromkeys(selftests.source(job.test, series) for series in all_series)
+    return found + [program for program in programs if program.exists()]
 
 
 def made_of(job: Job) -> Ids:
