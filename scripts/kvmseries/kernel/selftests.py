@@ -137,13 +137,13 @@ def own(series: catalog.Series, arch: str) -> tuple[str, ...]:
 def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers: Path) -> None:
     """Compile TESTS, as the Makefile of the tree does its own."""
     short = arch.removesuffix("_64")
-    # x86_64 in 5.10, x86 in 7.3; the last of them is made by the Makefile of 7.3.
+    # x86_64 and aarch64 in 5.10, x86 and arm64 in 7.3; the last of them is made by the Makefile of 7.3.
     include = [
         tree / "tools/include",
         tree / "tools/arch" / short / "include",
         headers / "include",
         tree / SUBDIR / "include",
-        *(tree / SUBDIR / "include" / name for name in (arch, short)),
+        *(tree / SUBDIR / "include" / name for name in (arch, short, toolchain.machine(arch))),
         tree / "tools/testing/selftests",
         folder / "tools/arch" / short / "include/generated",
     ]
