@@ -90,7 +90,7 @@ def test_a_mistake_in_the_rule_shows(tmp_path, old, new):
 def test_readme_says_what_other_constants_would_do(tmp_path, constant, value, other, many, over):
     line = next(
         line
-        for patch in sorted((paths.PATCHES / "qemu-10.0").glob("0027-*"))
+        for patch in sorted((paths.PATCHES / "qemu-10.0").glob("*-Add-a-rule-for-when-to-collect*"))
         for line in patch.read_text(encoding="utf-8").splitlines()
         if line.startswith(f"+#define KVM_DIRTY_RING_{constant} ")
     )
