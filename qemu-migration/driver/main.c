@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dirty.h"
 #include "options.h"
 #include "proxy.h"
 #include "trace.h"
@@ -127,6 +128,7 @@ static void print_sample(const char *reply, double begin)
 static const char *wait_migration(double limit)
 {
 	double begin = seconds(), end = begin + limit;
+	int i;
 
 	for (;;) {
 		const char *reply = qmp_run(&source.qmp, "{\"execute\": \"query-migrate\"}");
@@ -137,7 +139,10 @@ static const char *wait_migration(double limit)
 			return text("%s", status);
 		if (seconds() > end)
 			return "";
-		nap(0.1);
+		for (i = 0; i < 5; i++) {
+			dirty_note(&source, &options);
+			nap(0.02);
+		}
 	}
 }
 
@@ -336,6 +341,7 @@ static void migrate(double speed)
 	double start = seconds();
 	const char *status;
 
+	dirty_note(&source, &options);
 	start_migration(false);
 	if (scenario->postcopy) {
 		nap(options.after / 1000.0);
@@ -350,10 +356,12 @@ static void migrate(double speed)
 	}
 	status = wait_migration(options.limit);
 	end = work_now(&source, &options);
+	dirty_note(&source, &options);
 	key("seconds", seconds() - start);
 	print_migration();
 	print_work(&source, begin, end, speed);
 	trace_print(source.trace, trace);
+	dirty_print(&source, &options, trace);
 	if (strcmp(status, "completed")) {
 		if (!*status)
 			status = cancel();

@@ -95,6 +95,8 @@ void vm_start(struct vm *vm, const struct options *options, const char *name, co
 	events = text("%s/events", incoming ? options->target : options->qemu);
 	if (!access(events, R_OK))
 		ADD("-trace"), ADD(text("events=%s", events));
+	/* The log of trace events has times, too. */
+	ADD("-msg"), ADD("timestamp=on");
 	ADD("-D"), ADD(vm->trace);
 	if (incoming)
 		ADD("-S"), ADD("-incoming"), ADD(text("unix:%s", incoming));

@@ -25,6 +25,8 @@ NAMES = ("driver", "guest.elf")
 # Trace events that are counted, as far as a program has them.
 EVENTS = (
     "migration_bitmap_sync_start",
+    "migration_bitmap_sync_end",
+    "migration_dirty_pages",
     "cpu_throttle_set",
     "kvm_dirty_ring_full",
     "kvm_dirty_ring_flush",
@@ -163,12 +165,10 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
     def count(event: str) -> float:
         return found.get(f"trace {event}", 0)
 
+    # It begins and ends.
+    flushes = math.ceil(count("kvm_dirty_ring_flush") / 2)
     # One collection of base kicks all vCPUs; the series says itself which it kicks.
-    kicks = (
-        count("kvm_dirty_ring_kick")
-        if "kvm_dirty_ring_kick" in events
-        else math.ceil(count("kvm_dirty_ring_flush") / 2) * setting.vcpus
-    )
+    kicks = count("kvm_dirty_ring_kick") if "kvm_dirty_ring_kick" in events else flushes * setting.vcpus
     values = [
         ("completed", "1", found["completed"]),
         ("syncs", "1", count("migration_bitmap_sync_start")),
@@ -177,6 +177,8 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
         ("ring_full_exits", "1", count("kvm_dirty_ring_full")),
         ("kicks", "1", kicks),
         ("kicks_skipped", "1", count("kvm_dirty_ring_kick_asleep")),
+        ("flushes", "1", flushes),
+        ("looks", "1", count("kvm_dirty_ring_reaper_look")),
         ("reaps", "1", count("kvm_dirty_ring_reap")),
         ("reaped_pages", "1", found["reaped_pages"]),
         ("bytes_sent", "B", found["bytes_sent"]),
@@ -189,6 +191,8 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
         ("slow_share", "1", found["slow_share"]),
         ("slow_share_before", "1", found["undisturbed_slow_share"]),
     ]
+    if "dirty_true" in found:
+        values += [("dirty_counted", "1", found["dirty_counted"]), ("dirty_true", "1", found["dirty_true"])]
     if found["completed"]:
         values += [
             ("pages_lost", "1", found.get("pages_lost", 0) + found.get("stale", 0)),

@@ -157,6 +157,13 @@ def test_a_complaint_says_which_page(old, new, wrong):
     assert driver.complaints(driver.parse(PRINTED.replace(old, new))) == [wrong]
 
 
+def test_what_mechanisms_move_is_among_the_metrics():
+    found = _values(PRINTED + "dirty_counted 90\ndirty_true 100\ntrace kvm_dirty_ring_reaper_look 7\n")
+    assert (found["flushes"], found["looks"], found["dirty_counted"], found["dirty_true"]) == (22, 7, 90, 100)
+    # Of a migration with one sync there is no count.
+    assert "dirty_true" not in _values(PRINTED)
+
+
 def test_what_the_guest_found_counts_as_lost():
     assert _values(PRINTED.replace("stale 0", "stale 2"))["pages_lost"] == 2
 
@@ -227,8 +234,8 @@ int main(void)
 
 def test_every_page_is_written_once_in_a_pass(tmp_path):
     """permute() of the guest, compiled for this machine, is a permutation."""
-    source = (driver.FOLDER / "guest/main.c").read_text(encoding="utf-8")
-    function = re.search(r"^static uint64_t permute\(.*?^}", source, re.M | re.S)[0]
+    source = (driver.FOLDER / "guest/layout.h").read_text(encoding="utf-8")
+    function = re.search(r"^static inline uint64_t permute\(.*?^}", source, re.M | re.S)[0]
     code = tmp_path / "permute.c"
     code.write_text("#include <stdint.h>\n" + PERMUTE % function)
     subprocess.run(["gcc", "-O2", "-o", str(tmp_path / "permute"), str(code)], check=True)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef DIRTY_H
+#define DIRTY_H
+
+#include "vm.h"
+
+/* Note how far each vCPU is, at this moment. */
+void dirty_note(const struct vm *vm, const struct options *options);
+
+/*
+ * Print lines "dirty_counted PAGES" and "dirty_true PAGES": the pages dirtied from sync
+ * to sync, summed up, as QEMU counted them and as the guest wrote them. QEMU's count is
+ * that of the trace event migration_dirty_pages, or, without it, of what its dirty rate
+ * is made of (migration_bitmap_sync_end). The trace is read from `from` on. Nothing is
+ * printed if it has no two syncs between the first and the last note.
+ */
+void dirty_print(const struct vm *vm, const struct options *options, long from);
+
+#endif
