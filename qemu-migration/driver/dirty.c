@@ -101,6 +101,11 @@ static uint64_t written(const struct vm *vm, const struct options *options, doub
 	return count;
 }
 
+uint64_t dirty_written(const struct vm *vm, const struct options *options)
+{
+	return notes < 2 ? 0 : written(vm, options, moments[0].at, moments[notes - 1].at);
+}
+
 /* The syncs of a trace, at most `limit`; *begin: when the first of them began. */
 static size_t read_syncs(const char *path, long from, struct sync *syncs, size_t limit, double *begin)
 {

@@ -7,6 +7,9 @@
 /* Note how far each vCPU is, at this moment. */
 void dirty_note(const struct vm *vm, const struct options *options);
 
+/* Different pages that were written between the first and the last note. */
+uint64_t dirty_written(const struct vm *vm, const struct options *options);
+
 /*
  * Print lines "dirty_counted PAGES" and "dirty_true PAGES": the pages dirtied from sync
  * to sync, summed up, as QEMU counted them and as the guest wrote them. QEMU's count is

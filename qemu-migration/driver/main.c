@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "busy.h"
 #include "dirty.h"
 #include "options.h"
 #include "proxy.h"
@@ -341,6 +342,8 @@ static void migrate(double speed)
 	double start = seconds();
 	const char *status;
 
+	if (options.busy)
+		busy_start(text("%s/busy", options.folder));
 	dirty_note(&source, &options);
 	start_migration(false);
 	if (scenario->postcopy) {
@@ -358,10 +361,13 @@ static void migrate(double speed)
 	end = work_now(&source, &options);
 	dirty_note(&source, &options);
 	key("seconds", seconds() - start);
+	if (options.busy)
+		whole("busy_commands", busy_end());
 	print_migration();
 	print_work(&source, begin, end, speed);
 	trace_print(source.trace, trace);
 	dirty_print(&source, &options, trace);
+	whole("pages_written", dirty_written(&source, &options));
 	if (strcmp(status, "completed")) {
 		if (!*status)
 			status = cancel();
@@ -400,12 +406,38 @@ static void disturb(double speed)
 	check_source(speed);
 }
 
+/* What calc-dirty-rate says of a time, and what the guest did in it. */
+static void measure_dirty_rate(void)
+{
+	double end = seconds() + options.dirty_rate / 1000.0 + PATIENCE, length;
+	const char *reply;
+
+	dirty_note(&source, &options);
+	qmp_run(&source.qmp, "{\"execute\": \"calc-dirty-rate\", \"arguments\": {\"calc-time\": %lu, "
+		"\"calc-time-unit\": \"millisecond\", \"mode\": \"%s\"}}", options.dirty_rate,
+		options.ring ? "dirty-ring" : "dirty-bitmap");
+	do {
+		if (seconds() > end)
+			die("hang: calc-dirty-rate does not end");
+		nap(0.02);
+		dirty_note(&source, &options);
+		reply = qmp_run(&source.qmp, "{\"execute\": \"query-dirty-rate\", \"arguments\": "
+				"{\"calc-time-unit\": \"millisecond\"}}");
+	} while (strcmp(qmp_string(reply, "status"), "measured"));
+	length = qmp_number(reply, "calc-time", 0) / 1000.0;
+	key("dirty_rate_seconds", length);
+	whole("dirty_rate", qmp_number(reply, "dirty-rate", -1));
+	/* MiB/s, as QEMU has it */
+	key("dirty_rate_true", dirty_written(&source, &options) * PAGE / 1048576.0 / length);
+}
+
 static void clean(void)
 {
 	if (proxy > 0) {
 		kill(proxy, SIGKILL);
 		waitpid(proxy, NULL, 0);
 	}
+	busy_end();
 	vm_end(&target);
 	vm_end(&source);
 	fflush(stdout);
@@ -430,8 +462,10 @@ int main(int argc, char **argv)
 
 	vm_start(&source, &options, "source", NULL);
 	work_wait(&source, &options);
-	start_target();
-	parameters();
+	if (!options.dirty_rate) {
+		start_target();
+		parameters();
+	}
 	begin = work_now(&source, &options);
 	speed = work_speed(&source, &options, &steady);
 	key("speed", speed);
@@ -441,7 +475,9 @@ int main(int argc, char **argv)
 	key("undisturbed_slow_share", before.slow_share);
 	key("undisturbed_stall_s", before.stall);
 
-	if (scenario->disturbed) {
+	if (options.dirty_rate) {
+		measure_dirty_rate();
+	} else if (scenario->disturbed) {
 		disturb(speed);
 		if (strcmp(migration_status(), "completed")) {
 			start_target();

@@ -64,6 +64,8 @@ class Setting:
     hold: int = 2000  # ms
     cut: int = 1 << 20  # bytes
     corrupt: int = 0  # pages
+    busy: int = 0  # the source's main loop
+    dirty_rate: int = 0  # ms of a calc-dirty-rate instead of a migration
 
     @property
     def memory(self) -> int:

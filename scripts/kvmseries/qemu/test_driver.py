@@ -73,6 +73,13 @@ def test_negative_control_a_function_that_nothing_calls():
     assert unused("vm_alive", "vm", {"vm": "bool vm_alive(struct vm *vm)", "main": "vm_end(&vm);"}) == ["vm_alive"]
 
 
+def test_a_rate_and_a_busy_main_loop_are_asked_for_by_number():
+    words = driver.Setting(dirty_rate=1000, busy=1).words()
+    assert "dirty_rate=1000" in words and "busy=1" in words
+    # A migration of bench has neither.
+    assert {"dirty_rate=0", "busy=0"} <= set(driver.Setting().words())
+
+
 def test_memory_holds_the_pages():
     assert driver.Setting(working_set=2048).memory == 64
     # 8 MiB are below the data.
