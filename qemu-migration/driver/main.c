@@ -409,9 +409,13 @@ static void disturb(double speed)
 /* What calc-dirty-rate says of a time, and what the guest did in it. */
 static void measure_dirty_rate(void)
 {
-	double end = seconds() + options.dirty_rate / 1000.0 + PATIENCE, length;
+	double end = seconds() + options.dirty_rate / 1000.0 + 2 * PATIENCE, length;
 	const char *reply;
+	struct work begin;
 
+	if (!work_goes_on(&source, &options, PATIENCE))
+		die("the guest does not work");
+	begin = work_now(&source, &options);
 	dirty_note(&source, &options);
 	qmp_run(&source.qmp, "{\"execute\": \"calc-dirty-rate\", \"arguments\": {\"calc-time\": %lu, "
 		"\"calc-time-unit\": \"millisecond\", \"mode\": \"%s\"}}", options.dirty_rate,
@@ -427,6 +431,7 @@ static void measure_dirty_rate(void)
 	length = qmp_number(reply, "calc-time", 0) / 1000.0;
 	key("dirty_rate_seconds", length);
 	whole("dirty_rate", qmp_number(reply, "dirty-rate", -1));
+	whole("dirty_rate_writes", work_now(&source, &options).iterations - begin.iterations);
 	/* MiB/s, as QEMU has it */
 	key("dirty_rate_true", dirty_written(&source, &options) * PAGE / 1048576.0 / length);
 }
@@ -462,10 +467,12 @@ int main(int argc, char **argv)
 
 	vm_start(&source, &options, "source", NULL);
 	work_wait(&source, &options);
-	if (!options.dirty_rate) {
-		start_target();
-		parameters();
+	if (options.dirty_rate) {
+		measure_dirty_rate();
+		return 0;
 	}
+	start_target();
+	parameters();
 	begin = work_now(&source, &options);
 	speed = work_speed(&source, &options, &steady);
 	key("speed", speed);
@@ -475,9 +482,7 @@ int main(int argc, char **argv)
 	key("undisturbed_slow_share", before.slow_share);
 	key("undisturbed_stall_s", before.stall);
 
-	if (options.dirty_rate) {
-		measure_dirty_rate();
-	} else if (scenario->disturbed) {
+	if (scenario->disturbed) {
 		disturb(speed);
 		if (strcmp(migration_status(), "completed")) {
 			start_target();
