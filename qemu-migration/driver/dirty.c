@@ -106,6 +106,24 @@ uint64_t dirty_written(const struct vm *vm, const struct options *options)
 	return notes < 2 ? 0 : written(vm, options, moments[0].at, moments[notes - 1].at);
 }
 
+uint64_t dirty_written_tracked(const struct vm *vm, const struct options *options, double length)
+{
+	double at, began = 0;
+	char line[512];
+	FILE *file = fopen(vm->trace, "r");
+
+	if (!file)
+		return 0;
+	while (!began && fgets(line, sizeof(line), file)) {
+		if (!strncmp(trace_event(line, &at), "global_dirty_changed ", 21))
+			began = at;
+	}
+	fclose(file);
+	if (!began || notes < 2 || began < moments[0].at || began + length > moments[notes - 1].at)
+		return 0;
+	return written(vm, options, began, began + length);
+}
+
 /* The syncs of a trace, at most `limit`; *begin: when the first of them began. */
 static size_t read_syncs(const char *path, long from, struct sync *syncs, size_t limit, double *begin)
 {

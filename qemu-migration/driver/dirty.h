@@ -11,6 +11,12 @@ void dirty_note(const struct vm *vm, const struct options *options);
 uint64_t dirty_written(const struct vm *vm, const struct options *options);
 
 /*
+ * The same of the `length` s from when QEMU began to track dirty pages, for the first time
+ * in its trace (global_dirty_changed); 0 if the trace or the notes lack that.
+ */
+uint64_t dirty_written_tracked(const struct vm *vm, const struct options *options, double length);
+
+/*
  * Print lines "dirty_counted PAGES" and "dirty_true PAGES": the pages dirtied from sync
  * to sync, summed up, as QEMU counted them and as the guest wrote them. QEMU's count is
  * that of the trace event migration_dirty_pages, or, without it, of what its dirty rate

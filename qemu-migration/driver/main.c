@@ -433,7 +433,7 @@ static void measure_dirty_rate(void)
 	whole("dirty_rate", qmp_number(reply, "dirty-rate", -1));
 	whole("dirty_rate_writes", work_now(&source, &options).iterations - begin.iterations);
 	/* MiB/s, as QEMU has it */
-	key("dirty_rate_true", dirty_written(&source, &options) * PAGE / 1048576.0 / length);
+	key("dirty_rate_true", dirty_written_tracked(&source, &options, length) * PAGE / 1048576.0 / length);
 }
 
 static void clean(void)

@@ -114,8 +114,9 @@ def _near(rate, wanted):
 @pytest.mark.boot
 @pytest.mark.slow
 def test_the_dirty_rate_with_the_ring_is_that_with_the_bitmap(rates):
+    # What a guest writes in the time differs with the load of the host.
     told, true = rates["ring"]
-    assert _near(told, rates["bitmap"][0]) and _near(told, true), rates
+    assert _near(told, true) and _near(*rates["bitmap"]), rates
 
 
 @pytest.mark.boot

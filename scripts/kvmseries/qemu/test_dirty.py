@@ -49,6 +49,8 @@ int main(int argc, char **argv)
         fprintf(file, "7@%.6f:%s\\n", times[0] + atof(argv[i]) * (times[1] - times[0]), argv[i + 1]);
     fclose(file);
     dirty_print(&vm, &options, 0);
+    printf("written %lu\\n", (unsigned long)dirty_written(&vm, &options));
+    printf("tracked %lu\\n", (unsigned long)dirty_written_tracked(&vm, &options, 0.1));
     return 0;
 }
 """
@@ -70,14 +72,19 @@ def _program(tmp_path_factory):
     return folder / "dirty"
 
 
-def counts(program, tmp_path, before, after, *events):
-    """(counted, true) of what the program prints for (time, event)s; None if it prints nothing."""
+def run(program, tmp_path, before, after, *events):
+    """The figures that the program prints for (time, event)s."""
     words = [word for at, event in events for word in (str(at), event)]
     ran = subprocess.run(
         [program, tmp_path / "trace", str(before), str(after), *words], check=True, capture_output=True, text=True
     )
-    found = driver.parse(ran.stdout)
-    return (found["dirty_counted"], found["dirty_true"]) if found else None
+    return driver.parse(ran.stdout)
+
+
+def counts(program, tmp_path, before, after, *events):
+    """(counted, true) of what the program prints for (time, event)s; None if there is none."""
+    found = run(program, tmp_path, before, after, *events)
+    return (found["dirty_counted"], found["dirty_true"]) if "dirty_true" in found else None
 
 
 def syncs(*ends):
@@ -160,3 +167,15 @@ def test_the_first_pass_and_the_order_are_the_guests():
     own = (driver.FOLDER / "driver/dirty.c").read_text(encoding="utf-8")
     assert "for (pass = 1;; pass++)" in guest and "first + permute(i, pages, bits, pass)" in guest
     assert "permute(from % pages, pages, bits, from / pages + 1)" in own
+
+
+def test_what_was_written_in_all_and_while_pages_were_tracked(program, tmp_path):
+    found = run(program, tmp_path, 0, 80, (0, "other"), (0.25, "global_dirty_changed bitmask 0x2"))
+    # The notes are 0.2 s apart, and 0.1 s count from a quarter of that on.
+    assert found["written"] == 80 + OWN and found["tracked"] == pytest.approx(40 + OWN, abs=2)
+
+
+@pytest.mark.parametrize("at", [-0.5, 0.9])
+def test_a_time_that_the_notes_do_not_cover_says_nothing(program, tmp_path, at):
+    assert run(program, tmp_path, 0, 80, (at, "global_dirty_changed bitmask 0x2"))["tracked"] == 0
+    assert run(program, tmp_path, 0, 80, (0.2, "other"))["tracked"] == 0
