@@ -106,22 +106,22 @@ uint64_t dirty_written(const struct vm *vm, const struct options *options)
 	return notes < 2 ? 0 : written(vm, options, moments[0].at, moments[notes - 1].at);
 }
 
-uint64_t dirty_written_tracked(const struct vm *vm, const struct options *options, double length)
+uint64_t dirty_written_measured(const struct vm *vm, const struct options *options, double length)
 {
-	double at, began = 0;
+	double at, end = 0;
 	char line[512];
 	FILE *file = fopen(vm->trace, "r");
 
 	if (!file)
 		return 0;
-	while (!began && fgets(line, sizeof(line), file)) {
-		if (!strncmp(trace_event(line, &at), "global_dirty_changed ", 21))
-			began = at;
+	while (!end && fgets(line, sizeof(line), file)) {
+		if (!strncmp(trace_event(line, &at), "dirtyrate_calculate ", 20))
+			end = at;
 	}
 	fclose(file);
-	if (!began || notes < 2 || began < moments[0].at || began + length > moments[notes - 1].at)
+	if (!end || notes < 2 || end - length < moments[0].at || end > moments[notes - 1].at)
 		return 0;
-	return written(vm, options, began, began + length);
+	return written(vm, options, end - length, end);
 }
 
 /* The syncs of a trace, at most `limit`; *begin: when the first of them began. */

@@ -11,10 +11,11 @@ void dirty_note(const struct vm *vm, const struct options *options);
 uint64_t dirty_written(const struct vm *vm, const struct options *options);
 
 /*
- * The same of the `length` s from when QEMU began to track dirty pages, for the first time
- * in its trace (global_dirty_changed); 0 if the trace or the notes lack that.
+ * The same of the last `length` s before QEMU had measured a dirty rate, for the first time
+ * in its trace (dirtyrate_calculate); 0 if the trace or the notes lack that. From the
+ * command on it would be more: until its pages are tracked the guest is faster.
  */
-uint64_t dirty_written_tracked(const struct vm *vm, const struct options *options, double length);
+uint64_t dirty_written_measured(const struct vm *vm, const struct options *options, double length);
 
 /*
  * Print lines "dirty_counted PAGES" and "dirty_true PAGES": the pages dirtied from sync

@@ -428,12 +428,13 @@ static void measure_dirty_rate(void)
 		reply = qmp_run(&source.qmp, "{\"execute\": \"query-dirty-rate\", \"arguments\": "
 				"{\"calc-time-unit\": \"millisecond\"}}");
 	} while (strcmp(qmp_string(reply, "status"), "measured"));
+	dirty_note(&source, &options);
 	length = qmp_number(reply, "calc-time", 0) / 1000.0;
 	key("dirty_rate_seconds", length);
 	whole("dirty_rate", qmp_number(reply, "dirty-rate", -1));
 	whole("dirty_rate_writes", work_now(&source, &options).iterations - begin.iterations);
 	/* MiB/s, as QEMU has it */
-	key("dirty_rate_true", dirty_written_tracked(&source, &options, length) * PAGE / 1048576.0 / length);
+	key("dirty_rate_true", dirty_written_measured(&source, &options, length) * PAGE / 1048576.0 / length);
 }
 
 static void clean(void)

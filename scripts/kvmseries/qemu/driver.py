@@ -27,7 +27,7 @@ EVENTS = (
     "migration_bitmap_sync_start",
     "migration_bitmap_sync_end",
     "migration_dirty_pages",
-    "global_dirty_changed",
+    "dirtyrate_calculate",
     "cpu_throttle_set",
     "kvm_dirty_ring_full",
     "kvm_dirty_ring_flush",

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     fclose(file);
     dirty_print(&vm, &options, 0);
     printf("written %lu\\n", (unsigned long)dirty_written(&vm, &options));
-    printf("tracked %lu\\n", (unsigned long)dirty_written_tracked(&vm, &options, 0.1));
+    printf("measured %lu\\n", (unsigned long)dirty_written_measured(&vm, &options, 0.1));
     return 0;
 }
 """
@@ -169,13 +169,13 @@ def test_the_first_pass_and_the_order_are_the_guests():
     assert "permute(from % pages, pages, bits, from / pages + 1)" in own
 
 
-def test_what_was_written_in_all_and_while_pages_were_tracked(program, tmp_path):
-    found = run(program, tmp_path, 0, 80, (0, "other"), (0.25, "global_dirty_changed bitmask 0x2"))
-    # The notes are 0.2 s apart, and 0.1 s count from a quarter of that on.
-    assert found["written"] == 80 + OWN and found["tracked"] == pytest.approx(40 + OWN, abs=2)
+def test_what_was_written_in_all_and_while_a_rate_was_measured(program, tmp_path):
+    found = run(program, tmp_path, 0, 80, (0, "other"), (0.75, "dirtyrate_calculate dirty rate: 5 MB/s"))
+    # The notes are 0.2 s apart, and the 0.1 s before three quarters of that count.
+    assert found["written"] == 80 + OWN and found["measured"] == pytest.approx(40 + OWN, abs=2)
 
 
-@pytest.mark.parametrize("at", [-0.5, 0.9])
+@pytest.mark.parametrize("at", [0.4, 1.2])
 def test_a_time_that_the_notes_do_not_cover_says_nothing(program, tmp_path, at):
-    assert run(program, tmp_path, 0, 80, (at, "global_dirty_changed bitmask 0x2"))["tracked"] == 0
-    assert run(program, tmp_path, 0, 80, (0.2, "other"))["tracked"] == 0
+    assert run(program, tmp_path, 0, 80, (at, "dirtyrate_calculate dirty rate: 5 MB/s"))["measured"] == 0
+    assert run(program, tmp_path, 0, 80, (0.8, "other"))["measured"] == 0
