@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "busy.h"
+#include "dirty.h"
 #include "options.h"
 #include "proxy.h"
 #include "trace.h"
@@ -127,6 +129,7 @@ static void print_sample(const char *reply, double begin)
 static const char *wait_migration(double limit)
 {
 	double begin = seconds(), end = begin + limit;
+	int i;
 
 	for (;;) {
 		const char *reply = qmp_run(&source.qmp, "{\"execute\": \"query-migrate\"}");
@@ -137,7 +140,10 @@ static const char *wait_migration(double limit)
 			return text("%s", status);
 		if (seconds() > end)
 			return "";
-		nap(0.1);
+		for (i = 0; i < 5; i++) {
+			dirty_note(&source, &options);
+			nap(0.02);
+		}
 	}
 }
 
@@ -336,6 +342,9 @@ static void migrate(double speed)
 	double start = seconds();
 	const char *status;
 
+	if (options.busy)
+		busy_start(text("%s/busy", options.folder));
+	dirty_note(&source, &options);
 	start_migration(false);
 	if (scenario->postcopy) {
 		nap(options.after / 1000.0);
@@ -350,10 +359,15 @@ static void migrate(double speed)
 	}
 	status = wait_migration(options.limit);
 	end = work_now(&source, &options);
+	dirty_note(&source, &options);
 	key("seconds", seconds() - start);
+	if (options.busy)
+		whole("busy_commands", busy_end());
 	print_migration();
 	print_work(&source, begin, end, speed);
 	trace_print(source.trace, trace);
+	dirty_print(&source, &options, trace);
+	whole("pages_written", dirty_written(&source, &options));
 	if (strcmp(status, "completed")) {
 		if (!*status)
 			status = cancel();
@@ -392,12 +406,44 @@ static void disturb(double speed)
 	check_source(speed);
 }
 
+/* What calc-dirty-rate says of a time, and what the guest did in it. */
+static void measure_dirty_rate(void)
+{
+	double end = seconds() + options.dirty_rate / 1000.0 + 2 * PATIENCE, length;
+	const char *reply;
+	struct work begin;
+
+	if (!work_goes_on(&source, &options, PATIENCE))
+		die("the guest does not work");
+	begin = work_now(&source, &options);
+	dirty_note(&source, &options);
+	qmp_run(&source.qmp, "{\"execute\": \"calc-dirty-rate\", \"arguments\": {\"calc-time\": %lu, "
+		"\"calc-time-unit\": \"millisecond\", \"mode\": \"%s\"}}", options.dirty_rate,
+		options.ring ? "dirty-ring" : "dirty-bitmap");
+	do {
+		if (seconds() > end)
+			die("hang: calc-dirty-rate does not end");
+		nap(0.02);
+		dirty_note(&source, &options);
+		reply = qmp_run(&source.qmp, "{\"execute\": \"query-dirty-rate\", \"arguments\": "
+				"{\"calc-time-unit\": \"millisecond\"}}");
+	} while (strcmp(qmp_string(reply, "status"), "measured"));
+	dirty_note(&source, &options);
+	length = qmp_number(reply, "calc-time", 0) / 1000.0;
+	key("dirty_rate_seconds", length);
+	whole("dirty_rate", qmp_number(reply, "dirty-rate", -1));
+	whole("dirty_rate_writes", work_now(&source, &options).iterations - begin.iterations);
+	/* MiB/s, as QEMU has it */
+	key("dirty_rate_true", dirty_written_measured(&source, &options, length) * PAGE / 1048576.0 / length);
+}
+
 static void clean(void)
 {
 	if (proxy > 0) {
 		kill(proxy, SIGKILL);
 		waitpid(proxy, NULL, 0);
 	}
+	busy_end();
 	vm_end(&target);
 	vm_end(&source);
 	fflush(stdout);
@@ -422,6 +468,10 @@ int main(int argc, char **argv)
 
 	vm_start(&source, &options, "source", NULL);
 	work_wait(&source, &options);
+	if (options.dirty_rate) {
+		measure_dirty_rate();
+		return 0;
+	}
 	start_target();
 	parameters();
 	begin = work_now(&source, &options);

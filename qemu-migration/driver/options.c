@@ -21,7 +21,7 @@ static const struct {
 	NUMBER(rate), NUMBER(words), NUMBER(window_us), NUMBER(bandwidth), NUMBER(downtime),
 	NUMBER(auto_converge), NUMBER(computed), NUMBER(increment), NUMBER(initial),
 	NUMBER(limit), NUMBER(warmup), NUMBER(measure), NUMBER(after), NUMBER(hold),
-	NUMBER(cut), NUMBER(corrupt),
+	NUMBER(cut), NUMBER(corrupt), NUMBER(dirty_rate), NUMBER(busy),
 };
 
 static void set(struct options *options, const char *word)

@@ -39,6 +39,8 @@ struct options {
 	uint64_t after;		/* ms after which a scenario strikes */
 	uint64_t hold;		/* ms that a stopped destination stays stopped */
 	uint64_t cut;		/* bytes after which the socket is cut */
+	uint64_t busy;		/* keep the main loop of the source busy */
+	uint64_t dirty_rate;	/* ms of a calc-dirty-rate instead of a migration, 0: none */
 	uint64_t corrupt;	/* pages of the destination to spoil before comparing */
 };
 

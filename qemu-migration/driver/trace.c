@@ -9,6 +9,14 @@
 
 #define EVENTS 64
 
+char *trace_event(char *line, double *at)
+{
+	int length = 0;
+
+	*at = 0;
+	return sscanf(line, "%*d@%lf:%n", at, &length) == 1 && length ? line + length : line;
+}
+
 void trace_print(const char *path, long from)
 {
 	struct { char name[64]; long count; } events[EVENTS] = { { "", 0 } };
@@ -21,20 +29,22 @@ void trace_print(const char *path, long from)
 		return;
 	fseek(file, from, SEEK_SET);
 	while (fgets(line, sizeof(line), file)) {
-		size_t length = strcspn(line, " \n");
+		double at;
+		const char *event = trace_event(line, &at);
+		size_t length = strcspn(event, " \n");
 		const char *digits;
 
 		if (!length || length >= sizeof(events[0].name))
 			continue;
 		for (i = 0; i < used; i++)
-			if (strlen(events[i].name) == length && !strncmp(events[i].name, line, length))
+			if (strlen(events[i].name) == length && !strncmp(events[i].name, event, length))
 				break;
 		if (i == EVENTS)
 			continue;
 		if (i == used)
-			memcpy(events[used++].name, line, length);
+			memcpy(events[used++].name, event, length);
 		events[i].count++;
-		digits = strpbrk(line + length, "0123456789");
+		digits = strpbrk(event + length, "0123456789");
 		if (!strcmp(events[i].name, "kvm_dirty_ring_reap") && digits)
 			reaped += atol(digits);
 		if (!strcmp(events[i].name, "cpu_throttle_set") && digits && atoi(digits) != last) {

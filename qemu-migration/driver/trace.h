@@ -9,4 +9,10 @@
  */
 void trace_print(const char *path, long from);
 
+/*
+ * The event in a line of the log, "EVENT VALUES", without the thread and the time that
+ * are before it; *at: that time, s since 1970, 0 if the line has none.
+ */
+char *trace_event(char *line, double *at);
+
 #endif

@@ -92,9 +92,13 @@ void vm_start(struct vm *vm, const struct options *options, const char *name, co
 	ADD("-kernel"), ADD(options->guest);
 	ADD("-device"), ADD(text("loader,file=%s,addr=0x%lx,force-raw=on", params, GUEST_PARAMS));
 	ADD("-qmp"), ADD(text("unix:%s,server=on,wait=off", qmp));
+	if (options->busy && !incoming)
+		ADD("-qmp"), ADD(text("unix:%s/busy,server=on,wait=off", options->folder));
 	events = text("%s/events", incoming ? options->target : options->qemu);
 	if (!access(events, R_OK))
 		ADD("-trace"), ADD(text("events=%s", events));
+	/* The log of trace events has times, too. */
+	ADD("-msg"), ADD("timestamp=on");
 	ADD("-D"), ADD(vm->trace);
 	if (incoming)
 		ADD("-S"), ADD("-incoming"), ADD(text("unix:%s", incoming));

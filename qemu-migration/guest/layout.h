@@ -65,6 +65,22 @@ static inline uint64_t page_value(uint64_t page, uint64_t word, uint64_t pass)
 	return page << 40 | word << 32 | (uint32_t)pass;
 }
 
+/* The order of a pass, a permutation of 0..n-1; bits: 1 << bits >= n. */
+static inline uint64_t permute(uint64_t i, uint64_t n, unsigned int bits, uint64_t pass)
+{
+	uint64_t mask = (1UL << bits) - 1;
+	uint64_t salt = pass * 0x9e3779b97f4a7c15UL >> 20;
+
+	/* Each step is invertible within the mask; what falls beyond n goes round again. */
+	do {
+		i = (i + salt) & mask;
+		i = (i * 0x2545f4914f6cdd1dUL) & mask;
+		i ^= i >> (bits / 2 + 1);
+		i = (i * 0xd1342543de82ef95UL) & mask;
+	} while (i >= n);
+	return i;
+}
+
 /* Static pages are told apart by a pass that is never reached. */
 #define STATIC_PASS	0xffffffffUL
 

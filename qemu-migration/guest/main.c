@@ -99,22 +99,6 @@ static void wait_until(uint64_t due)
 	}
 }
 
-/* A permutation of 0..n-1 that depends on the pass; bits: 1 << bits >= n. */
-static uint64_t permute(uint64_t i, uint64_t n, unsigned int bits, uint64_t pass)
-{
-	uint64_t mask = (1UL << bits) - 1;
-	uint64_t salt = pass * 0x9e3779b97f4a7c15UL >> 20;
-
-	/* Each step is invertible within the mask; what falls beyond n goes round again. */
-	do {
-		i = (i + salt) & mask;
-		i = (i * 0x2545f4914f6cdd1dUL) & mask;
-		i ^= i >> (bits / 2 + 1);
-		i = (i * 0xd1342543de82ef95UL) & mask;
-	} while (i >= n);
-	return i;
-}
-
 static volatile uint64_t *page_at(uint64_t page)
 {
 	return (volatile uint64_t *)(GUEST_DATA + page * PAGE);

@@ -21,6 +21,9 @@ MISTAKES = {
     "it changes while nothing is sent": ("if (m->raising || stalled)", "if (m->raising || (0 && stalled))"),
     "max-cpu-throttle is ignored": ("MIN(in->max, THROTTLE_PCT_MAX)", "THROTTLE_PCT_MAX"),
     "a sample is not three cycles long": ("SAMPLE_CYCLES 3", "SAMPLE_CYCLES 1"),
+    "a step does not wait for a guest that may have paused": ("throttle > in->throttle + in->increment;", "0;"),
+    "a step waits with a ring, too": ("return !in->exact && m->sample", "return m->sample"),
+    "a step that waited is never dropped": ("    m->held = 0;", ""),
     "the aim is what is just tolerated": ("threshold / 100.0 / 2 *", "threshold / 100.0 *"),
 }
 

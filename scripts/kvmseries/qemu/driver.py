@@ -25,6 +25,9 @@ NAMES = ("driver", "guest.elf")
 # Trace events that are counted, as far as a program has them.
 EVENTS = (
     "migration_bitmap_sync_start",
+    "migration_bitmap_sync_end",
+    "migration_dirty_pages",
+    "dirtyrate_calculate",
     "cpu_throttle_set",
     "kvm_dirty_ring_full",
     "kvm_dirty_ring_flush",
@@ -62,6 +65,8 @@ class Setting:
     hold: int = 2000  # ms
     cut: int = 1 << 20  # bytes
     corrupt: int = 0  # pages
+    busy: int = 0  # the source's main loop
+    dirty_rate: int = 0  # ms of a calc-dirty-rate instead of a migration
 
     @property
     def memory(self) -> int:
@@ -163,12 +168,10 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
     def count(event: str) -> float:
         return found.get(f"trace {event}", 0)
 
+    # It begins and ends.
+    flushes = math.ceil(count("kvm_dirty_ring_flush") / 2)
     # One collection of base kicks all vCPUs; the series says itself which it kicks.
-    kicks = (
-        count("kvm_dirty_ring_kick")
-        if "kvm_dirty_ring_kick" in events
-        else math.ceil(count("kvm_dirty_ring_flush") / 2) * setting.vcpus
-    )
+    kicks = count("kvm_dirty_ring_kick") if "kvm_dirty_ring_kick" in events else flushes * setting.vcpus
     values = [
         ("completed", "1", found["completed"]),
         ("syncs", "1", count("migration_bitmap_sync_start")),
@@ -177,6 +180,8 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
         ("ring_full_exits", "1", count("kvm_dirty_ring_full")),
         ("kicks", "1", kicks),
         ("kicks_skipped", "1", count("kvm_dirty_ring_kick_asleep")),
+        ("flushes", "1", flushes),
+        ("looks", "1", count("kvm_dirty_ring_reaper_look")),
         ("reaps", "1", count("kvm_dirty_ring_reap")),
         ("reaped_pages", "1", found["reaped_pages"]),
         ("bytes_sent", "B", found["bytes_sent"]),
@@ -189,6 +194,8 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
         ("slow_share", "1", found["slow_share"]),
         ("slow_share_before", "1", found["undisturbed_slow_share"]),
     ]
+    if "dirty_true" in found:
+        values += [("dirty_counted", "1", found["dirty_counted"]), ("dirty_true", "1", found["dirty_true"])]
     if found["completed"]:
         values += [
             ("pages_lost", "1", found.get("pages_lost", 0) + found.get("stale", 0)),

@@ -158,12 +158,28 @@ def summary(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     for _, setting, values, wrong in rows:
         entry = found.setdefault(
             setting.scenario,
-            {"run": 0, "completed": 0, "struck": 0, "pages_compared": 0, "pages_lost": 0, "complaints": 0},
+            dict.fromkeys(
+                (
+                    "run",
+                    "completed",
+                    "struck",
+                    "throttled",
+                    "pages_compared",
+                    "pages_written",
+                    "pages_lost",
+                    "complaints",
+                ),
+                0,
+            ),
         )
         entry["run"] += 1
         entry["completed"] += int(values.get("completed", 0))
         entry["struck"] += int(values.get("struck", 0))
-        entry["pages_compared"] += int(values.get("pages_compared", 0))
+        entry["throttled"] += values.get("throttle_steps", 0) > 0
+        if "pages_compared" in values:
+            entry["pages_compared"] += int(values["pages_compared"])
+            # During the migration that was compared, each counted once.
+            entry["pages_written"] += int(values.get("pages_written", 0))
         entry["pages_lost"] += sum(int(values.get(name, 0)) for name in ("pages_lost", "stale", "source_stale"))
         entry["complaints"] += len(wrong)
     return found

@@ -73,6 +73,13 @@ def test_negative_control_a_function_that_nothing_calls():
     assert unused("vm_alive", "vm", {"vm": "bool vm_alive(struct vm *vm)", "main": "vm_end(&vm);"}) == ["vm_alive"]
 
 
+def test_a_rate_and_a_busy_main_loop_are_asked_for_by_number():
+    words = driver.Setting(dirty_rate=1000, busy=1).words()
+    assert "dirty_rate=1000" in words and "busy=1" in words
+    # A migration of bench has neither.
+    assert {"dirty_rate=0", "busy=0"} <= set(driver.Setting().words())
+
+
 def test_memory_holds_the_pages():
     assert driver.Setting(working_set=2048).memory == 64
     # 8 MiB are below the data.
@@ -157,6 +164,13 @@ def test_a_complaint_says_which_page(old, new, wrong):
     assert driver.complaints(driver.parse(PRINTED.replace(old, new))) == [wrong]
 
 
+def test_what_mechanisms_move_is_among_the_metrics():
+    found = _values(PRINTED + "dirty_counted 90\ndirty_true 100\ntrace kvm_dirty_ring_reaper_look 7\n")
+    assert (found["flushes"], found["looks"], found["dirty_counted"], found["dirty_true"]) == (22, 7, 90, 100)
+    # Of a migration with one sync there is no count.
+    assert "dirty_true" not in _values(PRINTED)
+
+
 def test_what_the_guest_found_counts_as_lost():
     assert _values(PRINTED.replace("stale 0", "stale 2"))["pages_lost"] == 2
 
@@ -227,8 +241,8 @@ int main(void)
 
 def test_every_page_is_written_once_in_a_pass(tmp_path):
     """permute() of the guest, compiled for this machine, is a permutation."""
-    source = (driver.FOLDER / "guest/main.c").read_text(encoding="utf-8")
-    function = re.search(r"^static uint64_t permute\(.*?^}", source, re.M | re.S)[0]
+    source = (driver.FOLDER / "guest/layout.h").read_text(encoding="utf-8")
+    function = re.search(r"^static inline uint64_t permute\(.*?^}", source, re.M | re.S)[0]
     code = tmp_path / "permute.c"
     code.write_text("#include <stdint.h>\n" + PERMUTE % function)
     subprocess.run(["gcc", "-O2", "-o", str(tmp_path / "permute"), str(code)], check=True)

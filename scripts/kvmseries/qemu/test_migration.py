@@ -158,6 +158,19 @@ def test_soak_is_the_same_for_the_same_seed():
     assert {one.ring for one in drawn} == set(migration.RINGS)
 
 
+def test_soak_tells_how_many_of_the_compared_pages_were_written_and_where_the_throttle_acted():
+    setting = driver.Setting()
+    found = soak.summary(
+        [
+            (0, setting, {"pages_compared": 100, "pages_written": 60, "throttle_steps": 2}, []),
+            (1, setting, {"pages_compared": 100, "pages_written": 30, "throttle_steps": 0}, []),
+            # It did not complete: nothing was compared.
+            (2, setting, {"pages_written": 500, "throttle_steps": 1}, []),
+        ]
+    )["plain"]
+    assert (found["pages_compared"], found["pages_written"], found["throttled"], found["run"]) == (200, 90, 2, 3)
+
+
 class DyingRunner(FakeRunner):
     """L1 dies in the third migration, once."""
 

@@ -90,7 +90,7 @@ def test_a_mistake_in_the_rule_shows(tmp_path, old, new):
 def test_readme_says_what_other_constants_would_do(tmp_path, constant, value, other, many, over):
     line = next(
         line
-        for patch in sorted((paths.PATCHES / "qemu-10.0").glob("0027-*"))
+        for patch in sorted((paths.PATCHES / "qemu-10.0").glob("*-Add-a-rule-for-when-to-collect*"))
         for line in patch.read_text(encoding="utf-8").splitlines()
         if line.startswith(f"+#define KVM_DIRTY_RING_{constant} ")
     )
@@ -104,3 +104,32 @@ def test_readme_says_what_other_constants_would_do(tmp_path, constant, value, ot
         assert f"{many} of the 139 guests with 5 exits/s on base " in said
     if over:
         assert f"{over} of the 189 guests with exits on base " in said
+
+
+# Row of the letter's table -> that of README.
+LETTER = {
+    "15/16 ring": "15/16 ring",
+    "1 ring": "1 ring",
+    "1 ring, random": "1 ring, random",
+    "0.2 s of 4, 0.3 of 15/16": "0.2 s of 4 rings, 0.3 s of 15/16",
+    "0.05 s of 4, 0.25 of 3/4": "50 ms of 4 rings, 250 ms of 3/4",
+    "1024, PML, 163,840/s": "ring of 1024, PML, 4 rings, 163,840 pages/s",
+}
+
+
+def figures(letter):
+    """{row of the table of a letter: [entries/s and exits/s once a second, and by the rule]}."""
+    lines = letter.split("hot set  ")[1].split("\n\n")[0].splitlines()[1:]
+    return {line[:27].strip(): [float(word.replace(",", "")) for word in line[27:].split()] for line in lines}
+
+
+def test_the_letter_has_figures_of_readme():
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in quoted().splitlines() if line]
+    readme = {
+        row[0]: [float(row[column].replace(",", "")) for column in (1, 2, 5, 6)]
+        for row in rows
+        if row[0] in LETTER.values()
+    }
+    letter = (paths.PATCHES / "qemu-10.0/letters/reaper.txt").read_text(encoding="utf-8")
+    assert figures(letter) == {row: readme[name] for row, name in LETTER.items()}
+    assert figures(letter.replace("24,664", "24,665")) != figures(letter)

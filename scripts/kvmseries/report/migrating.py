@@ -7,7 +7,7 @@ a Family, whose `parts` are the Summaries by that way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from ..data import summary as s
@@ -37,6 +37,42 @@ COLUMNS: tuple[Shown, ...] = (
     ("what the guest suffers", "work, 1000 pages", "guest_work", "{:,.1f}", 1e-3),
 )
 METRICS = tuple(metric for _, _, metric, _, _ in COLUMNS)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What one mechanism moves, or what it costs: `metric`, divided by the metric `per` and, if `each`, by the number of
+    vCPUs; less 1 if it is an `error`.  rings: there is none with the bitmap."""
+
+    milestone: str  # that moves it
+    name: str
+    metric: str
+    per: str = ""
+    rings: bool = False
+    each: bool = False
+    error: bool = False
+    form: str = "{:,.2f}"
+    scale: float = 1
+
+    def text(self, number: float) -> str:
+        """A number for people."""
+        return self.form.format(number * self.scale)
+
+
+MOVED = (
+    Moved("throttle", "throttle steps", "throttle_steps", form="{:,.0f}"),
+    Moved("throttle", "guest work lost, s", "guest_work_lost", form="{:,.1f}"),
+    Moved("throttle", "longest stall, ms", "guest_stall", form="{:,.0f}", scale=1e3),
+    Moved("ring", "collections a sync", "flushes", "syncs", rings=True),
+    Moved("reaper", "ring-full exits for 1,000 pages written", "ring_full_exits", "guest_work", rings=True, scale=1e3),
+    Moved("reaper", "ring entries a page written", "reaped_pages", "guest_work", rings=True),
+    Moved("reaper", "looks a second", "looks", "migration_time", rings=True),
+    Moved("kick", "kicks a sync and vCPU", "kicks", "syncs", rings=True, each=True),
+    Moved("kick", "length of the migration, s", "migration_time", form="{:,.1f}"),
+    Moved(
+        "count", "error of the dirty count, %", "dirty_counted", "dirty_true", error=True, form="{:+,.0f}", scale=100
+    ),
+)
 # Of these, less is better; the last throttle, reaps and work done are neither good nor bad of themselves.
 LOWER_IS_BETTER = (
     "pages_lost",
@@ -189,6 +225,69 @@ def sheet(family: Family) -> layout.Sheet:
             blocks.append((vcpus, rows))
     heads = [layout.Column(head, name, name) for head, name, *_ in columns]
     return layout.Sheet(heads, blocks, "dirty pages by, QEMU", [_note(family)])
+
+
+def _moved(part: s.Summary, kernel: str, vcpus: int, what: Moved) -> s.Value | None:
+    """The Value of a Moved, sample by sample; None if none of them has all that it is made of."""
+    value = part.value(kernel, vcpus, what.metric)
+    by = part.value(kernel, vcpus, what.per) if what.per else value
+    if value is None or by is None:
+        return None
+    found = {
+        key: number / (by.samples[key] if what.per else 1) / (vcpus if what.each else 1) - what.error
+        for key, number in value.samples.items()
+        if not what.per or by.samples.get(key, 0) > 0
+    }
+    return s.Value(found, repeats=value.repeats and by.repeats) if found else None
+
+
+def mechanisms(family: Family) -> layout.Sheet:
+    """The Sheet of what each mechanism (milestone) moves, and what it costs, with the spread of the samples; a row for
+    each QEMU."""
+
+    def cells(tracking: str, part: s.Summary, kernel: str, vcpus: int) -> list[layout.Cell]:
+        return [
+            layout.Cell()
+            if what.rings and tracking == "bitmap"
+            else layout.value_cell(_moved(part, kernel, vcpus, what), what.text)
+            for what in MOVED
+        ]
+
+    rows = {
+        vcpus: [
+            (f"{tracking}: {kernel}", cells(tracking, part, kernel, vcpus))
+            for tracking, part in family.parts.items()
+            for kernel in part.kernels
+        ]
+        for vcpus in family.vcpus
+    }
+    kept = [
+        number
+        for number in range(len(MOVED))
+        if any(row[number] != layout.Cell() for found in rows.values() for _, row in found)
+    ]
+    blocks: list[layout.Block] = [
+        (vcpus, [(label, [row[number] for number in kept]) for label, row in found if set(row) != {layout.Cell()}])
+        for vcpus, found in rows.items()
+    ]
+    heads = [
+        layout.Column(
+            f"milestone {MOVED[number].milestone}",
+            MOVED[number].name,
+            f"{MOVED[number].milestone}: {MOVED[number].name}",
+            timed=True,
+        )
+        for number in kept
+    ]
+    return layout.Sheet(
+        heads,
+        [block for block in blocks if block[1]],
+        "dirty pages by, QEMU",
+        [
+            f"Mechanisms: medians, with the least and the greatest; {family.sample_note(METRICS)}. The error of the dirty count "
+            "is against the pages that the guest wrote, from sync to sync."
+        ],
+    )
 
 
 def _note(family: Family) -> str:

@@ -228,7 +228,7 @@ def _merging(summary: s.Summary, name: str, title: str) -> list[Item]:
 
 def _migrating(family: migrating.Family, name: str, title: str) -> list[Item]:
     """Migrations: what they did over time, the plots of totals, the table by its headings, for its width."""
-    sheet = migrating.sheet(family)
+    sheet, moved = migrating.sheet(family), migrating.mechanisms(family)
     over_time = [
         item
         for number, (where, draw) in enumerate(plots.trace_figures(family))
@@ -256,7 +256,10 @@ def _migrating(family: migrating.Family, name: str, title: str) -> list[Item]:
         "Medians for each vCPU count and way to track dirty pages.",
     )
     tables = (
-        [item for part in layout.by_heading(sheet) for item in _sheet(family, part, f"Migrations of {title}")]
+        [
+            *(item for part in layout.by_heading(sheet) for item in _sheet(family, part, f"Migrations of {title}")),
+            *(item for part in layout.by_heading(moved) for item in _sheet(family, part, f"Mechanisms of {title}")),
+        ]
         if sheet
         else [("empty", "No migration was measured.")]
     )

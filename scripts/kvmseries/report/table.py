@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ..data import summary as s
 from ..data.shape import Results
-from . import layout, own, scaling, state, verdict
+from . import layout, migrating, own, scaling, state, verdict
 
 WIDTH = 75  # of an ASCII table: it survives being quoted in mail
 NOTHING = "No runs in these results."
@@ -60,6 +60,8 @@ def _further_sheets(summary: s.Summary) -> list[layout.Sheet]:
     module = own.of(summary)
     if module:
         sheets = [module.sheet(summary)]
+        if isinstance(summary, migrating.Family):
+            sheets.append(migrating.mechanisms(summary))
     else:
         sheets = [layout.part(sheet, lambda column: bool(column.full)) for sheet in scaling.sheets(summary)]
         sheets += [layout.latency_sheet(summary), layout.time_sheet(summary, s.OTHER_TIMES)]

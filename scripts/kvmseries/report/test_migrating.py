@@ -175,3 +175,71 @@ def test_the_page_says_it_for_each_setting(tmp_path):
     fast["runs"] = [{**run, "args": "working-set=8 rate=0"} for run in fast["runs"]]
     text = Checker(report.write_page([paced, fast], tmp_path, []).read_text(encoding="utf-8")).text
     assert text.count("does not compare the two") == 1 and text.count("So a ratio of times compares the two") == 1
+
+
+def _mechanisms(samples, config="ring-1024"):
+    """The cells of the Sheet of mechanisms: {label: {heading: Cell}}; samples: {metric: those of base}."""
+    keys = {**_runs(1)[0], "config": config, "vcpus": 4}
+    runs = [
+        {**keys, "kernel": kernel, "metric": metric, "samples": [number * times for number in found]}
+        for kernel, times in (("base", 1), ("upto:ring", 2))
+        for metric, found in samples.items()
+    ]
+    (family,) = own.summarise([{"schema": 2, "host": {"cpu": "x"}, "runs": runs}])
+    sheet = migrating.mechanisms(family)
+    names = [column.full for column in sheet.columns]
+    assert all(column.timed for column in sheet.columns)
+    return {label: dict(zip(names, cells)) for label, cells in dict(sheet.blocks)[4]}
+
+
+def test_each_mechanism_has_what_it_moves_with_the_spread_of_its_samples():
+    rows = _mechanisms(
+        {
+            "syncs": [10, 10, 20],
+            "flushes": [20, 10, 20],
+            "kicks": [40, 80, 400],
+            "ring_full_exits": [3, 5, 4],
+            "guest_work": [1000, 1000, 2000],
+            "reaped_pages": [500, 1500, 4000],
+            "throttle_steps": [7, 8, 9],
+        }
+    )
+    assert set(rows) == {"ring-1024: base", "ring-1024: upto:ring"}
+    found = {name: (cell.text, cell.spread) for name, cell in rows["ring-1024: base"].items()}
+    assert found == {
+        "throttle: throttle steps": ("8", "7\u20139"),
+        "ring: collections a sync": ("1.00", "1.00\u20132.00"),
+        "reaper: ring-full exits for 1,000 pages written": ("3.00", "2.00\u20135.00"),
+        "reaper: ring entries a page written": ("1.50", "0.50\u20132.00"),
+        # By 4 vCPUs and by the syncs of the same sample.
+        "kick: kicks a sync and vCPU": ("2.00", "1.00\u20135.00"),
+    }
+    # Twice all of it: what is divided stays.
+    twice = rows["ring-1024: upto:ring"]
+    assert twice["throttle: throttle steps"].text == "16" and twice["ring: collections a sync"].text == "1.00"
+
+
+def test_the_bitmap_has_no_counters_of_rings_and_a_count_has_an_error():
+    rows = _mechanisms(
+        {"syncs": [10], "flushes": [0], "kicks": [0], "dirty_counted": [110], "dirty_true": [100]}, "bitmap"
+    )
+    assert {name: cell.text for name, cell in rows["bitmap: base"].items()} == {
+        "count: error of the dirty count, %": "+10"
+    }
+
+
+def test_nothing_is_divided_by_nothing():
+    rows = _mechanisms({"syncs": [0, 10], "kicks": [9, 40], "guest_work": [0, 0], "ring_full_exits": [1, 1]})
+    assert {name: cell.text for name, cell in rows["ring-1024: base"].items()} == {
+        "kick: kicks a sync and vCPU": "1.00"
+    }
+
+
+def test_mechanisms_are_printed_and_in_the_page(tmp_path, capsys):
+    data = _results(0.2)
+    report.print_table([data], Console(width=200, force_terminal=False))
+    printed = capsys.readouterr().out
+    assert "Mechanisms: medians" in printed
+    assert "kick: kicks a sync and vCPU" in report.markdown_table([data])
+    path = report.write_page([data], tmp_path, [])
+    assert "milestone kick" in path.read_text(encoding="utf-8")
