@@ -47,7 +47,7 @@ def runner(monkeypatch):
 
 
 def job(**others):
-    series = SimpleNamespace(name="qemu-10.0", diffs_id=lambda count: f"p{count}")
+    series = SimpleNamespace(name="qemu-10.0", patches_id=lambda count: f"p{count}")
     settings = migration.settings((0, 1024), (1, 4), (2, 8))
     return migration.Job(series, (BASE, SERIES), settings, **{"samples": 2, **others})
 
@@ -181,7 +181,7 @@ def test_soak_goes_on_after_a_boot_that_died(monkeypatch, tmp_path):
         "".join(f"@@ begin m{number}\n{PRINTED}@@ end m{number} rc=0 seconds=1.0\n" for number in (0, 1))
         + "@@ begin m2\nspeed 5\n"
     )
-    series = SimpleNamespace(name="qemu-10.0", patches=(), diffs_id=lambda _: "x")
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
     wrong = soak.run(series, None, 12, "1", tmp_path / "soak.json")
     assert len(wrong) == 1 and wrong[0].startswith("migration 2 (") and "panicked" in wrong[0]
     assert sum(entry["run"] for entry in soak.summary([]).values()) == 0
@@ -194,7 +194,7 @@ def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
     calm = FakeRunner({"series": None})
     calm.text["series"] = PRINTED
     monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
-    series = SimpleNamespace(name="qemu-10.0", patches=(), diffs_id=lambda _: "x")
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
     path = tmp_path / "soak.json"
     soak.run(series, None, 20, "1", path, hours=0)
     assert not calm.asked
@@ -209,11 +209,11 @@ def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
         assert asked() == [f"m{number}" for number in range(first, count)]
         assert path.read_text(encoding="utf-8").count('"setting"') == count
     # Other patches, another seed, a file that is none of ours.
-    for change in (("diffs_id", "1", None), (None, "2", None), (None, "1", "[]")):
+    for change in (("patches_id", "1", None), (None, "2", None), (None, "1", "[]")):
         soak.run(series, None, 10, "1", path)
         if change[2]:
             path.write_text(change[2], encoding="utf-8")
-        other = SimpleNamespace(name="qemu-10.0", patches=(), diffs_id=lambda _, new=change[0]: new or "x")
+        other = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _, new=change[0]: new or "x")
         calm.asked.clear()
         soak.run(other, None, 20, change[1], path)
         assert len(asked()) == 20
@@ -224,7 +224,7 @@ def test_soak_does_not_go_on_what_another_host_has_begun(monkeypatch, tmp_path, 
     calm = FakeRunner({"series": None})
     calm.text["series"] = PRINTED
     monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
-    series = SimpleNamespace(name="qemu-10.0", patches=(), diffs_id=lambda _: "x")
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
     path = tmp_path / "soak.json"
     soak.run(series, None, 10, "1", path)
     data = json.loads(path.read_text(encoding="utf-8"))
