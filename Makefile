@@ -39,7 +39,7 @@ else
 # A round is disturbed now and then (Documentation/results.md): rounds that do not agree are measured again, and the output says so.
 # If they still do not agree, the results are kept and marked: they have a page, too, and bench's exit status stays.
 run:
-	@mkdir -p $(OUT) && touch $(OUT)/run.begun
+	@mkdir -p $(dir $(RESULTS)) && touch $(OUT)/run.begun
 	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --retry 6 --json $(RESULTS); status=$$?; \
 	if [ -e $(RESULTS) ] && ! [ $(RESULTS) -ot $(OUT)/run.begun ]; then \
 		scripts/series report --quiet $(RESULTS) || exit; fi; exit $$status

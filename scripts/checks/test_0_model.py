@@ -273,6 +273,12 @@ def test_the_readme_says_how_much_is_covered(tree, newer, model, arch):
     )
 
 
+@pytest.mark.reads(SERIES, "model")
+def test_scenarios_are_found_in_the_source_as_the_checker_has_them(model):
+    wanted = {s.name: s.arches for s in runs.scenarios(model[0]) if s.kind != "litmus"}
+    assert runs.declared() == wanted
+
+
 @pytest.mark.reads(SERIES, "model", "texts")
 def test_what_the_rooms_say_of_scenarios(model):
     """Rows of their tables that name an invariant name scenarios that exist, and the invariant does."""

@@ -330,9 +330,13 @@ def test_a_tarball_of_another_version_is_refused_before_it_is_committed(refused,
     assert made_trees() == []
 
 
-def test_a_tree_that_is_not_there(refused, tmp_path):
+@pytest.mark.parametrize("command", ["apply", "bench", "boot", "test"])
+def test_a_tree_that_is_not_there(refused, monkeypatch, tmp_path, command):
+    """Before anything is fetched or built, a QEMU for bench, too."""
+    monkeypatch.setattr("kvmseries.guest.machine.check", None)
+    words = ["copy"] if command == "apply" else []
     assert (
-        refused("apply", "mini", tmp_path / "copy", "--tree", tmp_path / "none")
+        refused(command, "mini", *words, "--tree", tmp_path / "none")
         == f"--tree {tmp_path}/none: no such tree or tarball"
     )
 

@@ -75,7 +75,7 @@ def run(options: Namespace) -> None:
         raise Usage(f"--plant {options.plant}: no such file")
     modeltree.check(options)
     if options.scenario:
-        prove.known(build.checker(), options.scenario, modeltree.arches(options))
+        prove.known(options.scenario, modeltree.arches(options))
     tree = modeltree.find(options)
     if plant:
         tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"), options.series.name)

@@ -28,6 +28,8 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 
 def run(options: Namespace) -> None:
     """Write the page, print the table."""
+    if options.picture:
+        show.check_writable(Path(options.picture), "--picture")
     loaded = [results.load(path) for path in options.files]
     commands = [data["made"]["command"] for data in loaded if data["made"]["command"]]
     if options.markdown:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 
@@ -32,13 +31,11 @@ def lines(texts: Iterable[str]) -> None:
 
 
 def check_writable(target: Path, option: str = "--json") -> None:
-    """Find out before minutes of work that its result, which `option` names, cannot be kept."""
+    """Find out before minutes of work that its result, which `option` names, cannot be kept.  Makes no directory."""
     if target.is_dir():
         raise Usage(f"{option} {target} is a directory: name a file")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise paths.os_fail(error, target.parent) from None
+    if not target.parent.is_dir():
+        raise Usage(f"{option} {target}: there is no directory {target.parent}")
     if not os.access(target.parent, os.W_OK):
         raise Fail(f"no permission to write {target.parent}: choose another {option}")
     try:

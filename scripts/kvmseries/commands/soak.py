@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..qemu import build as qemu_build, migration, soak as migrations
 from ..verify import soak, soakfile
-from . import options as shared
+from . import options as shared, show
 
 HELP = (
     "run selftests and stress tests for hours, on all configurations of soak.yaml, in short parts that add up in "
@@ -64,6 +65,8 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
 
 def run(options: Namespace) -> None:
     """Raise Fail if anything was found."""
+    if options.json:
+        show.check_writable(Path(options.json))
     if options.series.project == "qemu":
         _migrations(options)
         return

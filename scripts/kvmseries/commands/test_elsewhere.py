@@ -159,16 +159,35 @@ def test_a_configuration_that_will_not_do_is_told_before_any_work(refused, tmp_p
     assert not paths.out("hostkernel", "x").parent.exists() or not list(paths.out("hostkernel", "x").parent.iterdir())
 
 
+_OUTPUT = {"--junit": "test", "--kcidb": "bench", "--lava": "boot", "--json": "soak", "--keep": "trace"}
+
+
 @pytest.mark.parametrize("option", ["--junit", "--kcidb", "--lava"])
 def test_a_file_that_cannot_be_written_is_told_before_any_work(refused, read_only, option, qemu):
     qemu("")
-    command = {"--junit": "test", "--kcidb": "bench", "--lava": "boot"}[option]
+    command = _OUTPUT[option]
     more = ["--clock", "wall"] if command == "bench" else []
     assert (
         refused(command, "mini", option, read_only / "f", *more)
         == f"no permission to write {read_only}: choose another {option}"
     )
     assert refused(command, "mini", option, read_only, *more) == f"{option} {read_only} is a directory: name a file"
+
+
+@pytest.mark.parametrize("option", _OUTPUT)
+def test_a_file_in_a_directory_that_is_not_there_is_told_and_none_made(refused, tmp_path, option, qemu):
+    qemu("")
+    more = {"bench": ["--clock", "wall"], "trace": ["--", "/tests/alpha_test"]}.get(_OUTPUT[option], [])
+    file = tmp_path / "no/such/f"
+    assert (
+        refused(_OUTPUT[option], "mini", option, file, *more) == f"{option} {file}: there is no directory {file.parent}"
+    )
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_picture_in_a_directory_that_is_not_there(refused, tmp_path):
+    file = tmp_path / "no/such.png"
+    assert refused("report", "x.json", "--picture", file) == f"--picture {file}: there is no directory {file.parent}"
 
 
 @pytest.fixture

@@ -641,6 +641,14 @@ def not_listed(data, files, text):
     ]
 
 
+def test_each_text_with_tables_says_what_gets_slower():
+    """README, the index of results, cover letters: those whose numbers in tables must all be figures."""
+    texts = judge.load()["texts"]
+    quoting = [name for name, text in texts.items() if text.get("tables")]
+    assert len(quoting) > 10
+    assert [name for name in quoting if not texts[name].get("slower")] == []
+
+
 def test_the_list_of_what_gets_slower_is_full():
     data = judge.load()
     text = (

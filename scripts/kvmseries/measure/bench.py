@@ -490,7 +490,7 @@ def state(job: Job) -> list[str]:
         ids.guest(),
         ids.instrument(),
         *(ids.model(job.arch, name) for name in job.models),
-        *(point.series.patches_id(point.count) for point in job.points),
+        *(point.series.diffs_id(point.count) for point in job.points),
     ]
 
 

@@ -194,6 +194,12 @@ prints() {{
 WALL = ("bench", "mini", "--clock", "wall")
 
 
+@pytest.fixture(autouse=True)
+def kept(tmp_path):
+    """Where results are kept: bench makes no directory."""
+    (tmp_path / "kept").mkdir()
+
+
 @pytest.fixture
 def measured(series, built, qemu, program, patches, kernel, tmp_path):
     """measured(option...): the results of bench by the wall clock on vCPU counts 1 and 2, two

@@ -39,24 +39,22 @@ EMPTY = ("no-thread",)
 _BOUNDS = {"free-switch": ("bound=1",)}
 
 
-def known(program: Path, names: Collection[str], arches: Collection[str]) -> list[runs.Scenario]:
-    """The Scenarios of `arches`, names of Archs; Usage if one of `names` is not among them."""
-    every = [s for s in runs.scenarios(program) if set(s.arches) & set(arches)]
-    unknown = [name for name in names if name not in {s.name for s in every}]
+def known(names: Collection[str], arches: Collection[str]) -> None:
+    """Raise Usage if one of `names` is no scenario of `arches`, names of Archs.  Builds nothing."""
+    every = [name for name, its in runs.declared().items() if set(its) & set(arches)]
+    unknown = [name for name in names if name not in every]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], [s.name for s in every if s.kind != "litmus"], 5, 0)
+        near = difflib.get_close_matches(unknown[0], every, 5, 0)
         raise Usage(f"no scenario '{unknown[0]}': the model has {', '.join(near)} and more, see model/README.md")
-    return every
 
 
 def _chosen(
     program: Path, names: Collection[str], kinds: Collection[str], arches: Collection[str]
 ) -> list[tuple[runs.Scenario, str]]:
     """Pairs of a Scenario and the name of an Arch that it is of."""
-    every = known(program, names, arches)
     return [
         (s, arch)
-        for s in every
+        for s in runs.scenarios(program)
         if (s.name in names if names else s.kind in kinds)
         for arch in s.arches
         if arch in arches

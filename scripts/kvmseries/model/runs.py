@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import Fail
-from . import build, source
+from . import ROOM, build, source
 
 
 class Scenario(NamedTuple):
@@ -69,6 +70,16 @@ def scenarios(program: Path) -> list[Scenario]:
         Scenario(name, kind, bound, int(threads), tuple(arches.split(",")))
         for name, kind, bound, threads, arches in fields
     ]
+
+
+def declared() -> dict[str, tuple[str, ...]]:
+    """{name of a scenario: names of source.ARCHES}, as the checker's source has them: without the calibration's."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file, others in (("scenarios.rs", ("arm64", "arm64-v7.3")), ("scenarios_x86.rs", ("x86",))):
+        text = (ROOM / "src" / file).read_text(encoding="utf-8")
+        for name, kernel in re.findall(r'^    Scenario \{ name: "([^"]+)"(?:.* on: On::(\w+))?', text, re.M):
+            found[name] = {"V5_10": ("arm64",), "V7_3": ("arm64-v7.3",)}.get(kernel, others)
+    return found
 
 
 def run(program: Path, library: Path, name: str, engine: str, *options: str) -> Result:

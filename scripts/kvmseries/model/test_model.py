@@ -297,13 +297,15 @@ def test_the_screen_is_one_screen():
             )
         ),
         (["model", "v5.10", "--plant", "/nowhere"], "--plant /nowhere: no such file"),
-        (["model", "v5.10", "--scenario", "nope"], "no scenario 'nope': the model has short-one"),
+        (["model", "v5.10", "--scenario", "write-harves"], "no scenario 'write-harves': the model has write-harvest"),
+        (["model", "v5.10", "--scenario", "SB"], "no scenario 'SB': the model has "),
+        (["model", "v5.10", "--arch", "arm64", "--scenario", "x86-write-harvest"], "no scenario 'x86-write-harvest': "),
+        (["model", "v7.3", "--scenario", "split-age"], "no scenario 'split-age': the model has "),
     ],
 )
 def test_bad_arguments_are_told_before_a_tree_is_made(capsys, monkeypatch, arguments, message):
     monkeypatch.setattr(trees, "worktree", None)
-    monkeypatch.setattr(build, "checker", lambda: "checker")
-    monkeypatch.setattr(runs, "scenarios", lambda _: [runs.Scenario("short-one", "short", "2", 2)])
+    monkeypatch.setattr(build, "checker", None)
     assert cli.main(arguments) == 2
     assert message in capsys.readouterr().err
 

@@ -285,7 +285,7 @@ def state(job: Job) -> list[str]:
     """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
     return [
         *(ids.files(driver.FOLDER / name) for name in ("driver", "guest")),
-        *(point.series.patches_id(point.count) for point in job.points),
+        *(point.series.diffs_id(point.count) for point in job.points),
     ]
 
 

@@ -201,7 +201,7 @@ def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
     "words, where",
     [
         (("--commit-results",), paths.ROOT / "Documentation/results/soak-qmini.json"),
-        (("--json", "my/file.json"), Path("my/file.json")),
+        (("--json", "my-file.json"), Path("my-file.json")),
     ],
 )
 def test_soak_writes_to_the_file_that_is_asked_for(qmini, series, nothing_runs, words, where):

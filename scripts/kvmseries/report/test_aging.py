@@ -13,6 +13,7 @@ from kvmseries.report.conftest import (
     full_results,
     make_file,
     make_run,
+    only,
     virtual_results,
 )
 from kvmseries.report.page import page_html
@@ -23,11 +24,6 @@ from kvmseries.report.test_table import printed
 @pytest.fixture(name="both")
 def both_fixture():
     return [aging_results(), aging_results(alone=True)]
-
-
-def only(results):
-    (found,) = aging.summarise(results)
-    return found
 
 
 def texts(sheet):

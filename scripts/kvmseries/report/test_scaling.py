@@ -4,18 +4,13 @@ import pytest
 
 from kvmseries.data import summary as s
 from kvmseries.report import layout, scaling
-from kvmseries.report.conftest import GROWTH, HUGETLB, make_file, make_run, virtual_results
+from kvmseries.report.conftest import GROWTH, HUGETLB, make_file, make_run, only, virtual_results
 
 THP = "-b 4M -i 2 -m 2 -s anonymous_thp"
 
 
-def only(*results):
-    (found,) = s.summarise(results)
-    return found
-
-
 def curves(*results, metric=s.DIRTY):
-    return {curve.kernel: curve for curve in scaling.curves(only(*results), metric)}
+    return {curve.kernel: curve for curve in scaling.curves(only(results), metric)}
 
 
 def test_growth_is_by_the_curves_own_vcpu():
@@ -73,7 +68,7 @@ def test_the_band_is_of_the_points_that_variants_have():
 def test_without_one_vcpu_there_is_no_growth():
     curve = curves(virtual_results(("base",), vcpus=(2, 4)))["base"]
     assert curve.growth == {} and curve.worst is None
-    sheet = scaling.sheet(only(virtual_results(("base",), vcpus=(2, 4))), s.DIRTY)
+    sheet = scaling.sheet(only([virtual_results(("base",), vcpus=(2, 4))]), s.DIRTY)
     assert [cell.text for cell in sheet.blocks[0][1][0][1]] == [
         "3,600",
         layout.MISSING,
@@ -86,9 +81,9 @@ def test_without_one_vcpu_there_is_no_growth():
 
 def test_emulated_wall_clock_has_no_curves_and_real_hardware_has():
     runs = [make_run(vcpus=vcpus, samples=[vcpus]) for vcpus in (1, 2)]
-    assert scaling.curves(only(make_file(*runs)), s.DIRTY) == []
+    assert scaling.curves(only([make_file(*runs)]), s.DIRTY) == []
     real = make_file(*({**run, "accel": "here"} for run in runs))
-    assert scaling.curves(only(real), s.DIRTY)[0].growth == {1: 1, 2: 2}
+    assert scaling.curves(only([real]), s.DIRTY)[0].growth == {1: 1, 2: 2}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +96,7 @@ def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, publ
             for iteration in iterations
         )
     )
-    iteration, columns = scaling.chosen(only(data), s.DIRTY)
+    iteration, columns = scaling.chosen(only([data]), s.DIRTY)
     assert (iteration, bool(columns)) == (chosen, published)
     assert curves(data)["base"].values[1].median == (chosen or 9.0)
 
@@ -127,7 +122,7 @@ def test_pages(args, pages):
 
 
 def test_sheet_of_time_a_page():
-    summary = only(virtual_results(("base", "series"), {"line*2": 1.5}))
+    summary = only([virtual_results(("base", "series"), {"line*2": 1.5})])
     sheet, populate = scaling.sheets(summary)
     assert [column.name for column in sheet.columns] == [
         "ns a page",
@@ -148,7 +143,7 @@ def test_sheet_of_time_a_page():
 
 
 def test_counters_are_of_one_iteration_and_never_summed():
-    summary = only(virtual_results(("base",), vcpus=(1,)))
+    summary = only([virtual_results(("base",), vcpus=(1,))])
     sheet = scaling.counter_sheet(summary, "dirty")
     cells = dict(zip((column.name for column in sheet.columns), sheet.blocks[0][1][0][1]))
     assert cells["instructions per fault"].text == "3,350"
@@ -161,6 +156,6 @@ def test_counters_are_of_one_iteration_and_never_summed():
 
 
 def test_highlights():
-    lines = scaling.highlights(only(virtual_results(("base", "series"))))
+    lines = scaling.highlights(only([virtual_results(("base", "series"))]))
     assert lines[0] == "Growth of dirty memory time, iteration 2 from 1 to 16 vCPUs: 12.0 on base, 1.30 on series"
-    assert scaling.highlights(only(virtual_results(("base",), vcpus=(1,)))) == []
+    assert scaling.highlights(only([virtual_results(("base",), vcpus=(1,))])) == []

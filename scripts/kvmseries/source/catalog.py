@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -135,11 +135,19 @@ class Series:
         return int(text)
 
     def patches_id(self, count: int) -> str:
-        """A short hash of the first `count` patches: names a tree that has them."""
-        digest = hashlib.sha256()
-        for patch in self.patches[:count]:
-            digest.update(patch.read_bytes())
-        return digest.hexdigest()[:12]
+        """A short hash of the first `count` patches: names a tree that has them, with their messages."""
+        return _hash(patch.read_bytes() for patch in self.patches[:count])
+
+    def diffs_id(self, count: int) -> str:
+        """A short hash of what the first `count` patches change: a message that is worded anew keeps it."""
+        return _hash(patch.read_bytes().partition(b"\ndiff --git ")[2] for patch in self.patches[:count])
+
+
+def _hash(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()[:12]
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,18 @@ def test_patches_id_tells_contents_and_counts_apart(mini):
     assert mini.patches_id(1) != ids[1]
 
 
+def test_diffs_id_is_of_what_is_changed_and_not_of_messages(mini):
+    ids = [mini.diffs_id(count) for count in range(4)]
+    assert len(set(ids)) == 4
+    text, before = mini.patches[0].read_text(encoding="utf-8"), mini.patches_id(1)
+    mini.patches[0].write_text(text.replace("Subject: [PATCH", "Subject: [PATCH RFC", 1), encoding="utf-8")
+    assert mini.patches_id(1) != before
+    assert [mini.diffs_id(count) for count in range(4)] == ids
+    head, diff, rest = text.partition("\n+")
+    mini.patches[0].write_text(f"{head}{diff}x{rest}", encoding="utf-8")
+    assert [mini.diffs_id(count) == ids[count] for count in range(4)] == [True, False, False, False]
+
+
 def test_an_arch_that_the_series_is_not_for(mini):
     catalog.check_arch(mini, "x86_64")
     with pytest.raises(Usage, match="unknown arch 'riscv': mini is built for arm64, x86_64"):

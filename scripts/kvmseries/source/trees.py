@@ -47,8 +47,10 @@ def _version_of(tree: str | Path, what: str, series: Series) -> str:
 
 
 def check(series: Series, tree: str | Path, option: str = "--tree") -> None:
-    """Raise Fail if the user's `tree`, which `option` names, is a directory of sources that the series cannot be for: of
-    another project, or of another version than its base but for the last number.  Reads one file."""
+    """Raise Fail if the user's `tree`, which `option` names, is not there, or is a directory of sources that the series
+    cannot be for: of another project, or of another version than its base but for the last number.  Reads one file."""
+    if not Path(tree).exists():
+        raise Fail(f"{option} {tree}: no such tree or tarball")
     if Path(tree).is_dir():
         _same_version(_version_of(tree, f"{option} {tree}", series), f"{option} {tree}", series)
 
@@ -122,8 +124,7 @@ def key(series: Series, kernel: str | Path | None) -> str | None:
 
 def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None], str]:
     """(key, function that fills a directory, name) for the user's tree or tarball."""
-    if not kernel.exists():
-        raise Fail(f"--tree {kernel}: no such tree or tarball")
+    check(series, kernel)
     stat = kernel.stat()
     if kernel.is_file():
         state = f"{stat.st_size} {stat.st_mtime_ns}"
@@ -135,7 +136,6 @@ def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None
             if status:
                 raise Fail(f"--tree {kernel} is not a tarball: {proc.reason(text)}")
     else:
-        check(series, kernel)
         if not (kernel / ".git").exists():
             raise Fail(
                 f"--tree {kernel} is not a git tree: give the tarball that it came from, "

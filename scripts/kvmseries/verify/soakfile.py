@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from ..base import files, paths
-from ..base.errors import Fail, Usage
+from ..base.errors import Fail
 from ..base.progress import say
 from ..data.shape import Host, Kind
 from . import soakcounts
@@ -89,10 +89,7 @@ class Part(Where, How):
 def target(options: argparse.Namespace, name: str) -> Path:
     """The file of the soak of `name` that the options --json and --commit-results ask for."""
     if options.json:
-        path = Path(options.json)
-        if path.is_dir():
-            raise Usage(f"--json {path} is a directory: name a file")
-        return path
+        return Path(options.json)
     file = f"soak-{name}.json"
     return paths.ROOT / "Documentation" / "results" / file if options.commit_results else paths.out("results", file)
 
