@@ -104,6 +104,11 @@ def build(arch: str) -> Path:
     return target
 
 
+def place(folder: Path, label: str) -> Path:
+    """Where bundle() is to put the QEMU of kernel `label`, below `folder`: ld.so ends a directory of libraries at a colon."""
+    return folder / label.replace(":", "-")
+
+
 def bundle(program: Program, folder: Path) -> list[str]:
     """Put QEMU and what it needs where none of it is installed into `folder`, as the driver wants it.
 

@@ -12,6 +12,7 @@ import platform
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ..base import paths, proc, progress
@@ -85,7 +86,9 @@ class Runner:
         paths.remove(self.folder)
         self.folder.mkdir(parents=True)
         if accel == "kvm":
-            self.events = {label: driver.bundle(program, self.folder / label) for label, program in programs.items()}
+            self.events = {
+                label: driver.bundle(program, driver.place(self.folder, label)) for label, program in programs.items()
+            }
         else:
             self.kernel = kernels.kernel(catalog.load(KERNEL), 0, ARCH)
             self.events = rootfs.archive(programs, self.tools, self.folder / "initrd")
@@ -95,12 +98,17 @@ class Runner:
         if self.accel == "kvm":
             return [
                 str(self.tools / "driver"),
-                f"qemu={self.folder / label}",
+                f"qemu={driver.place(self.folder, label)}",
                 f"guest={self.tools / 'guest.elf'}",
                 f"folder=/dev/shm/{self.name}",
                 *setting.words(),
             ]
-        return ["/migration/driver", f"qemu=/q/{label}", f"folder=/tmp/{self.name}", *setting.words()]
+        return [
+            "/migration/driver",
+            f"qemu={driver.place(Path('/q'), label)}",
+            f"folder=/tmp/{self.name}",
+            *setting.words(),
+        ]
 
     def run(self, commands: Sequence[tuple[str, str, driver.Setting]], note: Note | None = None) -> list[guest.Outcome]:
         """Run `commands`, a list of (name, label, Setting); returns guest.Outcomes in the same order."""

@@ -13,7 +13,7 @@ from . import build, driver
 
 
 def archive(programs: Mapping[str, build.Program], tools: Path, target: Path) -> dict[str, list[str]]:
-    """Write the archive `target` with the QEMUs `programs`, a dict of labels to build.Programs, each in /q/LABEL;
+    """Write the archive `target` with the QEMUs `programs`, a dict of labels to build.Programs, each in driver.place("/q", LABEL);
     tools: as driver.build() returns.  Returns {label: events that it has}."""
     target.parent.mkdir(parents=True, exist_ok=True)
     box = busybox.path("arm64")
@@ -28,7 +28,7 @@ def archive(programs: Mapping[str, build.Program], tools: Path, target: Path) ->
         for name in driver.NAMES:
             shutil.copy2(tools / name, root / "migration" / name)
         for label, program in programs.items():
-            events[label] = driver.bundle(program, root / "q" / label)
+            events[label] = driver.bundle(program, driver.place(root / "q", label))
         image.cpio(root, target)
     paths.remove(target.with_suffix(".root"))
     return events

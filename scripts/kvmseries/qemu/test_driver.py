@@ -2,12 +2,13 @@
 
 import re
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.qemu import driver, soak
+from kvmseries.qemu import driver, migration, soak
 
 PRINTED = """\
 computed 0
@@ -203,6 +204,17 @@ def test_bundle(tmp_path):
     assert events == ["cpu_throttle_set", "kvm_dirty_ring_flush", "kvm_dirty_ring_reaper"]
     assert (tmp_path / "q/lib/libz.so.1").read_text() == "z"
     assert (tmp_path / "q/events").read_text().split() == events
+
+
+def test_the_folder_of_a_milestone_has_no_colon():
+    assert driver.place(Path("/q"), "upto:ring") == Path("/q/upto-ring")
+
+
+@pytest.mark.parametrize("accel", ("tcg", "kvm"))
+def test_no_word_of_the_driver_has_a_colon(accel, tmp_path):
+    runner = object.__new__(migration.Runner)
+    runner.accel, runner.name, runner.folder, runner.tools = accel, "migration", tmp_path, tmp_path
+    assert not [word for word in runner.words("upto:ring", SimpleNamespace(words=lambda: [])) if ":" in word]
 
 
 def test_layout_leaves_room():
