@@ -99,7 +99,7 @@ def test_the_cover_letters_of_the_repository_can_be_taken(name):
 _ROW = re.compile(r"\s{2,}\S.*?(\s{2,}[\d,.]+){2,}\s*$")
 # Of simulations, in no results file: checks/test_0_throttle.py and kvmseries/qemu/test_reaper.py compare the tables of the
 # READMEs with what these print today.
-SIMULATED = {"patches/qemu-10.0/letters/reaper.txt", "patches/qemu-10.0/letters/throttle.txt"}
+SIMULATED = {"patches/qemu-10.0/letters/reaper.txt"}
 
 
 def tables(texts_of, listed):
