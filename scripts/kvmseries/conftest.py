@@ -202,7 +202,14 @@ def own_world(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in list(os.environ):
-        if name.startswith("GIT_") or name in ("KERNEL", "TREE", "EMAIL", "SERIES_OUT", "SERIES_CACHE"):
+        if name.startswith("GIT_") or name in (
+            "KERNEL",
+            "TREE",
+            "EMAIL",
+            "SERIES_OUT",
+            "SERIES_CACHE",
+            "SERIES_BUSYBOX",
+        ):
             monkeypatch.delenv(name)
     monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
     monkeypatch.setenv("SERIES_CACHE", str(tmp_path / "out/cache"))

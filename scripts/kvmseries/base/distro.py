@@ -38,6 +38,8 @@ _PACKAGES: dict[str, dict[str, str | None]] = {
     "dpkg-deb": {"": "dpkg"},
     "dpkg-buildpackage": {"": "dpkg-dev", "arch": "dpkg"},
     "busybox": {"": "busybox-static", "fedora": "busybox", "rhel": "busybox", "arch": "busybox"},
+    # The C library for programs that are linked statically.
+    "libc.a": {"": "libc6-dev", "fedora": "glibc-static", "rhel": "glibc-static", "arch": "glibc"},
     "ssh": {"": "openssh-client", "fedora": "openssh-clients", "rhel": "openssh-clients", "arch": "openssh"},
     "script": {"": "util-linux", "debian": "bsdutils", "ubuntu": "bsdutils", "fedora": "util-linux-script"},
 }

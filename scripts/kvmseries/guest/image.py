@@ -24,10 +24,10 @@ def base(arch: str, tests: Path) -> Path:
     selftests.build()), made if it is not there or they have changed."""
     target = paths.out("selftests", f"{tests.name}.cpio")
     with paths.locked(f"image-{tests.name}", say):
-        inputs = [GUEST / "init", GUEST / "job.sh", tests / ".stamp"]
+        program = busybox.path(arch)
+        inputs = [GUEST / "init", GUEST / "job.sh", tests / ".stamp", program]
         if target.exists() and all(path.stat().st_mtime_ns <= target.stat().st_mtime_ns for path in inputs):
             return target
-        program = busybox.path(arch)
         with paths.whole(paths.out("selftests", f"{tests.name}.root")) as root:
             for folder in ("bin", "tests", "dev", "proc", "sys", "tmp"):
                 (root / folder).mkdir()

@@ -67,6 +67,7 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
     with paths.locked(f"selftests-{folder.name}", say):
         if _stamp(folder) == wanted:
             return folder
+        toolchain.check_static(arch)
         log = paths.out("logs", f"selftests-{folder.name}.log")
         headers = paths.out("selftests", f"{folder.name}-headers")
         make = ["make", *toolchain.make_arguments(arch)]

@@ -1,8 +1,13 @@
-"""Compilers: which are too old for a kernel."""
+"""Compilers: which are too old for a kernel, and which link no static program."""
+
+import platform
 
 import pytest
 
+from kvmseries.base import distro
 from kvmseries.base.errors import Fail
+from kvmseries.base.test_distro import RELEASES
+from kvmseries.conftest import write
 from kvmseries.kernel import toolchain
 
 
@@ -32,3 +37,36 @@ def test_a_compiler_that_is_too_old(program, gcc, kernel, oldest):
         Fail, match=f"^linux {kernel} needs gcc {oldest} or newer, and {name} is {gcc}: install a newer one"
     ):
         toolchain.check("arm64", kernel)
+
+
+@pytest.mark.parametrize("arch", ["arm64", "x86_64"])
+def test_the_compilers_here_link_static_programs(arch):
+    toolchain.check_static(arch)
+
+
+@pytest.mark.parametrize(
+    "name, machine, arch, line",
+    [
+        ("fedora", "x86_64", "x86_64", "^gcc links no static program, .*: `dnf install glibc-static`$"),
+        (
+            "fedora",
+            "x86_64",
+            "arm64",
+            "^aarch64-linux-gnu-gcc links .*: use --arch x86_64, or run it in a container of",
+        ),
+        ("fedora", "riscv64", "arm64", "^aarch64-linux-gnu-gcc links .* are static: run it in a container of"),
+        (
+            "debian",
+            "x86_64",
+            "arm64",
+            "^aarch64-linux-gnu-gcc links .*: install the package libc6-dev-arm64-cross, or run `make",
+        ),
+    ],
+)
+def test_a_compiler_without_a_static_library(tmp_path, monkeypatch, program, name, machine, arch, line):
+    write(tmp_path / "os-release", RELEASES[name])
+    monkeypatch.setattr(distro, "FILES", (str(tmp_path / "os-release"),))
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    program(f"{toolchain.prefix(arch)}gcc", "echo 'ld: cannot find -lc' >&2; exit 1\n")
+    with pytest.raises(Fail, match=line):
+        toolchain.check_static(arch)

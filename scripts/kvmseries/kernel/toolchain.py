@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import tempfile
 
 from ..base import debian, distro, paths, proc
 from ..base.errors import Fail
@@ -54,6 +55,24 @@ def check(arch: str, kernel: str) -> None:
             f"linux {kernel} needs gcc {oldest[0]}.{oldest[1]} or newer, and {program} is {found[0]}: install a newer "
             f"one, or {distro.CONTAINER}"
         )
+
+
+def check_static(arch: str) -> None:
+    """Raise Fail if no static program can be linked, which the guest's programs are: Fedora's cross compilers have no
+    C library."""
+    program = f"{prefix(arch)}gcc"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, "-static", "-pthread", "-x", "c", "-o", f"{folder}/program", "-"]
+        status, _ = proc.run(command, program, stdin=b"int main(void) { return 0; }\n", check=False)
+    if not status:
+        return
+    what = f"{program} links no static program, and the guest's are static"
+    if not prefix(arch):
+        raise Fail(f"{what}: {distro.how('libc.a')}")
+    if distro.family() in ("debian", "ubuntu"):
+        raise Fail(f"{what}: install the package libc6-dev-{debian_arch(arch)}-cross, or run `make deps`")
+    own = [f"use --arch {name}, or " for name in _ARCH if not prefix(name)]
+    raise Fail(f"{what}: {''.join(own)}{distro.CONTAINER}")
 
 
 def version(arch: str) -> str:
