@@ -13,7 +13,6 @@ import re
 import pytest
 
 from checks import aging, guests
-from kvmseries.guest import machine
 from kvmseries.verify import soakcounts
 
 pytestmark = pytest.mark.reads("v5.10")
@@ -112,9 +111,10 @@ def test_each_helper_loses_nothing_in_clear_mode(helper, delayed):
 
 @pytest.mark.boot
 @pytest.mark.slow
-@pytest.mark.parametrize("cpu", machine.CPUS["arm64"])
+@pytest.mark.parametrize("cpu", ("neoverse-n1", "cortex-a72"))
 def test_exec_faults_split_blocks(cpu, delayed):
-    """No write faults on a block that is logged here: the log is that of memory which is executed."""
+    """No write faults on a block that is logged here: the log is that of memory which is executed.  VHE and nVHE;
+    not max, which has CTR_EL0.DIC in QEMU 10.0 (not in 7.2): what is read there may be executed, so no such fault comes."""
     _race(delayed, f"exec-{cpu}", ("-o", "exec"), _wanted(("exec",), ("blocks_split", "tables_collapsed")), cpu=cpu)
 
 
