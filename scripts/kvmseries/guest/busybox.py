@@ -83,7 +83,7 @@ def _build(source: Path, arch: str, target: Path) -> None:
         for old, new in (("# CONFIG_STATIC is not set", "CONFIG_STATIC=y"), ("CONFIG_TC=y", "# CONFIG_TC is not set")):
             config = config.replace(f"{old}\n", f"{new}\n")
         files.write(tree / ".config", config)
-        proc.run([*make, f"-j{os.cpu_count() or 1}", "busybox"], f"building busybox for {arch}", log=log)
+        proc.run([*make, f"-j{len(os.sched_getaffinity(0))}", "busybox"], f"building busybox for {arch}", log=log)
         if not static_for(tree / "busybox", arch):
             raise Fail(f"{source} built no static program for {arch}: see {log}")
         (tree / "busybox").rename(target)
@@ -114,10 +114,13 @@ def _own(arch: str, target: Path) -> None:
         found = shutil.which("busybox")
     if not (found and static_for(found, arch)):
         what = f"the guest needs a static busybox for {toolchain.machine(arch)}"
-        other = f"set SERIES_BUSYBOX to a directory with its source, put one at {target}"
+        source = "set SERIES_BUSYBOX to a directory with its source"
         if native:
-            raise Fail(f"{what}: {distro.how('busybox')}, {other.replace(', put', ', or put')}")
-        raise Fail(f"{what}, and {distro.title()} has none for another architecture: {other}, or {distro.CONTAINER}")
+            raise Fail(f"{what}: {distro.how('busybox')}, {source}, or put one at {target}")
+        raise Fail(
+            f"{what}, and {distro.title()} has none for another architecture: {source}, put one at {target}, or "
+            f"{distro.CONTAINER}"
+        )
     with files.whole(target) as part:
         shutil.copyfile(found, part)
         part.chmod(0o755)
