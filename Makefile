@@ -5,7 +5,10 @@
 SERIES ?= v5.10
 VCPUS ?= 1,2,4,8,16
 OUT = $(or $(SERIES_OUT),out)
-RESULTS = $(OUT)/results/$(SERIES)-arm64-dirty_log_perf_test.json
+QEMU = $(filter qemu-%,$(SERIES))
+RESULTS = $(OUT)/results/$(SERIES)-arm64-$(if $(QEMU),migration,dirty_log_perf_test).json
+# Options of make run; migrations have their own numbers of vCPUs.
+BENCH = $(if $(QEMU),,--arch arm64 --vcpus $(VCPUS) --retry 6)
 PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
 # With the time of each check, and the same for machines.
 RUN = $(PYTEST) -p checks.testrun --junit-xml=$(OUT)/tests.xml -s -v
@@ -40,7 +43,7 @@ else
 # If they still do not agree, the results are kept and marked: they have a page, too, and bench's exit status stays.
 run:
 	@mkdir -p $(dir $(RESULTS)) && touch $(OUT)/run.begun
-	@scripts/series bench $(SERIES) --arch arm64 --vcpus $(VCPUS) --retry 6 --json $(RESULTS); status=$$?; \
+	@scripts/series bench $(SERIES) $(BENCH) --json $(RESULTS); status=$$?; \
 	if [ -e $(RESULTS) ] && ! [ $(RESULTS) -ot $(OUT)/run.begun ]; then \
 		scripts/series report --quiet $(RESULTS) || exit; fi; exit $$status
 

@@ -13,7 +13,7 @@ from kvmseries.qemu import build, driver, migration
 from kvmseries.source import catalog, trees
 
 SERIES = "qemu-10.0"
-pytestmark = pytest.mark.reads(SERIES, "qemu-migration")
+pytestmark = pytest.mark.reads(SERIES, "qemu-migration", migration.KERNEL)
 # The comparison of both sides must find them; how: patches/debug/README.md.
 PLANTED = "slot-not-synced"
 # A guest that writes as fast as it can, and a migration that ends while it does.

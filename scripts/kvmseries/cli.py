@@ -18,6 +18,8 @@ from .source import catalog, git, projects, trees
 
 # Options whose value may begin with a minus sign: -p is not an option of the tool in --test-args -p.
 _TAKE_ANY = ("--test-args",)
+# Options that may be empty (--tree in a script that has no TREE means the default), or have a line of their own for it.
+_MAY_BE_EMPTY = (*_TAKE_ANY, "--tree", "--kernel", "--remote", "--ssh")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -52,6 +54,7 @@ def parser(names: Iterable[str] = commands.NAMES, project: str | None = None) ->
 def parse(arguments: list[str]) -> tuple[commands.Command, Namespace]:
     """(module of the command, its options) from the command line; options.series is a catalog.Series."""
     arguments, command = _split(arguments)
+    _no_empty_value(arguments)
     name = next((word for word in arguments if not word.startswith("-")), None)
     names = (name,) if name in commands.NAMES else commands.NAMES
     project = _project(arguments)
@@ -60,6 +63,7 @@ def parse(arguments: list[str]) -> tuple[commands.Command, Namespace]:
     if command and not getattr(module, "COMMAND", False):
         raise Usage(f"{options.verb} takes no command after --")
     options.command = command
+    unknown = _more_of_a_list(options, module, unknown)
     if module.SERIES:
         options.series = catalog.load(options.series)
         allowed = getattr(module, "PROJECTS", tuple(projects.PROJECTS))
@@ -87,6 +91,35 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
         else:
             joined.append(word)
     return joined, command
+
+
+def _no_empty_value(arguments: Sequence[str]) -> None:
+    """Raise Usage for --NAME '' and --NAME=, which argparse takes for a value like others."""
+    for word, value in zip(arguments, [*arguments[1:], None]):
+        name, equals, rest = word.partition("=")
+        if not name.startswith("--") or name in _MAY_BE_EMPTY:
+            continue
+        if (equals and not rest) or (not equals and value == ""):
+            raise Usage(f"{name} '': give a value")
+
+
+def _more_of_a_list(options: Namespace, module: commands.Command, unknown: list[str]) -> list[str]:
+    """What is left of `unknown`: names behind an option are of the command's list, too, as those before it.  argparse takes a
+    list once: of `report A --quiet B` it leaves B."""
+    if not unknown or any(word.startswith("-") for word in unknown):
+        return unknown
+    alone = _Parser()
+    module.add_arguments(alone, None)
+    lists = [
+        action.dest
+        for action in alone._actions  # pylint: disable=protected-access
+        if not action.option_strings and action.nargs in ("*", "+")
+    ]
+    if not lists:
+        return unknown
+    (name,) = lists
+    setattr(options, name, [*getattr(options, name), *unknown])
+    return []
 
 
 def _project(arguments: Iterable[str]) -> str | None:

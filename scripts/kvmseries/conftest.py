@@ -368,6 +368,7 @@ def refused(series):
 # `run` is what job.sh's does, without running anything: the test says what a command prints.
 QEMU = """\
 [ "$1" = --version ] && { echo 'QEMU emulator version 0.0 (tests)'; exit; }
+[ "$1 $2" = "-cpu help" ] && exit
 for word; do
 	case $word in file,id=job,path=*) job=${word#file,id=job,path=} ;; esac
 	[ "$last" = -initrd ] && initrd=$word

@@ -9,6 +9,7 @@ import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
+from kvmseries.base.errors import Usage
 from kvmseries.conftest import ARM, below, COMPILER, edit, git, MMU, RUN_JOB, snapshot, SUBJECTS, write
 from kvmseries.guest import machine
 from kvmseries.kernel import kconfig
@@ -33,9 +34,9 @@ MISTAKES = [
     (["build", "mini", "--config", "nope"], "unknown config 'nope': there is"),
     (["test", "mini", "--config", "nope"], "unknown config 'nope': there is"),
     (["build", "mini", "--config", "kcsan"], "config 'kcsan' is for x86_64, not for arm64"),
-    (["bench", "mini", "--kernels", "x"], "unknown kernel 'x': --kernels takes base, series, "),
+    (["bench", "mini", "--kernels", "x"], "unknown kernel 'x': it is base, series, "),
     (["test", "mini", "--kernels", "x"], "unknown kernel 'x'"),
-    (["hostkernel", "mini", "--kernels", "nope"], "unknown kernel 'nope': --kernels takes base, series, "),
+    (["hostkernel", "mini", "--kernels", "nope"], "unknown kernel 'nope': it is base, series, "),
     (["hostkernel", "mini", "--kernels", "base,base"], "--kernels base,base names a kernel twice"),
     (["bench", "mini", "--kernels", "base,upto:9"], "--upto 9 is beyond the end: mini has 3"),
     (["bench", "mini", "--vcpus", "0"], "--vcpus 0: a guest has 1 to 64 vCPUs"),
@@ -89,7 +90,7 @@ MISTAKES = [
     (["soak", "mini", "--hours", "0"], "--hours 0: give a number above 0"),
     (["apply", "mini", "DIR", "--upto", "4"], "--upto 4 is beyond the end: mini has 3 patches"),
     (["build", "mini", "--upto", "99"], "--upto 99 is beyond the end"),
-    (["build", "mini", "--upto", ""], "mini has no milestone ''"),
+    (["build", "mini", "--upto", ""], "--upto '': give a value"),
     (["apply", "mini", "DIR", "--upto", "nope"], "mini has no milestone 'nope' (milestones: first,"),
     (["fetch", "mini", "--version", "5.4.1"], "unknown version '5.4.1': patches/mini/base has"),
     (["apply", "mini"], "the following arguments are required: DIR (see scripts/series apply -h)"),
@@ -179,6 +180,29 @@ def test_the_old_name_of_tree_is_taken_with_a_line(series, kernel, tmp_path):
 def test_arguments_of_a_test_may_begin_with_a_minus_sign(words):
     _, options = cli.parse(["bench", "mini", *words, "--only-args"])
     assert options.test_args == "-p -x 3" and options.only_args
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bench", "mini", "--arch", ""],
+        ["bench", "mini", "--vcpus="],
+        ["bench", "mini", "--here", ""],
+        ["boot", "mini", "--lava", ""],
+        ["soak", "mini", "--json="],
+    ],
+)
+def test_an_empty_value_is_not_taken_for_none(refused, words):
+    assert f"{words[2].rstrip('=')} '': give a value" in refused(*words)
+
+
+def test_names_may_stand_behind_an_option(mini):
+    _, options = cli.parse(["report", "a", "--quiet", "b", "c"])
+    assert options.files == ["a", "b", "c"] and options.quiet
+    with pytest.raises(Usage, match="unrecognized arguments: --nosuch b"):
+        cli.parse(["report", "a", "--nosuch", "b"])
+    with pytest.raises(Usage, match="unrecognized arguments: b"):
+        cli.parse(["export", "mini", "a", "b"])
 
 
 def test_only_the_module_of_a_command_is_loaded():

@@ -228,18 +228,31 @@ note("builds")
 while True:
     time.sleep(0.1)
 """
+# What stands in CHECKS for test_quick(): where nothing must be built, time in which a builder would say that it begins; and a
+# check that passes as soon as the builder has begun, which on a busy machine takes seconds.
+SLEEPS = "def test_quick():\n    import time\n    time.sleep(3)"
+WAITS = """\
+def test_quick():
+    import pathlib, time
+    for _ in range(600):
+        if "builds" in pathlib.Path(os.environ["NOTES"]).read_text():
+            return
+        time.sleep(0.1)
+    raise AssertionError("nothing is built")"""
 
 
 @pytest.mark.parametrize("options, builds", [(["--ahead"], True), ([], False), (["--ahead", "-k", "quick"], False)])
 def test_kernels_are_built_meanwhile_if_a_check_wants_them_and_no_longer(run, tmp_path, options, builds):
     write(
         tmp_path / "checks/test_0_made_up.py",
-        CHECKS.replace('def test_quick(): note("quick")', "def test_quick():\n    import time\n    time.sleep(3)"),
+        CHECKS.replace('def test_quick(): note("quick")', WAITS if builds else SLEEPS),
     )
     write(tmp_path / "bin/python", f"#!/bin/sh\nexec {sys.executable} {tmp_path}/builder.py\n")
     (tmp_path / "bin/python").chmod(0o755)
     write(tmp_path / "builder.py", BUILDER)
     write(tmp_path / "checks/conftest.py", f"import sys\nsys.executable = {str(tmp_path / 'bin/python')!r}\n")
+    # As in a clone that has built before: how much disk is free now is not what is tested.
+    (tmp_path / "out/trees").mkdir(parents=True)
     _, ran = run(*options)
     assert [word for word in ran if word in ("builds", "ended")] == (["builds", "ended"] if builds else [])
 

@@ -115,8 +115,8 @@ def _kernel_options(parser: ArgumentParser) -> None:
         type=shared.number(0),
         default=0,
         metavar="N",
-        help="on a busy host: measure all rounds of such a kernel again where they do not "
-        "agree, up to N times; the results keep the earlier samples",
+        help="for a busy host: if the rounds of a kernel do not agree, measure all of them again, up to N times; "
+        "the results keep the earlier samples",
     )
     parser.add_argument("--no-counts", action="store_true", help="leave out the lock counts")
     parser.add_argument("--no-times", action="store_true", help="leave out the times")
@@ -170,7 +170,7 @@ def _migration_options(parser: ArgumentParser) -> None:
         type=shared.number(),
         default=120,
         metavar="S",
-        help="give a migration up after so long (default: 120)",
+        help="give up a migration after S seconds (default: 120)",
     )
 
 

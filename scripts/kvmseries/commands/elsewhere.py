@@ -56,6 +56,8 @@ def check(options: Namespace) -> None:
         for name, unset in _EMULATED:
             if getattr(options, name) != unset:
                 raise Usage(f"--remote runs on the machine itself: no --{name}")
+    if options.host_config is not None and not Path(options.host_config).is_file():
+        raise Usage(f"--host-config {options.host_config}: no such file")
     if options.remote is not None:
         ssh.Host(options.remote, "ssh" if options.ssh is None else options.ssh)
     if options.kcidb_origin is not None:

@@ -40,7 +40,7 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="also set what an overlay of --config of `build` sets, such as lockstat; may be repeated",
+        help="also apply this overlay, such as lockstat, as `build --config` does; may be repeated",
     )
     shared.tree(parser)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ..base import paths
 from ..base.errors import Usage
+from ..kernel import kconfig
 
 
 def number(low: float = 1, high: float | None = None, kind: type[int] | type[float] = int) -> Callable[[str], float]:
@@ -72,7 +73,7 @@ def configs(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="overlay on the normal kernel: lockstat, debug, kcsan, 64k; may be repeated",
+        help=f"overlay on the normal kernel: {', '.join(name for name in kconfig.overlays() if name != 'normal')}; may be repeated",
     )
 
 

@@ -21,9 +21,10 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     parser.add_argument(
         "--picture", metavar="PNG", help="also draw the plot of growth; for results of aging or merging only, theirs"
     )
-    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument("--ascii", action="store_true", help="print the table in ASCII, for a cover letter")
-    parser.add_argument("--quiet", action="store_true", help="write the page, print no table")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    form.add_argument("--ascii", action="store_true", help="print the table in ASCII, for a cover letter")
+    form.add_argument("--quiet", action="store_true", help="write the page, print no table")
 
 
 def run(options: Namespace) -> None:

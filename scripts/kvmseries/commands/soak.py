@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
         "--hours",
         type=shared.number(0, kind=float),
         default=4,
-        help="stop when the file has so many hours (default: 4); for QEMU, stop after so many",
+        help="stop when the parts in the file add up to HOURS (default: 4); for QEMU, after HOURS of this run",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--json", metavar="FILE", help="the file to add to (default: out/results/soak-<series>.json)")

@@ -116,6 +116,7 @@ MISTAKES = [
     (["bench", "mini", "--remote", "x", "--ssh", ""], "--ssh needs a command, such as 'ssh -p 2222'"),
     (["bench", "mini", "--ssh", "ssh -p 1"], "--ssh is for --remote HOST"),
     (["bench", "mini", "--host-config", "x"], "--host-config is for --remote HOST"),
+    (["bench", "mini", "--remote", "x", "--host-config", "nosuch"], "--host-config nosuch: no such file"),
     (["bench", "mini", "--boot", "kexec"], "--boot is for --remote HOST"),
     (["bench", "mini", "--remote", "x", "--boot", "pxe"], "argument --boot: invalid choice: 'pxe'"),
     (["bench", "mini", "--remote", "x", "--boot-timeout", "0"], "--boot-timeout 0: give a number from 1 on"),

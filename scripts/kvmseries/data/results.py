@@ -7,9 +7,7 @@ results afterwards need not.
 
 from __future__ import annotations
 
-import functools
 import json
-import math
 import os
 import platform
 import shlex
@@ -20,44 +18,16 @@ from typing import Any, cast
 
 from ..base import distro, files, paths
 from ..base.errors import Fail
-from . import repeat
+from . import repeat, schema
 from .shape import Host, Made, Making, Results, Run, Trace
 
 SCHEMA = 4
 FORMAT = paths.ROOT / "Documentation" / "results.schema.json"
-# Of a part of a file that is wrong, so many characters are printed.
-_SHOWN = 200
-
-
-def _finite(_checker: object, value: object) -> bool:
-    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
-
-
-@functools.lru_cache(maxsize=None)
-def validator(part: str = "") -> Any:
-    """What validates a file, or its part `part`, a name in $defs, by FORMAT.  An integer has no fraction here, and a
-    number is finite."""
-    # Here, for it takes a quarter of a second, and most commands read no results.
-    import jsonschema
-
-    text = json.loads(FORMAT.read_text(encoding="utf-8"))
-    kind = jsonschema.Draft202012Validator
-    types = kind.TYPE_CHECKER.redefine("number", _finite).redefine("integer", lambda _, value: type(value) is int)
-    schema = {"$ref": f"#/$defs/{part}", "$defs": text["$defs"]} if part else text
-    return jsonschema.validators.extend(kind, type_checker=types)(schema)
 
 
 def check(data: object, where: str | Path, part: str = "") -> None:
     """Raise Fail with one line unless `data` is as FORMAT says of a file, or of its part `part`."""
-    import jsonschema
-
-    error = jsonschema.exceptions.best_match(validator(part).iter_errors(data))
-    if error:
-        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
-        message, why = error.message, error.schema.get("$comment")
-        if len(message) > _SHOWN:
-            message = f"{message[: _SHOWN // 2]} ... {message[-_SHOWN // 2 :]}"
-        raise Fail(": ".join(filter(None, (str(where), place.lstrip("."), message, why))))
+    schema.check(data, where, FORMAT, part)
 
 
 def load(path: str | Path) -> Results:

@@ -11,9 +11,6 @@ TraceRow = list[float]
 # The name of a boot that is done: text and numbers.
 Part = list[Union[str, int]]
 
-# What isinstance() takes.
-Kind = Union[type, tuple[type, ...]]
-
 
 class _Measured(TypedDict):
     series: str

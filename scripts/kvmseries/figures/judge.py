@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..base import files, paths
 from ..base.errors import Fail
-from ..data import summary as s
+from ..data import schema, summary as s
 from ..data.shape import Run
 from ..report import compare, migrating
 from . import compute, text as texts
 
 FILE = paths.ROOT / "Documentation" / "figures.yaml"
+FORMAT = paths.ROOT / "Documentation" / "figures.schema.json"
 # The generated paragraph of a text that quotes what is old, or measured too seldom, begins so; in texts that are
 # mailed, whose readers do not have this tool, in the second way.
 NOTICES = ("Generated: of the ", "Of the ")
@@ -28,10 +27,6 @@ _MAILED = "patches/"
 # By how much a metric may be worse than base without being mentioned.
 WORSE = 1.1
 _HIGHER = ("completed", "guest_speed", "passes", "pages_merged")
-_TOP = {"results", "texts", "worse", "pictures"}
-_TEXT = {"entries", "tables", "notice", "slower", "width"}
-_RESULT = {"file", "command", "minutes"}
-_WORSE = {"metric", "of", "kernel", "says", "why"}
 
 # figures.yaml, see load().
 Data = dict[str, Any]
@@ -64,22 +59,7 @@ class Judged:
 
 def load(path: Path | None = None) -> Data:
     """The entries of figures.yaml: {"results", "texts", "worse", "pictures"}.  Raises Fail with one line."""
-    path = path or FILE
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise Fail(f"cannot read {path}: {' '.join(str(error).split())}") from None
-    if not isinstance(data, dict) or not {"results", "texts"} <= set(data) <= _TOP:
-        raise Fail(f"{path} needs results and texts, and takes {', '.join(sorted(_TOP))}")
-    for kind, known in (("results", _RESULT), ("texts", _TEXT)):
-        for name, entry in data[kind].items():
-            if not isinstance(entry, dict) or not set(entry) <= known:
-                raise Fail(f"{path}: {kind}: {name} takes {', '.join(sorted(known))}")
-    for entry in data.setdefault("worse", []):
-        if not {"metric", "of"} < set(entry) <= _WORSE:
-            raise Fail(f"{path}: worse: {entry} takes {', '.join(sorted(_WORSE))}")
-    data.setdefault("pictures", [])
-    return data
+    return {"worse": [], "pictures": [], **schema.read(path or FILE, FORMAT)}
 
 
 def judge(data: Data, files: compute.Files, where: str, root: Path | None = None, strict: bool = False) -> Judged:

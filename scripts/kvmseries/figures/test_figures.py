@@ -493,10 +493,25 @@ def test_results_that_are_cut_short_are_no_results(place):
     "content, reason",
     [
         ("[", "cannot read"),
-        ("3", "needs results and texts"),
-        ("results: {}\ntexts: {x: {odd: 1}}", "texts: x takes"),
-        ("results: {a: {odd: 1}}\ntexts: {}", "results: a takes"),
-        ("results: {}\ntexts: {}\nworse: [{metric: x}]", "worse: {'metric': 'x'} takes"),
+        ("3", "figures.yaml: 3 is not of type 'object'"),
+        ("texts: {}", "figures.yaml: 'results' is a required property"),
+        ("results: {}", "figures.yaml: 'texts' is a required property"),
+        (
+            "results: {}\ntexts: {}\nodd: 1",
+            "figures.yaml: Additional properties are not allowed ('odd' was unexpected)",
+        ),
+        ("results: []\ntexts: {}", "figures.yaml: results: [] is not of type 'object'"),
+        ("results: {}\ntexts: {x: {odd: 1}}", "texts.x: Additional properties are not allowed ('odd' was unexpected)"),
+        ("results: {}\ntexts: {x: {}}", "texts.x: 'entries' is a required property"),
+        (
+            "results: {a: {odd: 1}}\ntexts: {}",
+            "results.a: Additional properties are not allowed ('odd' was unexpected)",
+        ),
+        ("results: {a: {}}\ntexts: {}", "results.a: 'file' is a required property"),
+        ("results: {}\ntexts: {}\nworse: [{metric: x, says: x}]", "worse[0]: 'of' is a required property"),
+        ("results: {}\ntexts: {}\nworse: [{of: x, says: x}]", "worse[0]: 'metric' is a required property"),
+        ("results: {}\ntexts: {}\nworse: [{metric: x, of: x}]", "worse[0]: 'says' is a required property: or 'why'"),
+        ("results: {}\ntexts: {}\nworse: [{metric: x, of: x, why: 1}]", "worse[0].why: 1 is not of type 'string'"),
     ],
 )
 def test_a_list_of_figures_that_is_none_is_one_line(place, content, reason):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import platform
 import shutil
@@ -61,6 +62,7 @@ def check(machine: Machine) -> None:
             raise Usage("--clock virtual is for emulated CPUs: use --accel tcg")
         vtime.parameters(machine.arch, machine.model)
         vtime.qemu(machine.arch)
+        _check_cpu(machine)
         return
     if machine.accel == "kvm":
         if platform.machine() != toolchain.machine(machine.arch):
@@ -78,6 +80,21 @@ def check(machine: Machine) -> None:
         raise Usage(
             f"QEMU {_OLDEST[0]}.{_OLDEST[1]} or newer is needed, and {binary(machine.arch)} is {line}: install a "
             f"newer one, or {distro.CONTAINER}"
+        )
+    _check_cpu(machine)
+
+
+def _check_cpu(machine: Machine) -> None:
+    """Raise Usage if QEMU lists its CPUs, and not this one."""
+    name = machine.cpu.partition(",")[0]
+    _, text = proc.run([binary(machine.arch), "-cpu", "help"], "qemu", check=False)
+    # Lines such as "  cortex-a72" and "x86 EPYC-v4              AMD EPYC Processor", of CPUs and then of their features.
+    names = {line.split()[line.startswith("x86 ")] for line in text.splitlines() if line.startswith(("  ", "x86 "))}
+    if names and name not in names:
+        near = difflib.get_close_matches(name, names, 1)
+        raise Usage(
+            f"{binary(machine.arch)} has no CPU '{name}'{f': is it {near[0]}?' if near else ''}; "
+            f"`{binary(machine.arch)} -cpu help` lists its CPUs"
         )
 
 

@@ -189,7 +189,7 @@ def _run(
     for watcher in watchers:
         watcher(machine, folder)
     limits = {command[0]: command[1] for command in commands}
-    status = _watch(line, folder, limits, len(commands), note, silence)
+    status = _watch(line, folder, limits, len(commands), note, silence, machine.clock == "wall")
     console = _text(folder / "console.log")
     text = _text(folder / "job.log")
     outcomes, done = parse_job(text)
@@ -210,11 +210,20 @@ def _run(
 
 
 def _watch(
-    line: Sequence[str], folder: Path, limits: Mapping[str, float], total: int, note: Note | None, silence: float
+    line: Sequence[str],
+    folder: Path,
+    limits: Mapping[str, float],
+    total: int,
+    note: Note | None,
+    silence: float,
+    wall: bool,
 ) -> int | None:
     """Run QEMU to its end and return its exit status.  Kill it when it says nothing for too long, and when it is still there
-    long after its job: its kernel may say again and again where it hangs.  The status is None then."""
-    ended = None
+    long after its job: its kernel may say again and again where it hangs.  The status is None then.
+
+    wall: the limits are seconds of our clock, too. The guest ends a command at its limit, so one that goes on cannot be
+    killed, whatever the kernel says."""
+    ended, running, since = None, "", None
     with open(folder / "console.log", "wb") as console:
         process = subprocess.Popen(  # pylint: disable=consider-using-with
             line, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, start_new_session=True
@@ -227,10 +236,20 @@ def _watch(
                 if now != size:
                     size = now
                     quiet.heard()
-                    if note:
-                        _tell(note, folder, total)
-                    if not ended and _DONE.search(_text(folder / "job.log")):
+                    text = _text(folder / "job.log")
+                    begun = _BEGIN.findall(text)
+                    if note and begun:
+                        note(f"{begun[-1]} ({len(begun)} of {total})")
+                    if not ended and _DONE.search(text):
                         ended = Quiet(process.pid)
+                    if begun and begun[-1] != running:
+                        running, since = begun[-1], Quiet(process.pid)
+                if wall and since and not ended and since.seconds() > _patience(folder, limits, silence) + silence:
+                    raise Fail(
+                        f"the guest hangs: {running} does not end, {int(since.seconds())} s after it began (limit "
+                        f"{int(limits.get(running, 0))} s), and the kernel still prints{_first(folder)} "
+                        f"(see {folder}/console.log)"
+                    )
                 if ended and ended.seconds() > silence:
                     return None
                 if quiet.seconds() > _patience(folder, limits, silence):
@@ -243,10 +262,10 @@ def _watch(
             proc.end(process)
 
 
-def _tell(note: Note, folder: Path, total: int) -> None:
-    begun = _BEGIN.findall(_text(folder / "job.log"))
-    if begun:
-        note(f"{begun[-1]} ({len(begun)} of {total})")
+def _first(folder: Path) -> str:
+    """: and the first mistake that the kernel has reported; "" if it has reported none."""
+    found = splats(_text(folder / "console.log"))
+    return f"; it said first: {found[0]}" if found else ""
 
 
 def _patience(folder: Path, limits: Mapping[str, float], silence: float) -> float:

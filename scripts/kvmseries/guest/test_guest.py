@@ -1,5 +1,6 @@
 """Guests that are shell scripts: what they print and how they end is QEMU's and job.sh's."""
 
+import functools
 import re
 import time
 
@@ -7,7 +8,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import RUN_JOB
+from kvmseries.conftest import RUN_JOB, write
 from kvmseries.guest import run as guest
 from kvmseries.guest.machine import Machine
 
@@ -220,7 +221,10 @@ def test_a_guest_that_hangs_while_booting_is_told_by_its_console(run, qemu):
 
 def test_a_guest_that_says_nothing_at_all_hangs(run, program, qemu):
     qemu("")
-    program("qemu-system-aarch64", '[ "$1" = --version ] || exec sleep 1000\necho QEMU emulator version 0.0\n')
+    program(
+        "qemu-system-aarch64",
+        'case "$1" in --version|-cpu) ;; *) exec sleep 1000 ;; esac\necho QEMU emulator version 0.0\n',
+    )
     with pytest.raises(Fail, match="it last printed: nothing"):
         run(silence=0.3)
 
@@ -238,6 +242,34 @@ def test_a_guest_that_does_not_power_off_is_killed_and_told(run, qemu):
     assert 0.5 < time.monotonic() - begin < 10
     assert len(result.outcomes) == 1
     assert guest.STAYS_ON in result.splats
+
+
+FOREVER = """echo '@@ begin one' >> "$job"
+echo 'WARNING: CPU: 2 PID: 85 at arch/arm64/kvm/mmu.c:363 kvm_s2_put_page+0x11c/0x124'
+while sleep 0.1; do echo 'rcu: INFO: rcu_sched self-detected stall on CPU'; done
+"""
+
+
+def test_a_command_that_cannot_be_killed_is_a_hang_though_the_kernel_prints(run, qemu):
+    qemu(FOREVER)
+    begin = time.monotonic()
+    with pytest.raises(
+        Fail, match=r"the guest hangs: one does not end, \d+ s after it began .* it said first: .*s2_put_page"
+    ):
+        run(silence=0.5, commands=[("one", 1, ["/tests/one"])])
+    assert 1.9 < time.monotonic() - begin < 12
+
+
+@pytest.mark.parametrize("wall", [True, False])
+def test_the_limits_of_a_virtual_clock_are_not_ours(tmp_path, wall):
+    write(tmp_path / "job.log", "@@ begin one\n")
+    line = ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.1; done"]
+    watch = functools.partial(guest._watch, line, tmp_path, {"one": 0.1}, 1, None, 0.2)  # pylint: disable=protected-access
+    if wall:
+        with pytest.raises(Fail, match="one does not end"):
+            watch(True)
+    else:
+        assert watch(False) == 0
 
 
 def test_a_guest_that_powers_off_is_not_told(run, qemu):

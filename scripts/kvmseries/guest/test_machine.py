@@ -70,3 +70,27 @@ def test_where_no_qemu_for_virtual_time_can_be_fetched(program, only_tools):
         "install a newer one, use --clock wall, or run it in a container of Debian",
     ):
         vtime.qemu("arm64")
+
+
+LISTS = """\
+case "$*" in
+*-cpu*help) printf 'Available CPUs:\\nx86 EPYC   (alias of EPYC-v4)\\n  cortex-a72\\n  max\\n' ;;
+*) echo 'QEMU emulator version 7.2.18' ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("clock", ["wall", "virtual"])
+@pytest.mark.parametrize("cpu", ["max", "EPYC", "max,sve=off", "cortex-a27", "none"])
+def test_a_cpu_that_qemu_does_not_have_is_refused_before_any_work(program, monkeypatch, cpu, clock):
+    program("qemu-system-aarch64", LISTS)
+    monkeypatch.setattr(vtime, "qemu", lambda arch: None)
+    machine = Machine("arm64", cpu, clock=clock)
+    if cpu not in ("cortex-a27", "none"):
+        check(machine)
+        return
+    near = ": is it cortex-a72[?]" if cpu == "cortex-a27" else ""
+    with pytest.raises(
+        Usage, match=f"^qemu-system-aarch64 has no CPU '{cpu}'{near}; `qemu-system-aarch64 -cpu help` lists"
+    ):
+        check(machine)

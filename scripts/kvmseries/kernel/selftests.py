@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..base import paths, proc
@@ -101,7 +103,7 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
                 env=env,
             )
             _helpers(series, arch, part)
-            _tests(series, arch, part, tree.path, headers)
+            _tests(series, arch, part, tree, headers)
             (part / ".stamp").write_text(wanted, encoding="utf-8")
     return folder
 
@@ -135,9 +137,18 @@ def own(series: catalog.Series, arch: str) -> tuple[str, ...]:
     return (*HELPERS, *TESTS.get((series.name, arch), ()))
 
 
-def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers: Path) -> None:
-    """Compile TESTS, as the Makefile of the tree does its own."""
+def lacks(program: Path, include: Iterable[Path]) -> list[str]:
+    """Headers that `program` includes by "NAME" and that no directory of `include` has."""
+    names = re.findall(r'^#include "(.+)"$', program.read_text(encoding="utf-8"), re.MULTILINE)
+    folders = (program.parent, *include)
+    return [name for name in names if not any((folder / name).is_file() for folder in folders)]
+
+
+def _tests(series: catalog.Series, arch: str, folder: Path, point: trees.Tree, headers: Path) -> None:
+    """Compile TESTS, as the Makefile of the tree does its own; of a part of the series those alone for which it has the
+    library."""
     short = arch.removesuffix("_64")
+    tree = point.path
     # x86_64 and aarch64 in 5.10, x86 and arm64 in 7.3; the last of them is made by the Makefile of 7.3.
     include = [
         tree / "tools/include",
@@ -150,6 +161,9 @@ def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers:
     ]
     library = sorted(folder.glob("libkvm.a")) or sorted((folder / "lib").rglob("*.o"))
     for name in TESTS.get((series.name, arch), ()):
+        program = source(name, series)
+        if point.count < len(series.patches) and lacks(program, include):
+            continue
         proc.run(
             [
                 f"{toolchain.prefix(arch)}gcc",
@@ -167,7 +181,7 @@ def _tests(series: catalog.Series, arch: str, folder: Path, tree: Path, headers:
                 *(f"-I{path}" for path in include),
                 "-o",
                 str(folder / name),
-                str(source(name, series)),
+                str(program),
                 *map(str, library),
             ],
             f"building {name}",

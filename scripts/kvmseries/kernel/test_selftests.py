@@ -85,6 +85,27 @@ def test_a_test_of_ours_is_built_for_its_series_and_architecture_alone(make, min
     assert "own_test" not in selftests.own(mini, "x86_64")
 
 
+def test_base_has_those_tests_of_ours_alone_whose_headers_it_has(make, mini, monkeypatch, tmp_path):
+    for name in selftests.HELPERS:
+        (tmp_path / f"{name}.c").touch()
+    (tmp_path / "plain_test.c").write_text("#include <stdio.h>\n", encoding="utf-8")
+    (tmp_path / "series_test.c").write_text('#include "of_the_series.h"\n', encoding="utf-8")
+    monkeypatch.setattr(selftests, "GUEST", tmp_path)
+    monkeypatch.setattr(selftests, "TESTS", {(mini.name, "arm64"): ("plain_test", "series_test")})
+    assert {"plain_test", "series_test"} <= set(selftests.programs(make()))
+    base = selftests.programs(make(0))
+    assert "plain_test" in base and "series_test" not in base
+
+
+def test_a_header_is_looked_for_beside_the_program_and_in_each_directory(tmp_path):
+    (tmp_path / "include").mkdir()
+    (tmp_path / "x.c").write_text('#include <a.h>\n#include "b.h"\n#include "c.h"\n', encoding="utf-8")
+    assert selftests.lacks(tmp_path / "x.c", [tmp_path / "include"]) == ["b.h", "c.h"]
+    (tmp_path / "include/b.h").touch()
+    (tmp_path / "c.h").touch()
+    assert selftests.lacks(tmp_path / "x.c", [tmp_path / "include"]) == []
+
+
 def test_each_test_of_ours_has_its_source():
     assert selftests.TESTS
     for (name, arch), names in selftests.TESTS.items():

@@ -80,6 +80,11 @@ def version(arch: str) -> str:
     return proc.run([f"{prefix(arch)}gcc", "--version"], "gcc").splitlines()[0]
 
 
+def major(arch: str) -> str:
+    """The compiler's version up to its first dot: "12"."""
+    return proc.run([f"{prefix(arch)}gcc", "-dumpversion"], "gcc").strip().partition(".")[0]
+
+
 def make_arguments(arch: str) -> list[str]:
     """Arguments that every make of a kernel or of its selftests gets."""
     return [

@@ -48,7 +48,7 @@ def test_a_point_may_be_the_base_of_another_series(mini, other):
 @pytest.mark.parametrize(
     "text, reason",
     [
-        ("x", "unknown kernel 'x': --kernels takes base, series, upto:MILESTONE and OTHER"),
+        ("x", "unknown kernel 'x': it is base, series, upto:MILESTONE or OTHER"),
         ("", "unknown kernel"),
         ("base,", "unknown kernel ''"),
         ("base,base", "names a kernel twice"),

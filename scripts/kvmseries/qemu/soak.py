@@ -132,14 +132,20 @@ def run(
 def interrupted(path: Path, series: catalog.Series, seed: object, chosen: Sequence[Chosen]) -> tuple[int, list[Row]]:
     """(seconds that it took, rows as of batch()) of the run that `path` holds, if it is one of the same patches
     and seed that did not come to the end of `chosen`, its plan(); else (0, []).  Raises Fail if it ran on
-    another host: its head can name one."""
+    another host, as its head can name one, and for a file of another kind."""
+    other = "name another file with --json, or remove it"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return 0, []
+    except ValueError:
+        raise Fail(f"{path} is cut short, or not JSON: {other}") from None
+    try:
         same = (data["patches"], data["seed"]) == (series.patches_id(len(series.patches)), seed)
         found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
         seconds, ran_on = data["seconds"], {key: data["host"][key] for key in HOST}
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return 0, []
+    except (ValueError, KeyError, TypeError):
+        raise Fail(f"{path} is not a file of a soak of QEMU: {other}") from None
     if not same or len(found) >= len(chosen) or sorted(found) != list(range(len(found))):
         return 0, []
     host = results.host_info()

@@ -221,15 +221,25 @@ def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
         assert not soak.run(series, None, count, "1", path)
         assert asked() == [f"m{number}" for number in range(first, count)]
         assert path.read_text(encoding="utf-8").count('"setting"') == count
-    # Other patches, another seed, a file that is none of ours.
-    for change in (("patches_id", "1", None), (None, "2", None), (None, "1", "[]")):
+    # Other patches, another seed.
+    for new, seed in (("y", "1"), ("x", "2")):
         soak.run(series, None, 10, "1", path)
-        if change[2]:
-            path.write_text(change[2], encoding="utf-8")
-        other = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _, new=change[0]: new or "x")
+        other = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _, new=new: new)
         calm.asked.clear()
-        soak.run(other, None, 20, change[1], path)
+        soak.run(other, None, 20, seed, path)
         assert len(asked()) == 20
+
+
+@pytest.mark.parametrize(
+    "text, line", [("[]", "is not a file of a soak of QEMU"), ('{"seed": 1}', "is not a file"), ("{", "is cut short")]
+)
+def test_soak_overwrites_no_file_of_another_kind(tmp_path, text, line):
+    path = tmp_path / "soak.json"
+    path.write_text(text, encoding="utf-8")
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    with pytest.raises(Fail, match=line):
+        soak.interrupted(path, series, "1", [])
+    assert path.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("key, value", [("cpu", "Another CPU"), ("cpus", 99), ("os", "Another OS")])

@@ -14,7 +14,7 @@ from . import layout
 class Measure:
     """What is compared.  value(kernel, place): a Value or None, place as in Summary.places; text(number): with its unit;
     less is better, or more; main: it may stand in the first line; count: no time; each: a CPU of the machine may have one
-    more by chance."""
+    more by chance; fair(place): whether both began alike there: the first line is of such a place if there is one."""
 
     words: str
     value: Callable[[str, Any], s.Value | None]
@@ -23,6 +23,7 @@ class Measure:
     main: bool = False
     count: bool = False
     each: bool = False
+    fair: Callable[[Any], bool] = lambda _: True
 
 
 def main_lines(summary: s.Summary, measures: Iterable[Measure]) -> list[str]:

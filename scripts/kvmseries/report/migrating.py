@@ -300,9 +300,20 @@ def measures(family: Family) -> list[Measure]:
     def of(metric: str) -> Callable[[str, tuple[int, str]], s.Value | None]:
         return lambda kernel, place: family.parts[place[1]].value(kernel, place[0], metric)
 
+    speeds = _speeds(family, family.compared) if family.compared else {}
+
+    def fair(place: tuple[int, str]) -> bool:
+        return _alike(family, speeds[place[0]])
+
     return [
         Measure(
-            name, of(metric), text, main=metric == "migration_time", count=text is not time_text, each=text is _count
+            name,
+            of(metric),
+            text,
+            main=metric == "migration_time",
+            count=text is not time_text,
+            each=text is _count,
+            fair=fair,
         )
         for name, metric, text in _MEASURES
     ]
@@ -350,6 +361,16 @@ def _speeds(family: Family, compared: str) -> dict[int, list[float]]:
     return found
 
 
+def _fastest(family: Family) -> bool:
+    """Whether no rate makes the guests alike."""
+    return "rate=0" in family.group.args.split()
+
+
+def _alike(family: Family, speeds: Sequence[float]) -> bool:
+    """Whether guests that wrote at such speeds, relative to base's, began alike; not where they are not known."""
+    return bool(speeds) and not _fastest(family) and all(1 - _ALIKE <= one <= 1 + _ALIKE for one in speeds)
+
+
 def _with(counts: Sequence[int]) -> str:
     """ "With 1, 2 and 4 vCPUs" """
     words = [str(count) for count in sorted(counts)]
@@ -375,16 +396,14 @@ def clock_text(family: Family) -> str:
 
 def _what_ratios_mean(family: Family, compared: str) -> list[str]:
     """Sentences: at which speeds the guests began, and whether a ratio of times compares the two QEMUs for that."""
-    fastest = "rate=0" in family.group.args.split()
     alike: list[int] = []
     others: list[int] = []
     unknown: list[int] = []
     speeds = _speeds(family, compared)
     name = "the series" if compared == s.SERIES else s.short(compared)
     for vcpus, found in speeds.items():
-        same = all(1 - _ALIKE <= one <= 1 + _ALIKE for one in found)
-        (unknown if not found else alike if same and not fastest else others).append(vcpus)
-    sentences = ["The guests write as fast as they can: no rate makes them alike."] if fastest else []
+        (unknown if not found else alike if _alike(family, found) else others).append(vcpus)
+    sentences = ["The guests write as fast as they can: no rate makes them alike."] if _fastest(family) else []
     for counts, so in (
         (alike, "So a ratio of times compares the two."),
         (others, "So a ratio of times is of these runs alone, and does not compare the two."),

@@ -1,10 +1,11 @@
 """Tests of the report of live migrations."""
 
+import pytest
 from rich.console import Console
 
 from kvmseries import report
 from kvmseries.data import summary as s
-from kvmseries.report import migrating, own
+from kvmseries.report import migrating, own, verdict
 from kvmseries.report.conftest import make_file, make_run
 from kvmseries.report.test_page import Checker
 
@@ -150,6 +151,14 @@ def test_the_clock_of_guests_that_no_rate_limits_compares_nothing():
     text = _clock(data)
     assert "as fast as they can" in text and "With 1 and 4 vCPUs" in text and "1.00 to 1.15 times" in text
     assert "does not compare the two" in text and "So a ratio of times compares the two." not in text
+
+
+@pytest.mark.parametrize(
+    "speeds, where", [({1: (9, 9), 4: (9, 3)}, "1 vCPU"), ({1: (9, 3), 4: (9, 3)}, "4 vCPUs"), ({}, "4 vCPUs")]
+)
+def test_the_first_line_is_of_guests_that_began_alike_if_there_are_some(speeds, where):
+    (family,) = own.summarise([_speeds(_results(1), speeds)])
+    assert verdict.of(family).head.startswith(f"{where}, ")
 
 
 def test_the_clock_where_speeds_are_not_known():

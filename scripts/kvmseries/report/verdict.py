@@ -202,7 +202,8 @@ def of(summary: s.Summary) -> Verdict:
             where = f" ({', '.join(change.where for change in unsteady)})" if changes else ""
             found.unsteady.append(measure.words + where)
         if measure.main and changes and not found.head:
-            found.head = head(measure, changes[-1], s.short(summary.compared))
+            fair = [change for change in changes if measure.fair(change.place)]
+            found.head = head(measure, (fair or changes)[-1], s.short(summary.compared))
         for side, lines in sides.items():
             those = [change for change in changes if _side(measure, change) == side]
             if those:

@@ -289,8 +289,8 @@ def points(series: Series, text: str) -> tuple[Point, ...]:
             found.append(Point(label, 0, other))
         else:
             raise Usage(
-                f"unknown kernel '{label}': --kernels takes base, series, upto:MILESTONE and "
-                "OTHER:base, the base of another series"
+                f"unknown kernel '{label}': it is base, series, upto:MILESTONE or OTHER:base, the base of "
+                "another series"
             )
     if len({point.label for point in found}) != len(found):
         raise Usage(f"--kernels {text} names a kernel twice")

@@ -60,6 +60,24 @@ def _data() -> dict[str, Any]:
     return yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
 
 
+def default_timeout() -> int:
+    """Seconds that tests.yaml gives a test for which it says nothing else."""
+    return _data()["default_timeout"]
+
+
+def entries(series: catalog.Series, arch: str) -> dict[str, Any]:
+    """What tests.yaml says of the programs of `series` on `arch`, with the compiler of this machine: {program: entry}."""
+    found = (_data().get(series.name) or {}).get(arch) or {}
+    for entry in found.values():
+        for run in entry.get("runs") or []:
+            # Only for a run that has it: a compiler that is not there is told elsewhere.
+            compilers = run.pop("fails_with", None)
+            reason = compilers and compilers.get(f"gcc-{toolchain.major(arch)}")
+            if reason:
+                run["fails"] = reason
+    return found
+
+
 def _name(program: str, run: Mapping[str, Any]) -> str:
     """The name of a run of tests.yaml: the program and its arguments."""
     return "_".join([program, *str(run.get("args") or "").split()])
@@ -73,9 +91,8 @@ def plan(
     Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
     those that fail on base alone).
     """
-    data = _data()
-    entries = (data.get(series.name) or {}).get(arch) or {}
-    for test in entries:
+    default, of = default_timeout(), entries(series, arch)
+    for test in of:
         if test not in programs:
             raise Fail(f"tests.yaml lists '{test}' for {series.name} on {arch}, which is not built")
     commands: list[image.Command] = []
@@ -84,14 +101,14 @@ def plan(
     for program in programs:
         if program in selftests.own(series, arch):
             continue
-        entry = entries.get(program) or {}
+        entry = of.get(program) or {}
         for run in entry.get("runs") or [{}]:
             words = str(run.get("args") or "").split()
             name = _name(program, run)
             command = [f"/tests/{program}", *words]
             if run.get("clock"):
                 command = ["sh", "-c", _UNTIL, "until", str(TRIES), *command]
-            commands.append((name, run.get("timeout") or entry.get("timeout") or data["default_timeout"], command))
+            commands.append((name, run.get("timeout") or entry.get("timeout") or default, command))
             for key, reasons in (("fails", known), ("mended", mended)):
                 if run.get(key):
                     reasons[name] = " ".join(run[key].split())
@@ -250,9 +267,8 @@ def judge(name: str, by_label: dict[str, str], known: str, mended: str = "", exp
 def excused(series: catalog.Series, arch: str, where: Collection[str]) -> dict[str, str]:
     """{name: reason} of the runs that tests.yaml lets do less than by default (`unless`) on one of `where`:
     CPUs, kernel parameters, overlays of the configuration."""
-    entries = (_data().get(series.name) or {}).get(arch) or {}
     found = {}
-    for program, entry in entries.items():
+    for program, entry in entries(series, arch).items():
         for run in entry.get("runs") or []:
             reasons = [reason for place, reason in (run.get("unless") or {}).items() if place in where]
             if reasons:

@@ -109,8 +109,8 @@ class Soak:
         self.tests = ids.suite(self.tree.path)
 
     def run(self, one: Configuration, name: str) -> Part:
-        """Run the part `name` on the Configuration `one`; returns it as soakfile.KEYS says.  A guest that dies
-        is a part that has failed; Fail where none can start."""
+        """Run the part `name` on the Configuration `one`.  A guest that dies is a part that has failed; Fail
+        where none can start."""
         debug = () if name == FUNCTIONAL else self.plan.debug
         config = kconfig.name(one.config)
         machine = machines.Machine(
@@ -163,9 +163,9 @@ class Soak:
         self, one: Configuration, name: str, programs: Collection[str]
     ) -> tuple[list[image.Command], dict[str, str]]:
         """(commands for guest.run(), reasons of failures that are known by name) of a part."""
+        where = (one.cpu, *one.params, *one.config)
         if name == FUNCTIONAL:
             commands, known, _ = functional.plan(self.series, one.arch, programs)
-            where = (one.cpu, *one.params, *one.config)
             return commands, {**known, **functional.excused(self.series, one.arch, where)}
         found: list[image.Command] = []
         for entry in self.plan.parts[name]:
@@ -175,7 +175,7 @@ class Soak:
                 script, *more = entry["script"].split()
                 text = (image.GUEST / script).read_text(encoding="utf-8")
                 command = ["sh", "-c", text, script, *more, *command]
-            if entry.get("arch", one.arch) == one.arch:
+            if entry.get("arch", one.arch) == one.arch and not set(where) & set(entry.get("unless") or ()):
                 found.append((f"{len(found) + 1}-{program}", 3 * entry["seconds"] + _GRACE, command))
         return found, {}
 

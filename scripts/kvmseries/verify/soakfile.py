@@ -2,9 +2,9 @@
 
     {"schema": 2, "series": "v5.10", "source": {arch: id}, "sum": {...}, "parts": [...]}
 
-`source` is what the sum is of: parts of another source are kept and not added.  A part is one boot; KEYS
-says what it has.  The file is read, added to and replaced as a whole under a lock, so that an interrupted
-run loses no part and two runs may add to one file.
+`source` is what the sum is of: parts of another source are kept and not added.  A part is one boot.
+Documentation/soak.schema.json says what all of it means.  The file is read, added to and replaced as a whole under a
+lock, so that an interrupted run loses no part and two runs may add to one file.
 """
 
 from __future__ import annotations
@@ -18,35 +18,12 @@ from typing import TypedDict
 from ..base import files, paths
 from ..base.errors import Fail
 from ..base.progress import say
-from ..data.shape import Host, Kind
+from ..data import schema
+from ..data.shape import Host
 from . import soakcounts
 
 SCHEMA = 2
-# Key of a part -> its types.
-KEYS: dict[str, Kind] = {
-    "when": str,  # UTC, at its begin
-    "arch": str,
-    "configuration": str,  # a name of soak.yaml
-    "part": str,  # a name of soak.yaml
-    "source": str,  # id of the kernel's source (ids.source()), without what `debug` names
-    "tests": str,  # id of the selftests (ids.suite())
-    "qemu": str,  # version
-    "cpu": str,
-    "accel": str,
-    "config": str,  # of the kernel: "normal", "debug+64k"
-    "params": list,
-    "debug": dict,  # of patches/debug: name -> id
-    "kernel": str,  # its release
-    "commands": list,  # lines, as run
-    "seconds": float,  # that the commands ran, by the guest's clock
-    "outcome": str,  # "ok" or "failed"
-    "complaints": list,  # why: lines
-    "reports": list,  # of the kernel: lines
-    "known": list,  # reports that soak.yaml knows not to be the series'
-    "counts": dict,  # as of soakcounts.counts()
-    "log": str,  # below out/: kept if it has failed, else ""
-    "host": dict,  # machine, cpu, cpus, memory, os, kernel; load: the average of 5 minutes at the end
-}
+FORMAT = paths.ROOT / "Documentation" / "soak.schema.json"
 
 
 class Where(TypedDict):
@@ -68,7 +45,7 @@ class How(TypedDict):
 
 
 class Part(Where, How):
-    """A part: KEYS says what the keys mean."""
+    """A part: FORMAT says what the keys mean."""
 
     when: str
     arch: str
@@ -117,23 +94,12 @@ def load(path: str | Path, series: str) -> list[Part]:
         raise Fail(f"{path} is not a file of a soak: {other}")
     if data["schema"] != SCHEMA:
         raise Fail(f"{path} has schema {data['schema']!r}, this tool adds to {SCHEMA}: {other}")
-    if data.get("series") != series or not isinstance(data.get("parts"), list):
+    if data.get("series") != series:
         raise Fail(f"{path} is not the file of a soak of {series}: {other}")
-    for number, part in enumerate(data["parts"], 1):
-        wrong = _wrong(part)
-        if wrong:
-            raise Fail(f"{path}, part {number}: {wrong}: {other}")
+    wrong = schema.wrong(data, FORMAT)
+    if wrong:
+        raise Fail(f"{path}: {wrong}: {other}")
     return data["parts"]
-
-
-def _wrong(part: object) -> str:
-    """What is wrong with a part, or ""."""
-    if not isinstance(part, dict) or set(part) != set(KEYS):
-        return "not the keys of a part"
-    for key, kind in KEYS.items():
-        if not isinstance(part[key], (int, float) if kind is float else kind) or isinstance(part[key], bool):
-            return f"'{key}' is {part[key]!r}"
-    return "" if part["seconds"] >= 0 else f"'seconds' is {part['seconds']}"
 
 
 def of_source(parts: Iterable[Part], source: Mapping[str, str]) -> list[Part]:
@@ -165,7 +131,8 @@ def _sum(parts: Sequence[Part]) -> dict[str, object]:
 def append(path: str | Path, series: str, source: Mapping[str, str], names: Iterable[str], part: Part) -> list[Part]:
     """Add `part` to `path`, and sum up anew; returns all parts.  The file is there whole or as it was."""
     path = Path(path).absolute()
-    assert not _wrong(part), _wrong(part)
+    wrong = schema.wrong(part, FORMAT, "part")
+    assert not wrong, wrong
     with paths.locked(f"soak-{path.name}", say):
         parts = [*load(path, series), part]
         save(path, series, source, names, parts)

@@ -48,6 +48,18 @@ def test_a_plan_knows_what_the_series_mends(mini, tests):
     assert functional.plan(mini, "arm64", ["alpha_test"])[1:] == ({}, {"alpha_test_-m_2": "TCG has no such thing"})
 
 
+@pytest.mark.parametrize("compiler, known", [("14", {"alpha_test_-m_2": "TCG has no such thing"}), ("12", {})])
+def test_a_plan_knows_what_fails_with_a_compiler(mini, tests, monkeypatch, compiler, known):
+    write(
+        paths.TESTS / "tests.yaml",
+        TESTS.replace('fails: "TCG has\\n  no such thing"', 'fails_with: {gcc-14: "TCG has no such thing"}'),
+    )
+    assert "gcc-14" in (paths.TESTS / "tests.yaml").read_text(encoding="utf-8")
+    monkeypatch.setattr(functional.toolchain, "major", lambda arch: compiler)
+    commands, *reasons = functional.plan(mini, "arm64", ["alpha_test"])
+    assert len(commands) == 2 and reasons == [known, {}]
+
+
 @pytest.mark.parametrize(
     "fails, status, status_of", [(0, 1, 0), (functional.TRIES - 1, 1, 0), (functional.TRIES, 1, 1), (99, 4, 4)]
 )

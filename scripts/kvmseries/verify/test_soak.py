@@ -278,3 +278,16 @@ def test_the_plan_of_the_series(name, configurations):
             for entry in mine:
                 assert not entry.get("script") or (paths.TESTS / "guest" / entry["script"].split()[0]).exists()
                 assert entry["seconds"] > 0
+
+
+def test_a_command_that_cannot_run_on_a_configuration_is_left_out_there(small, mini):
+    write(
+        paths.TESTS / "soak.yaml",
+        SOAK.replace("alpha_test -t 9, seconds: 9", "alpha_test, seconds: 9, unless: {cortex-a72: no}"),
+    )
+    one = soak.Soak(mini)
+    programs = [
+        [name for name, _, _ in one._commands(configuration, "races", ())[0]]
+        for configuration in one.plan.configurations
+    ]
+    assert programs == [["1-alpha_test", "2-beta_test"], ["1-beta_test"]]

@@ -2,22 +2,24 @@
 
 import json
 import multiprocessing
+import typing
 
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import below
+from kvmseries.conftest import below, committed
 from kvmseries.verify import soakfile
 
 SOURCE = {"arm64": "a1", "x86_64": "b1"}
 NAMES = ["one", "other"]
+KINDS = typing.get_type_hints(soakfile.Part)
 
 
 def part(**others):
     """A part that went well."""
     plain = {str: "x", list: [], dict: {}, float: 0.0}
     return {
-        **{key: plain[kind] for key, kind in soakfile.KEYS.items()},
+        **{key: plain[typing.get_origin(kind) or kind] for key, kind in KINDS.items()},
         "arch": "arm64",
         "source": "a1",
         "configuration": "one",
@@ -73,7 +75,16 @@ def test_another_source_takes_the_sum(tmp_path):
     assert (found["sum"]["hours"], found["sum"]["parts_of_another_source"]) == (0.01, 1)
 
 
-WHOLE = json.dumps({"schema": 2, "series": "s", "parts": [part()]})
+FILE = {"schema": 2, "series": "s", "source": SOURCE, "sum": {}, "parts": [part()]}
+WHOLE = json.dumps(FILE)
+
+
+def without(entry, key):
+    return {name: value for name, value in entry.items() if name != key}
+
+
+def with_part(**others):
+    return json.dumps({**FILE, "parts": [part(), part(**others)]})
 
 
 @pytest.mark.parametrize(
@@ -89,11 +100,24 @@ WHOLE = json.dumps({"schema": 2, "series": "s", "parts": [part()]})
             "has schema 1, this tool adds to 2: name another file with --json",
         ),
         (WHOLE.replace('"s"', '"t"'), "is not the file of a soak of s"),
-        (json.dumps({"schema": 2, "series": "s"}), "is not the file of a soak of s"),
-        (WHOLE.replace('"when"', '"since"'), "part 1: not the keys of a part"),
-        (WHOLE.replace("360.0", "true"), "part 1: 'seconds' is True"),
-        (WHOLE.replace("360.0", "-1"), "'seconds' is -1"),
-        (WHOLE.replace("360.0", "NaN"), "'seconds' is nan"),
+        (json.dumps({"schema": 2}), "is not the file of a soak of s"),
+        *((json.dumps(without(FILE, key)), f": '{key}' is a required property") for key in ("source", "sum", "parts")),
+        (json.dumps({**FILE, "parts": {}}), ": parts: {} is not of type 'array'"),
+        (json.dumps({**FILE, "parts": [1]}), ": parts[0]: 1 is not of type 'object'"),
+        (
+            WHOLE.replace('"when"', '"since"'),
+            ": parts[0]: Additional properties are not allowed ('since' was unexpected)",
+        ),
+        *(
+            (json.dumps({**FILE, "parts": [without(part(), key)]}), f": parts[0]: '{key}' is a required property")
+            for key in KINDS
+        ),
+        *((with_part(**{key: True}), f": parts[1].{key}: True is not ") for key in KINDS),
+        (with_part(outcome="fine"), ": parts[1].outcome: 'fine' is not one of ['ok', 'failed']"),
+        (with_part(reports=[1]), ": parts[1].reports[0]: 1 is not of type 'string'"),
+        (with_part(counts={"vms": 0.5}), ": parts[1].counts.vms: 0.5 is not of type 'integer'"),
+        (WHOLE.replace("360.0", "-1"), ": parts[0].seconds: -1 is less than the minimum of 0"),
+        (WHOLE.replace("360.0", "NaN"), ": parts[0].seconds: nan is not of type 'number'"),
     ],
 )
 def test_what_is_no_file_of_a_soak_is_refused_and_left_alone(tmp_path, text, line):
@@ -101,7 +125,8 @@ def test_what_is_no_file_of_a_soak_is_refused_and_left_alone(tmp_path, text, lin
     path.write_text(text, encoding="utf-8")
     with pytest.raises(Fail) as caught:
         soakfile.append(path, "s", SOURCE, NAMES, part())
-    assert line in str(caught.value) and str(path) in str(caught.value)
+    assert str(caught.value).startswith(str(path)) and line in str(caught.value)
+    assert str(caught.value).endswith(": name another file with --json, or remove it")
     assert path.read_text(encoding="utf-8") == text and below(tmp_path / "out") == ["locks", "locks/soak-soak.json"]
 
 
@@ -163,3 +188,16 @@ def test_two_runs_add_to_one_file(tmp_path):
 def test_a_part_that_lacks_a_key_is_a_bug(tmp_path):
     with pytest.raises(AssertionError):
         soakfile.append(tmp_path / "soak.json", "s", SOURCE, NAMES, {"when": "x"})
+
+
+def test_keys_are_those_of_the_code():
+    form = json.loads(soakfile.FORMAT.read_text(encoding="utf-8"))
+    entry = form["$defs"]["part"]
+    assert set(entry["properties"]) == set(entry["required"]) == set(KINDS)
+    assert set(form["properties"]) == set(form["required"]) == set(FILE)
+    assert form["properties"]["schema"]["const"] == soakfile.SCHEMA
+
+
+@pytest.mark.parametrize("path", committed("soak-v*.json"), ids=lambda path: path.name)
+def test_every_committed_file_is_readable(path):
+    assert soakfile.load(path, path.stem[len("soak-") :])

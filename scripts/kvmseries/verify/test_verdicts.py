@@ -1,4 +1,5 @@
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,12 @@ from kvmseries.verify import verdicts
 
 NAME = "v5.10 arm64 max"
 KEY = {"base": "5.10.262 4f", "config": "c", "selftests": "s", "qemu": "QEMU 7.2"}
+ENTRY = {"key": {}, "results": {}, "splats": []}
 RESULTS = {"alpha_test": "pass", "beta_test": "skip", "gamma_test_-m_2": "fail"}
+
+
+def machine(entry):
+    return json.dumps({"schema": 1, "machines": {"x": entry}})
 
 
 @pytest.fixture(name="file")
@@ -44,15 +50,30 @@ def test_another_machine_is_not_known(file):
     [
         ("", "is damaged"),
         ('{"schema": 1, "mach', "is damaged"),
-        ("[]", "is damaged"),
-        ('{"schema": 1}', "is damaged"),
-        ('{"schema": 1, "machines": {"x": {"key": {}, "results": []}}}', "is damaged"),
+        ("[" * 99999, "is damaged"),
+        ("[]", "[] is not of type 'object'"),
+        ('{"machines": {}}', "'schema' is a required property"),
+        ('{"schema": 1}', "'machines' is a required property"),
         ('{"schema": 2}', "unknown schema 2"),
+        ('{"schema": 1, "machines": []}', "machines: [] is not of type 'object'"),
+        (machine([]), "machines.x: [] is not of type 'object'"),
+        (machine({**ENTRY, "more": 1}), "machines.x: Additional properties are not allowed ('more' was unexpected)"),
+        *(
+            (
+                machine({n: value for n, value in ENTRY.items() if n != key}),
+                f"machines.x: '{key}' is a required property",
+            )
+            for key in ENTRY
+        ),
+        *((machine({**ENTRY, key: 1}), f"machines.x.{key}: 1 is not of type") for key in ENTRY),
+        *((machine({**ENTRY, key: {"a": 1}}), f"machines.x.{key}.a: 1 is not of type") for key in ("key", "results")),
+        (machine({**ENTRY, "splats": [1]}), "machines.x.splats[0]: 1 is not of type 'string'"),
     ],
 )
 def test_a_file_that_is_not_what_it_must_be(file, text, reason):
     write(file, text)
-    with pytest.raises(Fail, match=f"base-verdicts.json:? {reason}.*take the one that `make test-all` leaves in out/$"):
+    end = "take the one that `make test-all` leaves in out/$"
+    with pytest.raises(Fail, match=rf"base-verdicts.json:? {re.escape(reason)}.*: {end}"):
         verdicts.known(NAME, KEY)
 
 
@@ -81,6 +102,15 @@ def test_a_file_that_cannot_be_written_is_one_line(file, read_only):
         verdicts.write(read_only / "x.json", NAME, KEY, RESULTS, [])
 
 
+def test_the_key_installs_the_qemu_whose_version_it_has(mini, mirror, monkeypatch):
+    def check(machine):
+        raise Fail(f"QEMU for {machine.arch}")
+
+    monkeypatch.setattr(verdicts.machines, "check", check)
+    with pytest.raises(Fail, match="QEMU for x86_64"):
+        verdicts.key(mini, "x86_64")
+
+
 def test_the_key_follows_what_base_runs(mini, mirror, program, monkeypatch):
     monkeypatch.setattr(verdicts, "_FOLDERS", ("virt",))
     program("qemu-system-aarch64", "echo QEMU 1; echo Copyright")
@@ -90,3 +120,8 @@ def test_the_key_follows_what_base_runs(mini, mirror, program, monkeypatch):
     assert verdicts.key(mini, "arm64") == {**first, "selftests": verdicts.key(mini, "arm64")["selftests"]} != first
     monkeypatch.setattr(verdicts.kconfig, "load", lambda *_: SimpleNamespace(text="other"))
     assert verdicts.key(mini, "arm64")["config"] != first["config"]
+
+
+def test_keys_are_those_of_the_code():
+    entry = json.loads(verdicts.FORMAT.read_text(encoding="utf-8"))["$defs"]["entry"]
+    assert set(entry["properties"]) == set(entry["required"]) == set(verdicts.Entry.__annotations__) == set(ENTRY)
