@@ -31,7 +31,8 @@ def validator(form: Path, part: str = "") -> Any:
     kind = jsonschema.Draft202012Validator
     types = kind.TYPE_CHECKER.redefine("number", _finite).redefine("integer", lambda _, value: type(value) is int)
     schema = {"$ref": f"#/$defs/{part}", "$defs": text["$defs"]} if part else text
-    return jsonschema.validators.extend(kind, type_checker=types)(schema)
+    formats = jsonschema.FormatChecker(["regex"])
+    return jsonschema.validators.extend(kind, type_checker=types)(schema, format_checker=formats)
 
 
 def wrong(data: object, form: Path, part: str = "") -> str:

@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.table import Table
 
 from ..base import files, paths, progress
 from ..base.errors import Fail
-from ..data import results
+from ..data import results, schema
 from ..data.shape import Host
 from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, selftests, toolchain
 from ..source import catalog
 
+FORMAT = paths.TESTS / "tests.schema.json"
 # kselftest's exit statuses; 124 is job.sh's for a test whose time was up.
 _WORDS = {0: "pass", 4: "skip", 124: "timeout"}
 # How often a test is run whose bound is the host's clock, and how: "until TRIES COMMAND...".
@@ -56,18 +56,11 @@ def place(cpu: str, configs: Sequence[str], params: Sequence[str]) -> str:
     return "-".join([cpu, kconfig.name(configs), *(re.sub(r"[^\w.=-]", "_", word) for word in params)])
 
 
-def _data() -> dict[str, Any]:
-    return yaml.safe_load((paths.TESTS / "tests.yaml").read_text(encoding="utf-8"))
-
-
-def default_timeout() -> int:
-    """Seconds that tests.yaml gives a test for which it says nothing else."""
-    return _data()["default_timeout"]
-
-
-def entries(series: catalog.Series, arch: str) -> dict[str, Any]:
-    """What tests.yaml says of the programs of `series` on `arch`, with the compiler of this machine: {program: entry}."""
-    found = (_data().get(series.name) or {}).get(arch) or {}
+def listed(series: catalog.Series, arch: str) -> tuple[int, dict[str, Any]]:
+    """What tests.yaml says of `series` on `arch`, with the compiler of this machine: (seconds for a test of which it
+    says nothing else, {program: entry}).  Raises Fail, in one line, if the file is not as FORMAT wants it."""
+    data = schema.read(paths.TESTS / "tests.yaml", FORMAT)
+    found = (data.get(series.name) or {}).get(arch) or {}
     for entry in found.values():
         for run in entry.get("runs") or []:
             # Only for a run that has it: a compiler that is not there is told elsewhere.
@@ -75,7 +68,7 @@ def entries(series: catalog.Series, arch: str) -> dict[str, Any]:
             reason = compilers and compilers.get(f"gcc-{toolchain.major(arch)}")
             if reason:
                 run["fails"] = reason
-    return found
+    return data["default_timeout"], found
 
 
 def _name(program: str, run: Mapping[str, Any]) -> str:
@@ -91,7 +84,7 @@ def plan(
     Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
     those that fail on base alone).
     """
-    default, of = default_timeout(), entries(series, arch)
+    default, of = listed(series, arch)
     for test in of:
         if test not in programs:
             raise Fail(f"tests.yaml lists '{test}' for {series.name} on {arch}, which is not built")
@@ -268,7 +261,7 @@ def excused(series: catalog.Series, arch: str, where: Collection[str]) -> dict[s
     """{name: reason} of the runs that tests.yaml lets do less than by default (`unless`) on one of `where`:
     CPUs, kernel parameters, overlays of the configuration."""
     found = {}
-    for program, entry in entries(series, arch).items():
+    for program, entry in listed(series, arch)[1].items():
         for run in entry.get("runs") or []:
             reasons = [reason for place, reason in (run.get("unless") or {}).items() if place in where]
             if reasons:

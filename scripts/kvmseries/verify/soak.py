@@ -19,18 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..base.progress import clock, say
-from ..data import ids, results
+from ..data import ids, results, schema
 from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, planted, selftests
 from ..source import catalog, trees
 from . import functional, soakcounts, soakfile
 from .soakfile import How, Part, Where
 
+FORMAT = paths.TESTS / "soak.schema.json"
 FUNCTIONAL = "functional"
 # Seconds that a command may take beyond three times what it takes alone: stage2_fault_stress_test goes on for
 # up to 100 in each of three VMs where it has verified nothing of a kind.
@@ -67,7 +66,7 @@ class Plan:
 def plan(series: catalog.Series) -> Plan:
     """The Plan of `series`; Fail if soak.yaml has none, or a configuration that cannot be."""
     file = paths.TESTS / "soak.yaml"
-    data = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get(series.name)
+    data = (schema.read(file, FORMAT) or {}).get(series.name)
     if not data:
         raise Fail(f"{file} says nothing of {series.name}")
     found = []

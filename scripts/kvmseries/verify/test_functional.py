@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 
 import pytest
@@ -348,3 +349,28 @@ def test_verdicts_are_saved_as_the_issue_wants(tmp_path):
         "tests": [{"name": "x", "results": {"base": "pass"}, "known": "", "complaint": "", "why": []}],
     }
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["tests.json"]
+
+
+@pytest.mark.parametrize(
+    "old, new, why",
+    [
+        (
+            "fails:",
+            "fail:",
+            "mini.arm64.alpha_test.runs[1]: Additional properties are not allowed ('fail' was unexpected)",
+        ),
+        ("args: -m 2", "args: 2", "mini.arm64.alpha_test.runs[1].args: 2 is not of type 'string'"),
+        ("timeout: 500", "timeout: soon", "mini.arm64.alpha_test.runs[1].timeout: 'soon' is not of type 'number'"),
+        ("default_timeout", "timeout", "'default_timeout' is a required property"),
+        # A comma inside of braces: the reason ends there, and its rest is a key.
+        ('fails: "TCG has\\n  no such thing"', "unless: {x: none, here}", ".unless.here: None is not of type 'string'"),
+        ("- {}", "- {", "cannot read "),
+    ],
+)
+def test_a_file_of_another_form(mini, tests, old, new, why):
+    text = TESTS.replace(old, new)
+    assert text != TESTS
+    write(paths.TESTS / "tests.yaml", text)
+    with pytest.raises(Fail, match=re.escape(why)) as error:
+        functional.plan(mini, "arm64", [])
+    assert "tests.yaml" in str(error.value) and "\n" not in str(error.value)

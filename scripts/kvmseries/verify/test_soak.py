@@ -1,6 +1,7 @@
 """What a soak runs next, how a part goes, and what is left of it whatever happens."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -283,7 +284,7 @@ def test_the_plan_of_the_series(name, configurations):
 def test_a_command_that_cannot_run_on_a_configuration_is_left_out_there(small, mini):
     write(
         paths.TESTS / "soak.yaml",
-        SOAK.replace("alpha_test -t 9, seconds: 9", "alpha_test, seconds: 9, unless: {cortex-a72: no}"),
+        SOAK.replace("alpha_test -t 9, seconds: 9", "alpha_test, seconds: 9, unless: {cortex-a72: none}"),
     )
     one = soak.Soak(mini)
     programs = [
@@ -291,3 +292,23 @@ def test_a_command_that_cannot_run_on_a_configuration_is_left_out_there(small, m
         for configuration in one.plan.configurations
     ]
     assert programs == [["1-alpha_test", "2-beta_test"], ["1-beta_test"]]
+
+
+@pytest.mark.parametrize(
+    "old, new, why",
+    [
+        (
+            'report: "data-race in timer"',
+            'report: "data-race in (timer"',
+            "mini.known[0].report: 'data-race in (timer'",
+        ),
+        ("seconds: 9}", "second: 9}", "'second' was unexpected"),
+        ("alpha_test -t 9, seconds: 9", "alpha_test, seconds: 0", "mini.parts.races[0].seconds: 0 is less than"),
+    ],
+)
+def test_a_plan_of_another_form(small, mini, old, new, why):
+    text = SOAK.replace(old, new)
+    assert text != SOAK
+    write(paths.TESTS / "soak.yaml", text)
+    with pytest.raises(Fail, match=re.escape(why)):
+        soak.plan(mini)

@@ -61,13 +61,12 @@ def key(series: catalog.Series, arch: str) -> dict[str, str]:
     config = kconfig.load(arch, (), series.kernel)
     sources = "\n".join(git(tree, "rev-parse", f"HEAD:{name}").strip() for name in _FOLDERS)
     guest = "".join((image.GUEST / name).read_text(encoding="utf-8") for name in ("init", "job.sh"))
-    entries = functional.entries(series, arch)
-    plan = json.dumps([functional.default_timeout(), entries])
-    commands, _, _ = functional.plan(series, arch, list(entries))
+    listed = functional.listed(series, arch)
+    commands, _, _ = functional.plan(series, arch, list(listed[1]))
     return {
         "base": f"{series.kernel} {series.versions[0].sha256}",
         "config": _digest(config.text.encode()),
-        "selftests": _digest("\n".join([sources, guest, plan]).encode()),
+        "selftests": _digest("\n".join([sources, guest, json.dumps(listed)]).encode()),
         "qemu": proc.run([emulator.for_commands(arch, commands).program, "--version"], "qemu").partition("\n")[0],
     }
 
