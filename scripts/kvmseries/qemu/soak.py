@@ -12,11 +12,12 @@ from pathlib import Path
 from ..base import files, paths
 from ..base.errors import Fail
 from ..base.progress import clock, Note, say
-from ..data import results
+from ..data import results, schema
 from ..guest import run as guest
 from ..source import catalog
 from . import build, driver, migration
 
+FORMAT = paths.ROOT / "Documentation" / "soak-qemu.schema.json"
 # How often each is drawn.
 SCENARIOS = {
     "plain": 5,
@@ -140,12 +141,12 @@ def interrupted(path: Path, series: catalog.Series, seed: object, chosen: Sequen
         return 0, []
     except ValueError:
         raise Fail(f"{path} is cut short, or not JSON: {other}") from None
-    try:
-        same = (data["patches"], data["seed"]) == (series.patches_id(len(series.patches)), seed)
-        found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
-        seconds, ran_on = data["seconds"], {key: data["host"][key] for key in HOST}
-    except (ValueError, KeyError, TypeError):
-        raise Fail(f"{path} is not a file of a soak of QEMU: {other}") from None
+    wrong = schema.wrong(data, FORMAT)
+    if wrong:
+        raise Fail(f"{path} is not a file of a soak of QEMU ({wrong}): {other}")
+    same = (data["patches"], data["seed"]) == (series.patches_id(len(series.patches)), seed)
+    found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
+    seconds, ran_on = data["seconds"], {key: data["host"].get(key) for key in HOST}
     if not same or len(found) >= len(chosen) or sorted(found) != list(range(len(found))):
         return 0, []
     host = results.host_info()

@@ -16,13 +16,14 @@ from typing import Any, TypedDict
 from ..base import files, paths, progress
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..data import ids, results
+from ..data import ids, results, schema
 from ..data.shape import Host
 from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, selftests
 from ..source import catalog
 
 _SCHEMA = 1
+FORMAT = paths.ROOT / "Documentation" / "hunt.schema.json"
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,7 @@ def why(outcome: guest.Outcome) -> str:
 def run(series: catalog.Series, hunt: Hunt, kernels: str, runs: int, batch: int, path: Path) -> Found:
     """Run `hunt` until each of `kernels` ("base,series") has `runs` runs, `batch` in a boot; returns the data in `path`.
 
-    {"schema": 1, "series", "hunt", "host", "kernels": {label: {"source", "runs", "boots", "failures": {why: times},
-    "logs": [directory below out/]}}}.  Raises Fail if `path` is of another hunt or of other sources, and
+    Documentation/hunt.schema.json says what is in it.  Raises Fail if `path` is of another hunt or of other sources, and
     Usage if the guest has no such program.
     """
     points = catalog.points(series, kernels)
@@ -129,10 +129,12 @@ def _begin(series: catalog.Series, hunt: Hunt, points: Iterable[catalog.Point], 
         return begun
     try:
         data: Found = json.loads(path.read_text(encoding="utf-8"))
-        same = _what(data) == _what(begun)
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         raise Fail(f"{path} is no file of a hunt: remove it, or give another one") from None
-    if not same:
+    found = schema.wrong(data, FORMAT)
+    if found:
+        raise Fail(f"{path} is no file of a hunt ({found}): remove it, or give another one")
+    if _what(data) != _what(begun):
         raise Fail(f"{path} is of another hunt, or of other sources: give another file")
     return data
 
