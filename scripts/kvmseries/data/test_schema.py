@@ -13,7 +13,7 @@ import pytest
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import committed
-from kvmseries.data import results, schema, shape
+from kvmseries.data import results, schema as forms, shape
 from kvmseries.data.test_results import MADE, READ, RUN, store, without
 
 COMMITTED = [path for path in committed() if "runs" in json.loads(path.read_text(encoding="utf-8"))]
@@ -57,9 +57,9 @@ def test_every_schema_is_one(path):
 def test_every_committed_soak_of_qemu_and_hunt_has_its_form(path, form):
     data = json.loads(path.read_text(encoding="utf-8"))
     form = paths.ROOT / f"Documentation/{form}.schema.json"
-    assert not schema.wrong(data, form)
+    assert not forms.wrong(data, form)
     # What does not belong there is seen.
-    assert "host" in schema.wrong({**data, "host": []}, form)
+    assert "host" in forms.wrong({**data, "host": []}, form)
 
 
 def test_what_validates_is_loaded_when_it_is_needed():
