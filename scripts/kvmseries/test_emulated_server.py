@@ -20,8 +20,8 @@ def run(tmp_path, only_tools, program, monkeypatch):
     program("qemu-system-aarch64", 'printf "%s\\n" "$@" > "$CALLS"\n')
     program("id", "echo 0\n")
 
-    def call(*words):
-        done = subprocess.run(["sh", str(SCRIPT), *words], capture_output=True, text=True, check=False)
+    def call(*words, script=SCRIPT):
+        done = subprocess.run(["sh", str(script), *words], capture_output=True, text=True, check=False)
         calls = tmp_path / "calls"
         words = calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
         return SimpleNamespace(status=done.returncode, out=done.stdout, err=done.stderr.splitlines(), words=words)
@@ -59,6 +59,34 @@ def test_a_disk_that_is_there_is_kept(run, tmp_path, program):
         f"series: error: {tmp_path}/s/disk.img is there: boot it, or remove it"
     ]
     assert (tmp_path / "s/disk.img").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("there, calls", [(False, ["mount", "update-binfmts"]), (True, [])])
+def test_the_server_is_made_also_where_nothing_mounts_binfmt_misc_and_waits_for_slow_devices(
+    run, tmp_path, program, monkeypatch, there, calls
+):
+    monkeypatch.setenv("DONE", str(tmp_path / "done"))
+    binfmt = tmp_path / "binfmt"
+    if there:
+        write(binfmt / "status", "enabled\n")
+        write(binfmt / "qemu-aarch64", "enabled\n")
+    for name in ("mount", "update-binfmts"):
+        program(name, f'echo {name} "$@" >> "$DONE"\n')
+    program("uname", "echo x86_64\n")
+    for name in ("apt-get", "ssh-keygen"):
+        program(name, "")
+    for name in ("mkdir", "rm"):
+        program(name, f'exec /bin/{name} "$@"\n')
+    program("mmdebstrap", f'printf "%s\\n" "$@" > "$DONE.words"; cp {tmp_path}/s/patient.conf "$DONE.conf"; exit 1\n')
+    own = write(tmp_path / "own", SCRIPT.read_text(encoding="utf-8").replace("/proc/sys/fs/binfmt_misc", str(binfmt)))
+    found = run("make", str(tmp_path / "s"), script=own)
+    assert found.err[-1] == f"series: error: cannot install Debian: see {tmp_path}/s/make.log"
+    done = tmp_path / "done"
+    lines = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
+    assert [line.split()[0] for line in lines] == calls
+    assert "DefaultDeviceTimeoutSec=1h" in (tmp_path / "done.conf").read_text(encoding="utf-8").splitlines()
+    words = (tmp_path / "done.words").read_text(encoding="utf-8")
+    assert "patient.conf" in words and "LABEL=root / ext4 defaults,x-systemd.device-timeout=0 0 1" in words
 
 
 @pytest.mark.parametrize(
