@@ -392,8 +392,9 @@ def _boot(machine: Machine, kernel: hostkernel.HostKernel, seconds: float) -> No
     running = host.run("uname -r", "uname", root=False).strip()
     if running != release:
         raise Fail(
-            f"{host.name} came back with {running} instead of {release}: it does not follow {machine.way}; "
-            "boot it by hand, and use `bench --here` there"
+            f"{host.name} came back with {running} instead of {release}: if you have power cycled it, repeat the "
+            "command, which goes on with what is left; otherwise it does not follow "
+            f"{machine.way}: boot it by hand, and use `bench --here` there"
         )
 
 
