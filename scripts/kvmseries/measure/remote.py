@@ -111,7 +111,22 @@ def look(options: Options, arch: str) -> Machine:
         way = bootloader.choose(programs, options.way)
     except Fail as error:
         raise Fail(f"--remote {host.name}: {error}") from None
+    facts["own"] = _own_release(options, facts.get("release", ""))
     return Machine(host, way, "deb" if "dpkg" in programs else "tar", facts)
+
+
+def _own_release(options: Options, running: str) -> str:
+    """The release of the machine's own kernel: the one that runs, or was seen before an interruption left one of ours."""
+    kept = _of_machine(options, "release")
+    if not re.search(here.OWN, running):
+        files.write(kept, running)
+        return running
+    return kept.read_text(encoding="utf-8") if kept.exists() else running
+
+
+def _of_machine(options: Options, suffix: str) -> Path:
+    """The file in which something of the machine is kept."""
+    return paths.out("remote", f"{hashlib.sha256(options.host.encode()).hexdigest()[:12]}.{suffix}")
 
 
 def read_config(machine: Machine, options: Options, arch: str) -> str:
@@ -119,7 +134,7 @@ def read_config(machine: Machine, options: Options, arch: str) -> str:
     if options.config:
         return hostkernel.read_config(options.config, arch)
     release = machine.facts["release"]
-    kept = paths.out("remote", f"{hashlib.sha256(options.host.encode()).hexdigest()[:12]}.config")
+    kept = _of_machine(options, "config")
     if re.search(here.OWN, release):
         # An interrupted run has left it with one of our kernels.
         if not kept.exists():
@@ -228,7 +243,7 @@ def host_info(machine: Machine, versions: Mapping[str, str], info: Facts) -> Fac
         "cpus": int(facts.get("cpus") or 0),
         "memory": int(float(facts.get("memory") or 0)),
         "os": facts.get("os") or "unknown",
-        "kernel": facts["release"],
+        "kernel": facts["own"],
         "kernels": dict(versions),
     }
 

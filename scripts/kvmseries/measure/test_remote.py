@@ -259,6 +259,18 @@ def test_a_machine_that_does_not_come_back_and_the_rest_on_the_next_run(server, 
     assert len(remote_base.read_text(encoding="utf-8").split()) == 4 and len(runs) == 8
 
 
+def test_the_machines_own_kernel_is_named_also_where_an_interruption_has_left_one_of_ours(server, job):
+    fake(server / "bin", "script", "exit 255\n")
+    refuse(job)
+    assert (server / "release").read_text(encoding="utf-8") == "5.10.262-base\n"
+    fake(server / "bin", "script", PROGRAMS["script"])
+    machine = remote.run(job, OPTIONS)[2]
+    assert machine.facts["release"] == "5.10.262-base"
+    assert remote.host_info(machine, {}, {})["kernel"] == "6.1.0-1-arm64"
+    # Read with the kernel of ours, and kept from before.
+    assert remote.read_config(machine, OPTIONS, "arm64") == CONFIG
+
+
 def test_what_was_measured_before_a_crash_is_not_measured_again(server, job):
     fake(server / "bin", "script", '[ "$(cat "$ROOT/release")" = 5.10.262-base ] || exit 255\n' + PROGRAMS["script"])
     line = refuse(job)
