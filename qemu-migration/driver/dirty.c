@@ -9,12 +9,11 @@
 #include <string.h>
 #include <sys/time.h>
 
+#include "arch.h"
 #include "dirty.h"
 #include "trace.h"
 #include "util.h"
 
-/* Pages of its own that a vCPU writes to all the time: its state, and a window. */
-#define OWN_PAGES 2
 /* A period of QEMU's count ends with the first sync that is later than this, s. */
 #define PERIOD 1.0
 
@@ -98,6 +97,8 @@ static uint64_t written(const struct vm *vm, const struct options *options, doub
 		if (last > first)
 			count += distinct(vm_state(vm, i)->pages, first, last) + OWN_PAGES;
 	}
+	if (SHARED_PAGES && count)
+		count += SHARED_PAGES;
 	return count;
 }
 

@@ -8,16 +8,16 @@
 /* What to run: key=value words of the command line. */
 struct options {
 	/*
-	 * Directory of the program on both sides: qemu-system-aarch64, its libraries in
+	 * Directory of the program on both sides: qemu-system-*, its libraries in
 	 * lib/ unless it uses the machine's, the trace events to count in `events`.
 	 */
 	const char *qemu;
 	const char *target;	/* of the destination's, if it is another */
-	const char *guest;	/* guest.elf */
+	const char *guest;	/* guest.elf; of x86-64 reset.bin is beside it */
 	const char *folder;	/* for sockets, logs and RAM files; made */
 	const char *scenario;
 	const char *accel;	/* kvm */
-	const char *machine;	/* more properties of -M virt */
+	const char *machine;	/* more properties of -M */
 	uint64_t ring;		/* entries of the dirty ring, 0: bitmap */
 	uint64_t vcpus;
 	uint64_t memory;	/* MiB */

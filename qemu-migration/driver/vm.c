@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch.h"
 #include "util.h"
 #include "vm.h"
 
@@ -40,7 +41,7 @@ static void write_params(const struct options *options, const char *path)
 /* The program of a directory, by its own dynamic linker if one is there. */
 static int program(char **line, const char *folder)
 {
-	char *loader = text("%s/lib/ld-linux-aarch64.so.1", folder);
+	char *loader = text("%s/lib/" LOADER, folder);
 	int count = 0;
 
 	if (!access(loader, X_OK)) {
@@ -48,7 +49,7 @@ static int program(char **line, const char *folder)
 		line[count++] = "--library-path";
 		line[count++] = text("%s/lib", folder);
 	}
-	line[count++] = text("%s/qemu-system-aarch64", folder);
+	line[count++] = text("%s/" PROGRAM, folder);
 	return count;
 }
 
@@ -80,7 +81,7 @@ void vm_start(struct vm *vm, const struct options *options, const char *name, co
 	count = program(line, incoming ? options->target : options->qemu);
 #define ADD(word) (line[count++] = (char *)(word))
 	ADD("-nodefaults"), ADD("-no-user-config"), ADD("-display"), ADD("none");
-	ADD("-M"), ADD(text("virt,gic-version=3,memory-backend=ram%s%s", *options->machine ? "," : "",
+	ADD("-M"), ADD(text(MACHINE ",memory-backend=ram%s%s", *options->machine ? "," : "",
 			    options->machine));
 	ADD("-accel"), ADD(options->ring ? text("%s,dirty-ring-size=%lu", options->accel, options->ring)
 			   : options->accel);
@@ -89,8 +90,9 @@ void vm_start(struct vm *vm, const struct options *options, const char *name, co
 	ADD("-m"), ADD(text("%luM", options->memory));
 	ADD("-object"), ADD(text("memory-backend-file,id=ram,size=%luM,mem-path=%s,share=on",
 				 options->memory, ram));
-	ADD("-kernel"), ADD(options->guest);
-	ADD("-device"), ADD(text("loader,file=%s,addr=0x%lx,force-raw=on", params, GUEST_PARAMS));
+	count = boot(line, count, options->guest);
+	ADD("-device"), ADD(text("loader,file=%s,addr=0x%lx,force-raw=on", params,
+				 GUEST_PARAMS - GUEST_RAM + RAM_START));
 	ADD("-qmp"), ADD(text("unix:%s,server=on,wait=off", qmp));
 	if (options->busy && !incoming)
 		ADD("-qmp"), ADD(text("unix:%s/busy,server=on,wait=off", options->folder));

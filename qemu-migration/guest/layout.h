@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define GUEST_RAM	0x40000000UL	/* of QEMU's virt machine */
+#define GUEST_RAM	0x40000000UL	/* of QEMU's virt machine; on x86-64 the guest maps its RAM here */
 #define GUEST_ENTRY	0x40200000UL	/* below it QEMU puts the device tree */
 #define GUEST_PARAMS	0x40300000UL
 #define GUEST_STATE	0x40310000UL	/* one page for each vCPU */
@@ -48,7 +48,8 @@ struct state {
 	uint64_t stale_wanted;
 	uint64_t stale_found;
 	uint64_t state_stale;	/* times that this page itself was not as the vCPU left it */
-	uint64_t fault_esr;	/* of an exception, which no vCPU should take */
+	/* Of an exception, which no vCPU should take; x86-64: vector << 32, error code and bit 63, RIP, CR2 */
+	uint64_t fault_esr;
 	uint64_t fault_elr;
 	uint64_t fault_far;
 };

@@ -14,28 +14,11 @@
  */
 #include "layout.h"
 
-#define TIMER_PPI	27
+/* Of this architecture: arm64/arch.h, x86_64/arch.h. */
+#include "arch.h"
 
-extern char secondary[];
 void fault(struct state *state, uint64_t esr, uint64_t elr, uint64_t far);
 void vcpu_main(uint64_t index);
-
-static uint64_t counter(void)
-{
-	uint64_t value;
-
-	/* Not ahead of the write before it. */
-	asm volatile("isb\n\tmrs %0, cntvct_el0" : "=r" (value) :: "memory");
-	return value;
-}
-
-static uint64_t frequency(void)
-{
-	uint64_t value;
-
-	asm volatile("mrs %0, cntfrq_el0" : "=r" (value));
-	return value;
-}
 
 void fault(struct state *state, uint64_t esr, uint64_t elr, uint64_t far)
 {
@@ -45,58 +28,7 @@ void fault(struct state *state, uint64_t esr, uint64_t elr, uint64_t far)
 	s->fault_far = far;
 	s->fault_esr = esr;
 	for (;;)
-		asm volatile("wfi");
-}
-
-static void start_vcpu(uint64_t index)
-{
-	register uint64_t x0 asm("x0") = 0xc4000003;	/* PSCI CPU_ON */
-	register uint64_t x1 asm("x1") = (index & 15) | index >> 4 << 8;
-	register uint64_t x2 asm("x2") = (uint64_t)secondary;
-	register uint64_t x3 asm("x3") = index;
-
-	asm volatile("hvc #0" : "+r" (x0), "+r" (x1), "+r" (x2), "+r" (x3)
-		     :: "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12",
-		     "x13", "x14", "x15", "x16", "x17", "memory");
-}
-
-/* The virtual timer's interrupt, which ends a wfi. Nothing else is enabled. */
-static void init_gic(uint64_t index)
-{
-	volatile uint32_t *distributor = (void *)0x08000000UL;
-	volatile uint32_t *redistributor = (void *)(0x080a0000UL + index * 0x20000);
-
-	distributor[0] = 0x13;				/* GICD_CTLR: affinity, groups */
-	redistributor[0x14 / 4] = 0;			/* GICR_WAKER */
-	redistributor[0x10080 / 4] = 0xffffffff;	/* GICR_IGROUPR0 */
-	redistributor[0x10100 / 4] = 1 << TIMER_PPI;	/* GICR_ISENABLER0 */
-	asm volatile("msr S3_0_C12_C12_5, %0\n\t"	/* ICC_SRE_EL1 */
-		     "isb\n\t"
-		     "msr S3_0_C4_C6_0, %1\n\t"		/* ICC_PMR_EL1 */
-		     "msr S3_0_C12_C12_7, %2\n\t"	/* ICC_IGRPEN1_EL1 */
-		     "isb" :: "r" (7UL), "r" (0xf0UL), "r" (1UL));
-}
-
-/*
- * The interrupt is never taken, as it is masked, but it is acknowledged and ended:
- * as long as it is active the timer does not raise it again.
- */
-static void wait_until(uint64_t due)
-{
-	uint64_t number;
-
-	while (counter() < due) {
-		asm volatile("msr cntv_cval_el0, %1\n\t"
-			     "msr cntv_ctl_el0, %2\n\t"
-			     "isb\n\t"
-			     "wfi\n\t"
-			     "mrs %0, S3_0_C12_C12_0\n\t"	/* ICC_IAR1_EL1 */
-			     "msr cntv_ctl_el0, xzr\n\t"
-			     "isb"
-			     : "=r" (number) : "r" (due), "r" (1UL) : "memory");
-		if (number == TIMER_PPI)
-			asm volatile("msr S3_0_C12_C12_1, %0\n\tisb" :: "r" (number));
-	}
+		halt();
 }
 
 static volatile uint64_t *page_at(uint64_t page)
@@ -170,10 +102,10 @@ void vcpu_main(uint64_t index)
 	uint64_t pass, i, now, due, last, iterations = 0, next_static = 0;
 	unsigned int bits = 0;
 
-	asm volatile("msr tpidr_el1, %0" :: "r" (s));
+	set_state(s);
 	if (p->magic != PARAMS_MAGIC || !pages || index >= p->vcpus)
 		return;
-	init_gic(index);
+	init_timer(index);
 	while ((1UL << bits) < pages)
 		bits++;
 	if (index == 0) {
@@ -196,7 +128,7 @@ void vcpu_main(uint64_t index)
 	s->window_ticks = window_ticks;
 	s->pages = pages;
 	s->now = now;
-	asm volatile("dmb ish" ::: "memory");
+	write_barrier();
 	s->magic = STATE_MAGIC;
 	for (pass = 1;; pass++) {
 		s->pass = pass;

@@ -1,14 +1,17 @@
 """Which checks are run again, by checks/conftest.py, that none is so without a word, and that its logs are
 kept."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
+from checks.conftest import UNEXPLAINED
 from kvmseries.base import paths
 from kvmseries.conftest import write
-from kvmseries.qemu import migration
+from kvmseries.guest import run as guest
+from kvmseries.qemu import soak
 
 TEST = """\
 from pathlib import Path
@@ -157,5 +160,11 @@ def test_behind():
     assert passed and text.count("RUN AGAIN") == 1, text
 
 
-def test_migrations_of_qemu_are_never_run_again():
-    assert migration.ARCH != "x86_64"
+@pytest.mark.parametrize(
+    "line", ["pages_lost 3\nfirst_lost 0x40203000", "stale 2", "target_lives 0", "error hang: source: no answer"]
+)
+def test_a_migration_that_fails_is_not_run_again(line):
+    """Only one whose machine has gone, as with other checks of x86_64."""
+    outcome = guest.Outcome("m", 1 if "error" in line else 0, 1.0, f"completed 1\n{line}\n")
+    _, wrong = soak.judge(outcome)
+    assert wrong and not [text for text in wrong if re.search("|".join(UNEXPLAINED), text)]

@@ -59,6 +59,7 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
         # None: not given, which is tcg where something is emulated.
         parser.set_defaults(accel=None)
     else:
+        shared.arch(parser)
         shared.accel(parser)
     if project != "linux":
         _migration_options(parser)
@@ -176,7 +177,7 @@ def _migration_options(parser: ArgumentParser) -> None:
 
 def settle(options: Namespace) -> None:
     """Set --arch where it is not given: with --here that of this machine, if the series has it; otherwise arm64."""
-    if options.series.project != "qemu" and options.arch is None:
+    if options.arch is None:
         own = [name for name in options.series.arches if toolchain.machine(name) == platform.machine()]
         options.arch = own[0] if options.here is not None and own else "arm64"
 
@@ -348,7 +349,7 @@ def _migrations(options: Namespace) -> None:
     if options.test != migration.TEST:
         raise Usage(f"{series.name}: bench knows the test {migration.TEST}, not '{options.test}'")
     points = catalog.points(series, options.kernels or ("base,series" if series.patches else "base"))
-    migration.check(options.accel)
+    migration.check(options.accel, options.arch)
     job = migration.Job(
         series,
         points,
@@ -364,8 +365,11 @@ def _migrations(options: Namespace) -> None:
         options.samples or 2,
         options.accel,
         tree=options.tree,
+        arch=options.arch,
     )
-    target = Path(options.json) if options.json else paths.out("results", f"{series.name}-arm64-migration.json")
+    target = (
+        Path(options.json) if options.json else paths.out("results", f"{series.name}-{options.arch}-migration.json")
+    )
     show.check_writable(target)
     before = migration.state(job)
 

@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
         "--accel",
         default="tcg",
         choices=("tcg", "kvm"),
-        help="kvm: with this machine's KVM; for QEMU, on this machine itself, which must be arm64",
+        help="kvm: with this machine's KVM; for QEMU, on this machine itself, which must be of the same --arch",
     )
     if project != "qemu":
         group = parser.add_argument_group("series of linux")
@@ -56,6 +56,7 @@ def add_arguments(parser: ArgumentParser, project: str | None) -> None:
             "--part", action="append", default=[], metavar="PART", help="only this part of soak.yaml; may be repeated"
         )
     if project != "linux":
+        shared.arch(parser)
         group = parser.add_argument_group("randomised live migrations of QEMU")
         group.add_argument(
             "--migrations", type=shared.number(), default=200, metavar="N", help="number of migrations (default: 200)"
@@ -78,15 +79,19 @@ def run(options: Namespace) -> None:
 
 def _migrations(options: Namespace) -> None:
     series = options.series
-    migration.check(options.accel)
+    migration.check(options.accel, options.arch)
     if not re.fullmatch(r"[\w.-]+", options.seed):
         raise Usage(f"--seed '{options.seed}': letters, digits, '-', '_' and '.'")
-    mark = "" if options.seed == "1" else f"-{options.seed}"
+    mark = "" if options.arch == migration.ARCH else f"-{options.arch}"
+    mark += "" if options.seed == "1" else f"-{options.seed}"
     target = soakfile.target(options, f"{series.name}{mark}")
     # Before minutes of building.
-    migrations.interrupted(target, series, options.seed, migrations.plan(options.seed, options.migrations))
-    program = qemu_build.program(series, len(series.patches), migration.ARCH)
-    wrong = migrations.run(series, program, options.migrations, options.seed, target, options.accel, options.hours)
+    plan = migrations.plan(options.seed, options.migrations)
+    migrations.interrupted(target, series, options.seed, plan, options.arch)
+    program = qemu_build.program(series, len(series.patches), options.arch)
+    wrong = migrations.run(
+        series, program, options.migrations, options.seed, target, options.accel, options.hours, options.arch
+    )
     if wrong:
         raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (see {target})")
     say(f"results in {target}")

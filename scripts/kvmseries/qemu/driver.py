@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .build import Program
 
 FOLDER = paths.ROOT / "qemu-migration"
-NAMES = ("driver", "guest.elf")
+# What build() makes for L1; firmware: where QEMU loads no kernel itself.
+NAMES = {"arm64": ("driver", "guest.elf"), "x86_64": ("driver", "guest.elf", "reset.bin")}
 # Trace events that are counted, as far as a program has them.
 EVENTS = (
     "migration_bitmap_sync_start",
@@ -89,19 +90,33 @@ class Setting:
 
 
 def build(arch: str) -> Path:
-    """Build the guest (always for arm64) and the driver for `arch`; returns their directory."""
-    toolchain.install("arm64")
+    """Build the guest and the driver for `arch`; returns their directory."""
+    toolchain.install(arch)
     debian.install("build")
     target = paths.out("qemu-migration", arch)
     with paths.locked(f"qemu-migration-{arch}", say):
-        for tool in ("make", f"{toolchain.prefix('arm64')}gcc"):
+        for tool in ("make", f"{toolchain.prefix(arch)}gcc"):
             proc.need(tool)
         proc.run(
-            ["make", "-C", str(FOLDER), f"O={target}", f"CROSS_COMPILE={toolchain.prefix('arm64')}"],
+            ["make", "-C", str(FOLDER), f"O={target}", f"ARCH={arch}", f"CROSS_COMPILE={toolchain.prefix(arch)}"],
             "make of qemu-migration",
             log=paths.out("logs", f"qemu-migration-{arch}.log"),
         )
     return target
+
+
+def ticks() -> int:
+    """kHz of the counter that an emulated x86-64 machine has as its TSC."""
+    debian.install("build")
+    target = paths.out("qemu-migration")
+    with paths.locked("qemu-migration-ticks", say):
+        proc.run(["make", "-C", str(FOLDER), f"O={target}", "ticks"], "make of qemu-migration/ticks.c")
+    return int(proc.run([str(target / "ticks")], "ticks"))
+
+
+def sources(arch: str) -> list[tuple[str, Path]]:
+    """[(name, folder)] of what build() makes its programs of: for ids."""
+    return [("driver", FOLDER / "driver"), ("guest", FOLDER / "guest"), (f"guest/{arch}", FOLDER / "guest" / arch)]
 
 
 def place(folder: Path, label: str) -> Path:
@@ -115,7 +130,7 @@ def bundle(program: Program, folder: Path) -> list[str]:
     program: a build.Program.  Returns the events that it has.
     """
     (folder / "lib").mkdir(parents=True)
-    shutil.copy2(program.path, folder / "qemu-system-aarch64")
+    shutil.copy2(program.path, folder / program.path.name)
     for library in program.libraries:
         shutil.copy2(library, folder / "lib" / library.name)
     known = program.path.read_bytes()

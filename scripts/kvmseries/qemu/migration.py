@@ -1,7 +1,7 @@
 """Live migrations measured: QEMU's base and a series take turns at migrating a guest that dirties memory.
 
-Without KVM hardware an emulated arm64 machine (L1) is booted with the kernel of series v7.3's base, and both
-QEMUs run in it.  With --accel kvm they run on this machine itself.  Counts are the results; times say how
+Without KVM hardware an emulated machine (L1; arm64, or x86-64 with SVM) is booted with the kernel of series v7.3's
+base, and both QEMUs run in it.  With --accel kvm they run on this machine itself.  Counts are the results; times say how
 one QEMU compares with the other in the same boot.
 """
 
@@ -22,13 +22,15 @@ from ..base.progress import Note, say
 from ..data import ids, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
 from ..guest import machine as machines, run as guest
-from ..kernel import build as kernels, toolchain
+from ..kernel import build as kernels, kconfig, toolchain
 from ..source import catalog, trees
 from . import build, driver, rootfs
 
 TEST = "migration"
 KERNEL = "v7.3"  # series whose base is the kernel of L1
-ARCH = "arm64"
+ARCH = "arm64"  # where none is named
+# Overlays of L1's kernel.
+CONFIGS = {"arm64": (), "x86_64": ("vmm",)}
 RINGS = (0, 1024, 4096, 65536)
 
 
@@ -43,6 +45,7 @@ class Job:
     accel: str = "tcg"
     cpus: int = 4  # of L1
     tree: str | None = None  # the user's own
+    arch: str = ARCH
 
 
 def settings(
@@ -64,22 +67,38 @@ def rings(text: str) -> tuple[int, ...]:
     return found
 
 
-def check(accel: str) -> None:
-    """Raise Usage if migrations cannot be run with `accel` here."""
-    if accel == "kvm" and platform.machine() != toolchain.machine(ARCH):
-        raise Usage(f"--accel kvm: the guest is for arm64, this is {platform.machine()}: use --accel tcg")
-    machines.check(machines.Machine(ARCH, accel=accel))
+def check(accel: str, arch: str = ARCH) -> None:
+    """Raise Usage if migrations of guests of `arch` cannot be run with `accel` here."""
+    if accel == "kvm" and platform.machine() != toolchain.machine(arch):
+        raise Usage(
+            f"--accel kvm: the guest is for {arch}, this is {platform.machine()}: use --accel tcg, or another --arch"
+        )
+    machines.check(machines.Machine(arch, accel=accel))
+
+
+def machine(accel: str, cpus: int, arch: str) -> machines.Machine:
+    """L1."""
+    params: tuple[str, ...] = ()
+    if arch == "x86_64" and accel == "tcg":
+        # The kernel measures the TSC wrongly on a busy host, and KVM lets a guest's TSC jump if it does not trust the machine's.
+        params = (f"tsc_early_khz={driver.ticks()}", "tsc=reliable")
+    return machines.Machine(arch, accel=accel, cpus=cpus, memory=2048, params=params)
 
 
 class Runner:
     """Runs commands of the driver on the QEMUs `programs` (label: build.Program), in L1 or here."""
 
     def __init__(
-        self, programs: Mapping[str, build.Program], accel: str = "tcg", cpus: int = 4, name: str = "migration"
+        self,
+        programs: Mapping[str, build.Program],
+        accel: str = "tcg",
+        cpus: int = 4,
+        name: str = "migration",
+        arch: str = ARCH,
     ) -> None:
         self.accel, self.name = accel, name
-        self.machine = machines.Machine(ARCH, accel=accel, cpus=cpus, memory=2048, params=())
-        self.tools = driver.build(ARCH)
+        self.machine = machine(accel, cpus, arch)
+        self.tools = driver.build(arch)
         self.folder = paths.out("runs", f"{name}-input")
         self.version = platform.release()
         self.kernel: kernels.Kernel | None = None
@@ -90,8 +109,8 @@ class Runner:
                 label: driver.bundle(program, driver.place(self.folder, label)) for label, program in programs.items()
             }
         else:
-            self.kernel = kernels.kernel(catalog.load(KERNEL), 0, ARCH)
-            self.events = rootfs.archive(programs, self.tools, self.folder / "initrd")
+            self.kernel = kernels.kernel(catalog.load(KERNEL), 0, arch, CONFIGS[arch])
+            self.events = rootfs.archive(programs, self.tools, self.folder / "initrd", arch)
 
     def words(self, label: str, setting: driver.Setting) -> list[str]:
         """The command line of one run."""
@@ -150,8 +169,8 @@ def programs(job: Job, steps: progress.Steps) -> dict[str, build.Program]:
     """{label: build.Program} of the job's points; takes the steps of plan()."""
     made = {}
     for point in job.points:
-        with steps.step(f"qemu-build-{ARCH}-{bool(point.count)}") as note:
-            made[point.label] = build.program(point.series, point.count, ARCH, job.tree, note)
+        with steps.step(f"qemu-build-{job.arch}-{bool(point.count)}") as note:
+            made[point.label] = build.program(point.series, point.count, job.arch, job.tree, note)
     return made
 
 
@@ -163,7 +182,8 @@ def groups(job: Job) -> list[list[driver.Setting]]:
 def plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
     """Steps for progress.Steps, without the boots that are in `taken`."""
     steps: list[progress.Step] = [
-        (f"qemu-build-{ARCH}-{bool(point.count)}", f"build QEMU {point.label} for {ARCH}", 330) for point in job.points
+        (f"qemu-build-{job.arch}-{bool(point.count)}", f"build QEMU {point.label} for {job.arch}", 330)
+        for point in job.points
     ]
     steps.append(("migration-l1", "build the kernel of L1 and the guest", 200))
     for group in _left(job, taken):
@@ -194,7 +214,7 @@ def run(
     steps = progress.Steps(plan(job, taken) if built is None else plan(job, taken)[len(job.points) :])
     built = programs(job, steps) if built is None else built
     with steps.step("migration-l1"):
-        runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration")
+        runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration", job.arch)
     for group in taken.each(_left(job, taken), _part, keep):
         with steps.step(f"migrations-{group[0].vcpus}-{group[0].working_set}") as note:
             commands = [
@@ -207,7 +227,7 @@ def run(
             outcomes = runner.run(commands, note)
         for (_, label, setting), outcome in zip(commands, outcomes):
             _take(taken, job, runner, label, setting, outcome)
-        taken.versions[f"L1 {ARCH} normal"] = runner.version
+        taken.versions[f"L1 {job.arch} {kconfig.name(CONFIGS[job.arch])}"] = runner.version
     runner.close()
     return taken
 
@@ -266,7 +286,7 @@ def collect(
         run_: Run = {
             "series": job.series.name,
             "kernel": label,
-            "arch": ARCH,
+            "arch": job.arch,
             "accel": job.accel,
             "clock": "wall",
             "model": "",
@@ -286,13 +306,13 @@ def collect(
 
 def host(job: Job, versions: Mapping[str, str]) -> Host:
     """Description of this machine for the results of `job`."""
-    return results.host_info([machines.binary(ARCH), f"{toolchain.prefix(ARCH)}gcc"], versions)
+    return results.host_info([machines.binary(job.arch), f"{toolchain.prefix(job.arch)}gcc"], versions)
 
 
 def state(job: Job) -> list[str]:
     """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
     return [
-        *(ids.files(driver.FOLDER / name) for name in ("driver", "guest")),
+        *(ids.files(folder) for _, folder in driver.sources(job.arch)),
         *(point.series.diffs_id(point.count) for point in job.points),
     ]
 
@@ -302,6 +322,7 @@ def what(job: Job) -> list[object]:
     info = results.host_info()
     return [
         job.series.name,
+        job.arch,
         [(point.label, point.count) for point in job.points],
         job.settings,
         job.samples,
@@ -318,15 +339,16 @@ def made_of(job: Job) -> Ids:
     found: Ids = {
         "kernels": {
             point.label: ids.source(
-                trees.worktree(point.series, point.count, job.tree).path, ARCH, point.series.project
+                trees.worktree(point.series, point.count, job.tree).path, job.arch, point.series.project
             )
             for point in job.points
         },
-        "tests": {name: ids.files(driver.FOLDER / name) for name in ("driver", "guest")},
+        "tests": {name: ids.files(folder) for name, folder in driver.sources(job.arch)},
     }
     if job.accel != "kvm":
         host_series = catalog.load(KERNEL)
-        found["kernels"]["L1"] = ids.source(trees.worktree(host_series, 0).path, ARCH)
-        found["configs"] = {"normal": ids.config(ARCH, (), host_series.kernel)}
-        found["qemu"] = ids.program(machines.binary(ARCH))
+        found["kernels"]["L1"] = ids.source(trees.worktree(host_series, 0).path, job.arch)
+        overlays = CONFIGS[job.arch]
+        found["configs"] = {kconfig.name(overlays): ids.config(job.arch, overlays, host_series.kernel)}
+        found["qemu"] = ids.program(machines.binary(job.arch))
     return found

@@ -12,11 +12,11 @@ from ..guest import busybox, image
 from . import build, driver
 
 
-def archive(programs: Mapping[str, build.Program], tools: Path, target: Path) -> dict[str, list[str]]:
+def archive(programs: Mapping[str, build.Program], tools: Path, target: Path, arch: str) -> dict[str, list[str]]:
     """Write the archive `target` with the QEMUs `programs`, a dict of labels to build.Programs, each in driver.place("/q", LABEL);
-    tools: as driver.build() returns.  Returns {label: events that it has}."""
+    tools: as driver.build() returns for `arch`.  Returns {label: events that it has}."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    box = busybox.path("arm64")
+    box = busybox.path(arch)
     events = {}
     with paths.whole(target.with_suffix(".root")) as root:
         for folder in ("bin", "tests", "dev", "proc", "sys", "tmp", "migration", "q"):
@@ -25,7 +25,7 @@ def archive(programs: Mapping[str, build.Program], tools: Path, target: Path) ->
         for name in ("init", "job.sh"):
             shutil.copy2(image.GUEST / name, root / name)
         (root / "init").chmod(0o755)
-        for name in driver.NAMES:
+        for name in driver.NAMES[arch]:
             shutil.copy2(tools / name, root / "migration" / name)
         for label, program in programs.items():
             events[label] = driver.bundle(program, driver.place(root / "q", label))

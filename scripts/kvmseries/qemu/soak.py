@@ -101,6 +101,7 @@ def run(
     path: Path,
     accel: str = "tcg",
     hours: float | None = None,
+    arch: str = migration.ARCH,
 ) -> list[str]:
     """Run `count` migrations of `program` (a build.Program); returns the complaints.
 
@@ -108,11 +109,11 @@ def run(
     not run again.  hours: stop after.
     """
     chosen, begin = plan(seed, count), time.monotonic()
-    before, rows = interrupted(path, series, seed, chosen)
+    before, rows = interrupted(path, series, seed, chosen, arch)
     chosen = chosen[len(rows) :]
     if rows:
         say(f"soak: goes on after {len(rows)} of {count} migrations")
-    runner = migration.Runner({"series": program}, accel, name=f"soak-{series.name}-migration-{seed}")
+    runner = migration.Runner({"series": program}, accel, name=f"soak-{series.name}-migration-{seed}", arch=arch)
     while chosen and (hours is None or time.monotonic() - begin < hours * 3600):
         part, chosen = chosen[:BATCH], chosen[BATCH:]
         done = batch(runner, "series", part)
@@ -124,15 +125,17 @@ def run(
             for line in wrong:
                 say(f"migration {number} ({setting.scenario}): {line}")
         seconds = before + round(time.monotonic() - begin)
-        save(path, series, seed, rows, runner.version, seconds)
+        save(path, series, seed, rows, runner.version, seconds, arch)
         say(f"soak: {len(rows)} of {count} migrations ({clock(seconds)})")
     runner.close()
     return [f"migration {number} ({setting.scenario}): {line}" for number, setting, _, wrong in rows for line in wrong]
 
 
-def interrupted(path: Path, series: catalog.Series, seed: object, chosen: Sequence[Chosen]) -> tuple[int, list[Row]]:
-    """(seconds that it took, rows as of batch()) of the run that `path` holds, if it is one of the same patches
-    and seed that did not come to the end of `chosen`, its plan(); else (0, []).  Raises Fail if it ran on
+def interrupted(
+    path: Path, series: catalog.Series, seed: object, chosen: Sequence[Chosen], arch: str = migration.ARCH
+) -> tuple[int, list[Row]]:
+    """(seconds that it took, rows as of batch()) of the run that `path` holds, if it is one of the same patches,
+    architecture and seed that did not come to the end of `chosen`, its plan(); else (0, []).  Raises Fail if it ran on
     another host, as its head can name one, and for a file of another kind."""
     other = "name another file with --json, or remove it"
     try:
@@ -144,7 +147,12 @@ def interrupted(path: Path, series: catalog.Series, seed: object, chosen: Sequen
     wrong = schema.wrong(data, FORMAT)
     if wrong:
         raise Fail(f"{path} is not a file of a soak of QEMU ({wrong}): {other}")
-    same = (data["patches"], data["seed"]) == (series.patches_id(len(series.patches)), seed)
+    # Files from before there was another architecture do not name it.
+    same = (data["patches"], data["seed"], data.get("arch", migration.ARCH)) == (
+        series.patches_id(len(series.patches)),
+        seed,
+        arch,
+    )
     found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
     seconds, ran_on = data["seconds"], {key: data["host"].get(key) for key in HOST}
     if not same or len(found) >= len(chosen) or sorted(found) != list(range(len(found))):
@@ -192,12 +200,21 @@ def summary(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     return found
 
 
-def save(path: Path, series: catalog.Series, seed: object, rows: Sequence[Row], version: str, seconds: int) -> None:
+def save(
+    path: Path,
+    series: catalog.Series,
+    seed: object,
+    rows: Sequence[Row],
+    version: str,
+    seconds: int,
+    arch: str = migration.ARCH,
+) -> None:
     """Write the results, whole or not at all."""
     data = {
         "schema": 1,
         "series": series.name,
         "patches": series.patches_id(len(series.patches)),
+        "arch": arch,
         "seed": seed,
         "seconds": seconds,
         "host": results.host_info(kernels={"L1": version}),

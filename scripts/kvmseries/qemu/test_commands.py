@@ -177,7 +177,7 @@ def test_a_program_is_for_the_arch_that_is_asked_for(qmini, qemu_mirror, compile
 def _nothing_runs(monkeypatch):
     """Calls of what bench and soak come down to, which do nothing."""
     made = []
-    monkeypatch.setattr(migration, "check", lambda accel: made.append(("check", accel)))
+    monkeypatch.setattr(migration, "check", lambda accel, arch: made.append(("check", accel, arch)))
     monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
     monkeypatch.setattr(migration, "run", lambda job, taken, keep: made.append(("run", job)) or keep(0) or taken)
     monkeypatch.setattr(
@@ -191,9 +191,18 @@ def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
     result = series("soak", "qmini", "--migrations", "7", "--seed", "x", "--hours", "1")
     assert result.status == 0, result.err
     assert nothing_runs == [
-        ("check", "tcg"),
+        ("check", "tcg", "arm64"),
         ("program", (2, "arm64")),
-        ("soak", ("the program", 7, "x", paths.out("results/soak-qmini-x.json"), "tcg", 1.0)),
+        ("soak", ("the program", 7, "x", paths.out("results/soak-qmini-x.json"), "tcg", 1.0, "arm64")),
+    ]
+
+
+def test_soak_of_another_architecture(qmini, series, nothing_runs):
+    assert series("soak", "qmini", "--migrations", "7", "--arch", "x86_64").status == 0
+    assert nothing_runs == [
+        ("check", "tcg", "x86_64"),
+        ("program", (2, "x86_64")),
+        ("soak", ("the program", 7, "1", paths.out("results/soak-qmini-x86_64.json"), "tcg", 4, "x86_64")),
     ]
 
 
@@ -216,7 +225,7 @@ def test_a_run_of_another_host_is_refused_before_any_work(qmini, refused, nothin
         json.dumps({"patches": qmini.patches_id(2), "seed": "1", "seconds": 1, "host": host, "migrations": []}),
     )
     assert "is an unfinished run on another host (cpu: Another CPU, here " in refused("soak", "qmini")
-    assert nothing_runs == [("check", "tcg")]
+    assert nothing_runs == [("check", "tcg", "arm64")]
 
 
 def test_a_seed_is_part_of_a_file_name(qmini, refused, nothing_runs):
@@ -243,13 +252,20 @@ def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp
         str(tmp_path / "x.json"),
     )
     assert result.status == 0, result.err
-    (_, _), (_, job) = nothing_runs
+    _, (_, job) = nothing_runs
     assert [point.label for point in job.points] == ["base", "series"] and job.samples == 2
     assert {(one.ring, one.vcpus) for one in job.settings} == {(0, 1), (1024, 1), (0, 4), (1024, 4)}
     assert {(one.working_set, one.rate, one.bandwidth, one.limit) for one in job.settings} == {(2048, 0, 2500000, 9)}
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {
         "kernels": {"base": "0" * 16, "series": f"{2:016x}"}
     }
+
+
+@pytest.mark.parametrize("words, arch", [((), "arm64"), (("--arch", "x86_64"), "x86_64")])
+def test_bench_migrates_guests_of_an_architecture(qmini, series, nothing_runs, words, arch):
+    assert series("bench", "qmini", *words).status == 0
+    assert nothing_runs[0] == ("check", "tcg", arch) and nothing_runs[1][1].arch == arch
+    assert paths.out(f"results/qmini-{arch}-migration.json").exists()
 
 
 def test_bench_whose_sources_change_meanwhile_is_of_an_unknown_state(

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.qemu import driver, migration, soak
+from kvmseries.kernel import toolchain
+from kvmseries.qemu import build, driver, migration, soak
 
 PRINTED = """\
 computed 0
@@ -197,13 +198,28 @@ def test_complaints(old, new, what):
 def test_bundle(tmp_path):
     library = tmp_path / "libz.so.1"
     library.write_text("z")
-    path = tmp_path / "qemu"
+    path = tmp_path / "qemu-system-x86_64"
     path.write_bytes(b"\0kvm_dirty_ring_flush\0kvm_dirty_ring_reaper\0cpu_throttle_set\0")
     program = SimpleNamespace(path=path, libraries=[library])
     events = driver.bundle(program, tmp_path / "q")
     assert events == ["cpu_throttle_set", "kvm_dirty_ring_flush", "kvm_dirty_ring_reaper"]
     assert (tmp_path / "q/lib/libz.so.1").read_text() == "z"
     assert (tmp_path / "q/events").read_text().split() == events
+    assert (tmp_path / "q/qemu-system-x86_64").exists()
+
+
+@pytest.mark.parametrize("arch", driver.NAMES)
+def test_the_driver_starts_the_program_that_is_built(arch):
+    source = (driver.FOLDER / "driver/arch.h").read_text(encoding="utf-8")
+    part = source[source.index(f"defined(__{toolchain.machine(arch)}__)") :]
+    assert re.search(r'#define PROGRAM\s+"(.*)"', part)[1] == build.binary(arch)
+
+
+def test_ticks_are_those_of_this_machine(monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path))
+    monkeypatch.setattr(driver.debian, "install", lambda *_: None)
+    # Of arm64 machines from 19.2 MHz on.
+    assert 19000 < driver.ticks() < 10000000
 
 
 def test_the_folder_of_a_milestone_has_no_colon():

@@ -1,6 +1,7 @@
 """Tests of the bench of live migrations: what is run, in which order, and the tables."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -116,8 +117,32 @@ def test_results_say_what_they_are_of(qmini, qemu_mirror, program):
     assert found["tests"] == {
         "driver": ids.files(driver.FOLDER / "driver"),
         "guest": ids.files(driver.FOLDER / "guest"),
+        "guest/arm64": ids.files(driver.FOLDER / "guest/arm64"),
     }
+    other = migration.made_of(replace(job_, arch="x86_64"))
+    assert other["tests"]["guest/x86_64"] == ids.files(driver.FOLDER / "guest/x86_64")
+    assert other["tests"].keys() == {"driver", "guest", "guest/x86_64"}
     results.check({"ids": found, "rounds": 1, "command": "", "seconds": 1}, "here", "made")
+
+
+def test_a_run_is_of_its_architecture(runner):
+    taken = migration.run(job(arch="x86_64", samples=1), built={"base": None, "series": None})
+    assert {run["arch"] for run in taken.runs} == {"x86_64"} and taken.versions == {"L1 x86_64 vmm": "7.3"}
+
+
+def test_kvm_is_for_guests_of_this_machine(monkeypatch):
+    monkeypatch.setattr(migration.platform, "machine", lambda: "x86_64")
+    with pytest.raises(Usage, match="the guest is for arm64, this is x86_64"):
+        migration.check("kvm")
+    monkeypatch.setattr(migration.platform, "machine", lambda: "aarch64")
+    with pytest.raises(Usage, match="the guest is for x86_64, this is aarch64: use --accel tcg, or another --arch"):
+        migration.check("kvm", "x86_64")
+
+
+def test_an_emulated_x86_machine_is_told_the_speed_of_its_tsc(monkeypatch):
+    monkeypatch.setattr(driver, "ticks", lambda: 2500000)
+    assert migration.machine("tcg", 4, "x86_64").params == ("tsc_early_khz=2500000", "tsc=reliable")
+    assert migration.machine("kvm", 4, "x86_64").params == migration.machine("tcg", 4, "arm64").params == ()
 
 
 def test_a_hang_is_a_failure():
@@ -221,12 +246,12 @@ def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
         assert not soak.run(series, None, count, "1", path)
         assert asked() == [f"m{number}" for number in range(first, count)]
         assert path.read_text(encoding="utf-8").count('"setting"') == count
-    # Other patches, another seed.
-    for new, seed in (("y", "1"), ("x", "2")):
+    # Other patches, another seed, another architecture.
+    for new, seed, arch in (("y", "1", "arm64"), ("x", "2", "arm64"), ("x", "1", "x86_64")):
         soak.run(series, None, 10, "1", path)
         other = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _, new=new: new)
         calm.asked.clear()
-        soak.run(other, None, 20, seed, path)
+        soak.run(other, None, 20, seed, path, arch=arch)
         assert len(asked()) == 20
 
 
