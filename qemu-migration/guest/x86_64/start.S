@@ -51,9 +51,10 @@ _start:
 	jmp	3b
 
 	/*
-	 * Until the timer's interrupt. It may be taken between sti and hlt, although sti
-	 * should hold it off: a hypervisor may lose that when it enters the guest. Then hlt is
-	 * left out, as nothing would end it.
+	 * Until the timer's interrupt. If it is taken between sti and hlt, although sti should
+	 * hold it off, hlt is left out, as nothing would end it. QEMU 10.0's helper_vmrun()
+	 * restores what holds it off; that of an older version, which was read, does not. It
+	 * was not seen to happen.
 	 */
 	.global	wait_for_timer
 wait_for_timer:
