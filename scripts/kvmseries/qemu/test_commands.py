@@ -222,7 +222,18 @@ def test_a_run_of_another_host_is_refused_before_any_work(qmini, refused, nothin
     host = {**results.host_info(), "cpu": "Another CPU"}
     write(
         paths.out("results/soak-qmini.json"),
-        json.dumps({"patches": qmini.patches_id(2), "seed": "1", "seconds": 1, "host": host, "migrations": []}),
+        json.dumps(
+            {
+                "schema": 1,
+                "series": "qmini",
+                "patches": qmini.patches_id(2),
+                "seed": "1",
+                "seconds": 1,
+                "host": host,
+                "summary": {},
+                "migrations": [],
+            }
+        ),
     )
     assert "is an unfinished run on another host (cpu: Another CPU, here " in refused("soak", "qmini")
     assert nothing_runs == [("check", "tcg", "arm64")]
