@@ -185,6 +185,24 @@ def test_a_kernel_that_was_removed_is_installed_again(server, job):
     ]
 
 
+def test_tar_archives_where_there_is_no_dpkg(server, job, monkeypatch):
+    monkeypatch.setattr(remote, "_FACTS", remote._FACTS.replace(" dpkg ", " "))
+    for name in ("tar", "depmod", "update-initramfs", "update-grub"):
+        fake(server / "bin", name, f'echo {name} "$@" >> "$ROOT/steps"\n')
+    for label in ("base", "series"):
+        write(server / f"boot/vmlinuz-5.10.262-{label}", "")
+    remote.run(job, OPTIONS)
+    steps = (server / "steps").read_text(encoding="utf-8").replace(f"{server}/", "/").splitlines()
+    assert not (server / "installed").exists()
+    assert steps[:4] == [
+        "tar -xf /var/tmp/kvm-series/5.10.262-base.tar -C / --no-same-owner --keep-directory-symlink",
+        "depmod 5.10.262-base",
+        "update-initramfs -c -k 5.10.262-base",
+        "update-grub",
+    ]
+    assert len(steps) == 8
+
+
 # Writes the menu with the setting that it finds, as the default.
 UPDATE_GRUB = """\
 . "$ROOT/etc/default/grub.d/kvm-series.cfg"
