@@ -98,14 +98,19 @@ def _rates():
     return {name: (one["dirty_rate"], one["dirty_rate_true"]) for name, one in values.items()}
 
 
+def _completed(outcome):
+    """A migration that has completed, and lost nothing."""
+    values = migration.found(outcome)
+    assert values["completed"] and not driver.complaints(values), outcome.output
+    # All of the guest's memory, and pages that were dirtied while it was sent.
+    assert values["pages_compared"] >= 64 * 256 and values["work_done"] > 0, outcome.output
+
+
 @pytest.mark.boot
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ring", "log", "fast", "busy", "paced"])
 def test_a_migration_completes_and_loses_no_page(outcomes, name):
-    values = migration.found(outcomes[name])
-    assert values["completed"] and not driver.complaints(values), outcomes[name].output
-    # All of the guest's memory, and pages that were dirtied while it was sent.
-    assert values["pages_compared"] >= 64 * 256 and values["work_done"] > 0, outcomes[name].output
+    _completed(outcomes[name])
 
 
 @pytest.mark.boot
@@ -160,9 +165,7 @@ def test_negative_control_base_counts_a_page_again_with_the_ring(rates):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, label, setting in X86 if label != "planted" and not setting.corrupt])
 def test_a_migration_on_x86_completes_and_loses_no_page(x86, name):
-    values = migration.found(x86[name])
-    assert values["completed"] and not driver.complaints(values), x86[name].output
-    assert values["pages_compared"] >= 64 * 256 and values["work_done"] > 0, x86[name].output
+    _completed(x86[name])
 
 
 @pytest.mark.boot
