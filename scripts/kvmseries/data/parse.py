@@ -132,7 +132,23 @@ def _dirty_log_perf_test(output: str) -> list[Measure]:
             f"dirty_log_perf_test ran {iterations} iterations but timed {dirtied}: one guest "
             "mode at a time (-m), please"
         )
+    if nothing_harvested(output):
+        raise Fail(f"dirty_log_perf_test: {NOTHING_HARVESTED}: more memory (-b), or a shorter pause (-H)")
     return measures
+
+
+NOTHING_HARVESTED = "no harvest of -H fell into the writing"
+
+
+def nothing_harvested(output: str) -> bool:
+    """Whether `output` is of dirty_log_perf_test -H, and in none of its iterations the log or the rings were harvested while
+    vCPUs wrote: then it has shown nothing."""
+    times = [
+        int(match[6])
+        for match in map(_HIST.match, map(str.strip, output.splitlines()))
+        if match and _LATENCY[match[2]] in ("get_while_writing", "collect_while_writing")
+    ]
+    return bool(times) and not any(times)
 
 
 def _dirty_log_figures(line: str) -> list[Measure] | None:

@@ -4,7 +4,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.data.parse import Measure, parse
+from kvmseries.data.parse import Measure, nothing_harvested, parse
 
 # As the patched test prints it with -i 2.
 OUTPUT = """\
@@ -334,14 +334,26 @@ def test_latencies_and_harvests_while_writing_are_read():
     }
 
 
+# Of -H: an iteration that no harvest fell into, and the same with one.
+UNSEEN = "Iteration 1 get dirty log while writing: p50 0 ns, p99 0 ns, max 0 ns, 0 times\n"
+SEEN = "Iteration 2 get dirty log while writing: p50 1279 ns, p99 1279 ns, max 1279 ns, 1 times\n"
+
+
 def test_no_harvest_while_writing_has_no_times():
-    found = figures(
-        parse(
-            "dirty_log_perf_test",
-            OUTPUT + ("Iteration 1 get dirty log while writing: p50 0 ns, p99 0 ns, max 0 ns, 0 times\n"),
-        )
-    )
-    assert {key: value for key, value in found.items() if "writing" in key[0]} == {("get_while_writing_times", 1): 0}
+    found = figures(parse("dirty_log_perf_test", OUTPUT + UNSEEN + SEEN))
+    assert {key: value for key, value in found.items() if key[0].startswith("get_while_writing") and key[1] == 1} == {
+        ("get_while_writing_times", 1): 0
+    }
+
+
+def test_a_harvest_must_fall_into_the_writing():
+    with pytest.raises(Fail, match=r"no harvest of -H fell into the writing: more memory \(-b\), or a shorter pause"):
+        parse("dirty_log_perf_test", OUTPUT + UNSEEN)
+    rings = UNSEEN.replace("get dirty log", "collect dirty rings")
+    assert nothing_harvested(UNSEEN) and nothing_harvested(rings) and nothing_harvested(UNSEEN + rings)
+    # One harvest is enough; without -H there is nothing to ask for; clears follow what was got.
+    assert not nothing_harvested(UNSEEN + SEEN) and not nothing_harvested(OUTPUT)
+    assert not nothing_harvested(SEEN + UNSEEN.replace("get", "clear"))
 
 
 def test_latencies_do_not_end_a_phase():

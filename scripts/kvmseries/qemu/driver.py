@@ -68,11 +68,12 @@ class Setting:
     corrupt: int = 0  # pages
     busy: int = 0  # the source's main loop
     dirty_rate: int = 0  # ms of a calc-dirty-rate instead of a migration
+    least_memory: int = 64  # MiB of the guest, which may need more
 
     @property
     def memory(self) -> int:
-        """MiB of the guest: what lies below its data, the data, and a little more."""
-        return max(64, 16 + -(-(self.working_set + self.static_set) // 1024))
+        """MiB of the guest: the 8 below its data (guest/layout.h), the data, and 2 more."""
+        return max(self.least_memory, 10 + -(-(self.working_set + self.static_set) // 1024))
 
     @property
     def tracking(self) -> str:
@@ -81,7 +82,8 @@ class Setting:
 
     def words(self) -> list[str]:
         """The driver's options, as a list."""
-        return [f"{name}={getattr(self, name)}" for name in (*self.__dataclass_fields__, "memory")]
+        names = [name for name in self.__dataclass_fields__ if name != "least_memory"]
+        return [f"{name}={getattr(self, name)}" for name in (*names, "memory")]
 
     @property
     def seconds(self) -> int:

@@ -39,20 +39,29 @@ Row = tuple[int, driver.Setting, driver.Figures, list[str]]
 
 
 def draw(source: random.Random) -> driver.Setting:
-    """A driver.Setting from a random.Random."""
+    """A driver.Setting from a random.Random.
+
+    Most of a guest's memory is its working set, and most migrations write more than the network carries: what is compared
+    afterwards was written meanwhile, and the throttle has something to do.
+    """
     scenario = source.choices(list(SCENARIOS), list(SCENARIOS.values()))[0]
-    size = source.choice((256, 1024, 2048, 4096, 8192))
-    bandwidth = source.choice((1000000, 2600000, 8000000, 30000000))
+    size = source.choice((2048, 16384, 24576, 32768))
+    # Bytes/s that send the working set once in so many seconds.
+    bandwidth = round(size * 1024 / source.choice((1.5, 3)))
+    auto_converge = source.choice((0, 1, 1, 1, 1))
+    # What is written in the time that a page takes to be sent; 0: as much as the guest can.
+    ratio = source.choice((0, 1, 2, 4) if auto_converge else (0, 0.25, 0.5))
     return driver.Setting(
         ring=source.choice(migration.RINGS),
         vcpus=source.choice((1, 1, 2, 2, 4, 8)),
         working_set=size,
-        static_set=source.choice((0, 1024, 8192)),
-        rate=source.choice((0, 200, 1000, 2000, 5000)),
+        static_set=source.choice((0, 1024, 4096)),
+        least_memory=0,
+        rate=round(ratio * bandwidth / 4096),
         bandwidth=bandwidth,
         downtime=source.choice((30, 100, 300, 1000)),
         limit=30,
-        auto_converge=source.choice((0, 1, 1)),
+        auto_converge=auto_converge,
         computed=source.choice((0, 1)),
         scenario=scenario,
         # Early, late, or between: most migrations take from 1 to 20 s.

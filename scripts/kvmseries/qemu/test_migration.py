@@ -183,6 +183,15 @@ def test_soak_is_the_same_for_the_same_seed():
     assert {one.ring for one in drawn} == set(migration.RINGS)
 
 
+def test_soak_draws_guests_that_write_most_of_their_memory_while_it_is_sent():
+    drawn = [setting for _, setting in soak.plan("1", 300)]
+    memory, written = sum(one.memory for one in drawn), sum(one.working_set for one in drawn) / 1024
+    assert 0.6 < written / memory < 0.8
+    # As much as the network carries, or more: what the throttle is for.
+    busy = [one for one in drawn if one.auto_converge and (one.rate == 0 or one.rate * 4096 >= 0.99 * one.bandwidth)]
+    assert len(busy) > 0.7 * len(drawn)
+
+
 def test_soak_tells_how_many_of_the_compared_pages_were_written_and_where_the_throttle_acted():
     setting = driver.Setting()
     found = soak.summary(

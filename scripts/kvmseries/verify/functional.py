@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ..base import files, paths, progress
 from ..base.errors import Fail
-from ..data import results, schema
+from ..data import parse, results, schema
 from ..data.shape import Host
 from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, selftests, toolchain
@@ -128,6 +128,12 @@ class Observed:
 _CLOCK = {"x86_64": ("kvm.tsc_tolerance_ppm=10000",)}
 
 
+def _word(outcome: guest.Outcome) -> str:
+    """ "pass", "skip", "fail" or "timeout"."""
+    empty = outcome.status == 0 and parse.nothing_harvested(outcome.output)
+    return "fail" if empty else _WORDS.get(outcome.status, "fail")
+
+
 def observe(
     series: catalog.Series,
     arch: str,
@@ -166,11 +172,11 @@ def observe(
         with steps.step(key) as note:
             name = f"test-{series.name}-{arch}-{place(cpu, configs, params)}-{point.label.replace(':', '-')}"
             result = guest.run(built, initrd, machine, commands, name, note)
-        found[point.label] = {outcome.name: _WORDS.get(outcome.status, "fail") for outcome in result.outcomes}
+        found[point.label] = {outcome.name: _word(outcome) for outcome in result.outcomes}
         why |= {
-            (point.label, outcome.name): outcome.why()
+            (point.label, outcome.name): outcome.why() if outcome.status else parse.NOTHING_HARVESTED
             for outcome in result.outcomes
-            if outcome.status not in _WORDS or outcome.status == 124
+            if _word(outcome) in ("fail", "timeout")
         }
         splats[point.label] = result.splats
         versions[f"{point.label} {arch} {config}"] = result.version

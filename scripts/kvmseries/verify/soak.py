@@ -22,7 +22,7 @@ from typing import Any
 from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..base.progress import clock, say
-from ..data import ids, results, schema
+from ..data import ids, parse, results, schema
 from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, planted, selftests
 from ..source import catalog, trees
@@ -231,6 +231,8 @@ def judge(
     for outcome in result.outcomes:
         if outcome.status and outcome.name not in known and not (outcome.status == 4 and may_skip):
             complaints.append(f"{outcome.name}: {_WORDS.get(outcome.status, f'failed with status {outcome.status}')}")
+        elif not outcome.status and parse.nothing_harvested(outcome.output):
+            complaints.append(f"{outcome.name}: {parse.NOTHING_HARVESTED}")
     left = len(commands) - len(result.outcomes)
     if left:
         complaints.append(f"{left} of {len(commands)} commands did not come to their end")

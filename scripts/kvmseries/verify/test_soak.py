@@ -134,6 +134,13 @@ def test_a_part_that_fails_stops_nothing(small, qemu):
         assert (paths.out(one["log"]) / "job.log").exists() and (paths.out(one["log"]) / "console.log").exists()
 
 
+def test_a_part_that_harvested_nothing_while_the_guest_wrote_has_failed(small, qemu):
+    line = "Iteration 1 get dirty log while writing: p50 0 ns, p99 0 ns, max 0 ns, 0 times"
+    qemu(PRINTS.replace("\t[", f"\tcase $1 in *alpha*) echo '{line}' ;; esac\n\t[") + RUN_JOB)
+    run, _ = small
+    assert run()[2]["complaints"] == ["1-alpha_test: no harvest of -H fell into the writing"]
+
+
 def test_a_guest_that_dies_is_a_part_that_failed(small, qemu):
     qemu(
         "prints() { case $1 in *beta*) echo '[ 1.0] Kernel panic - not syncing: x'; exit ;; esac; }\n"
