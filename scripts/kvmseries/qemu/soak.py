@@ -20,14 +20,14 @@ from . import build, driver, migration
 FORMAT = paths.ROOT / "Documentation" / "soak-qemu.schema.json"
 # How often each is drawn.
 SCENARIOS = {
-    "plain": 5,
-    "cancel": 3,
-    "kill": 2,
+    "plain": 6,
+    "cancel": 4,
+    "kill": 3,
     "stop": 2,
     "stop-cancel": 2,
-    "cut": 3,
+    "cut": 4,
     "postcopy": 2,
-    "postcopy-run": 3,
+    "postcopy-run": 2,
 }
 # What must be the same of the host where a run goes on, of results.host_info().
 HOST = ("machine", "cpu", "cpus", "memory", "os", "kernel")
@@ -45,10 +45,10 @@ def draw(source: random.Random) -> driver.Setting:
     afterwards was written meanwhile, and the throttle has something to do.
     """
     scenario = source.choices(list(SCENARIOS), list(SCENARIOS.values()))[0]
-    size = source.choice((2048, 16384, 24576, 32768))
+    size = source.choice((16384, 24576, 32768))
     # Bytes/s that send the working set once in so many seconds.
-    bandwidth = round(size * 1024 / source.choice((1.5, 3)))
-    auto_converge = source.choice((0, 1, 1, 1, 1))
+    bandwidth = round(size * 1024 / source.choice((2, 4)))
+    auto_converge = int(source.random() < 0.9)
     # What is written in the time that a page takes to be sent; 0: as much as the guest can.
     ratio = source.choice((0, 1, 2, 4) if auto_converge else (0, 0.25, 0.5))
     return driver.Setting(
@@ -59,13 +59,13 @@ def draw(source: random.Random) -> driver.Setting:
         least_memory=0,
         rate=round(ratio * bandwidth / 4096),
         bandwidth=bandwidth,
-        downtime=source.choice((30, 100, 300, 1000)),
-        limit=30,
+        downtime=source.choice((30, 100, 300)),
+        limit=40,
         auto_converge=auto_converge,
         computed=source.choice((0, 1)),
         scenario=scenario,
-        # Early, late, or between: most migrations take from 1 to 20 s.
-        after=round(100 * 10 ** source.uniform(0, 2)),
+        # Early, late, or between: most migrations take from 1 to 20 s.  Postcopy ends one that has not done much.
+        after=round(100 * 10 ** source.uniform(1 if "postcopy" in scenario else 0, 2)),
         hold=source.choice((200, 1000, 5000)),
         cut=source.randrange(1, 4 * size * 1024),
     )
