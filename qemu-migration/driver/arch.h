@@ -18,6 +18,8 @@
 /* Pages of its own that a vCPU writes to all the time: its state, and a window. */
 #define OWN_PAGES	2
 #define SHARED_PAGES	0
+/* Of QEMU's human monitor: what is of interest of a vCPU that does not work any more. */
+#define ASKED_OF_STUCK	"info registers"
 
 /* Add what starts the guest to a command line of `count` words; returns their new number. */
 static inline int boot(char **line, int count, const char *guest)
@@ -37,6 +39,7 @@ static inline int boot(char **line, int count, const char *guest)
 #define OWN_PAGES	3
 /* The two page tables: a CPU that walks them counts as one that writes to them, by AMD's nested paging. */
 #define SHARED_PAGES	2
+#define ASKED_OF_STUCK	"info registers", "info lapic"
 
 static inline int boot(char **line, int count, const char *guest)
 {

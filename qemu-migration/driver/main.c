@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch.h"
 #include "busy.h"
 #include "dirty.h"
 #include "options.h"
@@ -223,6 +224,35 @@ static const struct scenario *find_scenario(const char *name)
 	die("scenario=%s: unknown", name);
 }
 
+/* Whether the guest works; if not, what each vCPU was at. */
+static void print_lives(const char *name, struct vm *vm)
+{
+	static const char * const asked[] = { ASKED_OF_STUCK };
+	struct work before = work_now(vm, &options);
+	bool lives = work_goes_on(vm, &options, PATIENCE);
+	uint64_t i;
+	size_t j;
+
+	whole(name, lives);
+	if (lives)
+		return;
+	printf("%s_status %s\n", name, vm_status(vm));
+	whole(text("%s_written", name), work_now(vm, &options).iterations - before.iterations);
+	for (i = 0; i < options.vcpus; i++) {
+		const volatile struct state *s = vm_state(vm, i);
+
+		printf("%s_vcpu_%lu pass %lu iterations %lu pages %lu now %lu\n", name, i, s->pass,
+		       s->iterations, s->pages, s->now);
+		for (j = 0; j < sizeof(asked) / sizeof(asked[0]); j++) {
+			const char *reply = qmp_try(&vm->qmp, PATIENCE, "{\"execute\": "
+				"\"human-monitor-command\", \"arguments\": {\"cpu-index\": %lu, "
+				"\"command-line\": \"%s\"}}", i, asked[j]);
+
+			printf("%s_vcpu_%lu_%zu %s: %s\n", name, i, j, asked[j], reply ? reply : "");
+		}
+	}
+}
+
 /* The guest on the source must work on after a migration that did not come to its end. */
 static void check_source(double speed)
 {
@@ -233,7 +263,7 @@ static void check_source(double speed)
 		whole("source_lives", 0);
 		return;
 	}
-	whole("source_lives", work_goes_on(&source, &options, PATIENCE));
+	print_lives("source_lives", &source);
 	work_print_stale(&source, &options, "source_stale");
 	key("source_speed", work_speed(&source, &options, &steady));
 	key("source_speed_before", speed);
@@ -330,7 +360,7 @@ static void arrive(void)
 		compare();
 		qmp_run(&target.qmp, "{\"execute\": \"cont\"}");
 	}
-	whole("target_lives", work_goes_on(&target, &options, PATIENCE));
+	print_lives("target_lives", &target);
 	work_print_stale(&target, &options, "stale");
 }
 

@@ -245,7 +245,9 @@ def complaints(found: Figures) -> list[str]:
             wrong.append(f"{found[name]:.0f} {what}{f' ({_place(at)})' if at else ''}")
     for name, side in (("target_lives", "destination"), ("source_lives", "source")):
         if found.get(name) == 0:
-            wrong.append(f"the guest does not work on the {side}")
+            written = found.get(f"{name}_written")
+            pages = "" if written is None else f", its vCPUs wrote {written:.0f} pages in 60 s"
+            wrong.append(f"the guest does not work on the {side}{pages}")
     if found.get("completed") and "pages_lost" not in found and "target_lives" not in found:
         wrong.append("the driver compared nothing")
     return wrong

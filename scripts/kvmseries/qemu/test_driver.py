@@ -183,6 +183,7 @@ def test_what_the_guest_found_counts_as_lost():
         ("pages_lost 0", "pages_lost 3", "3 pages differ"),
         ("stale 0", "stale 1", "1 stale pages found by the guest on the destination"),
         ("target_lives 1", "target_lives 0", "does not work on the destination"),
+        ("target_lives 1", "target_lives 0\ntarget_lives_written 19", "destination, its vCPUs wrote 19 pages in 60 s"),
         ("stale 0", "source_stale 4", "4 stale pages found by the guest on the source"),
         ("stale 0", "source_lives 0", "does not work on the source"),
         ("pages_lost 0\ntarget_lives 1", "", "compared nothing"),
