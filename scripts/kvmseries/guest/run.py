@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -116,6 +117,14 @@ class Result:
     splats: list[str] = field(default_factory=list)  # lines of the console
     version: str = ""  # the kernel's own banner
     folder: Path = Path()  # console.log, job.log, qemu.sh
+
+
+def keep(folder: Path, kept: Path) -> None:
+    """Copy the logs of a run, in its directory `folder`, to the directory `kept`: the next run of its name writes them anew."""
+    with paths.whole(kept) as copy:
+        for file in (*sorted(folder.glob("*.log")), folder / "qemu.sh"):
+            if file.exists():
+                shutil.copy2(file, copy)
 
 
 def parse_job(text: str) -> tuple[list[Outcome], bool]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import platform
 import shutil
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,6 +102,7 @@ class Runner:
         self.tools = driver.build(arch)
         self.folder = paths.out("runs", f"{name}-input")
         self.version = platform.release()
+        self.reports: list[str] = []  # what L1's kernel reported, in all runs
         self.kernel: kernels.Kernel | None = None
         paths.remove(self.folder)
         self.folder.mkdir(parents=True)
@@ -136,8 +138,12 @@ class Runner:
             return [self._here(*line, note) for line in lines]
         result = guest.run(self.kernel, self.folder / "initrd", self.machine, lines, self.name, note)
         self.version = result.version
-        for splat in result.splats:
-            say(f"L1's kernel reported: {splat} (see {result.folder}/console.log)")
+        if result.splats:
+            kept = paths.out("reports", f"{self.name}-{lines[0][0]}-{time.strftime('%Y-%m-%dT%H%M%S')}")
+            guest.keep(result.folder, kept)
+            for splat in result.splats:
+                say(f"L1's kernel reported: {splat} (see {kept}/console.log)")
+            self.reports += result.splats
         return result.outcomes
 
     def _here(self, name: str, seconds: float, line: Sequence[str], note: Note | None) -> guest.Outcome:

@@ -118,7 +118,7 @@ def run(
     not run again.  hours: stop after.
     """
     chosen, begin = plan(seed, count), time.monotonic()
-    before, rows = interrupted(path, series, seed, chosen, arch)
+    before, rows, reports = interrupted(path, series, seed, chosen, arch)
     chosen = chosen[len(rows) :]
     if rows:
         say(f"soak: goes on after {len(rows)} of {count} migrations")
@@ -134,23 +134,24 @@ def run(
             for line in wrong:
                 say(f"migration {number} ({setting.scenario}): {line}")
         seconds = before + round(time.monotonic() - begin)
-        save(path, series, seed, rows, runner.version, seconds, arch)
+        save(path, series, seed, rows, runner.version, seconds, arch, reports + runner.reports)
         say(f"soak: {len(rows)} of {count} migrations ({clock(seconds)})")
     runner.close()
-    return [f"migration {number} ({setting.scenario}): {line}" for number, setting, _, wrong in rows for line in wrong]
+    wrong = [f"migration {number} ({setting.scenario}): {line}" for number, setting, _, lines in rows for line in lines]
+    return [*wrong, *(f"L1's kernel reported: {line}" for line in reports + runner.reports)]
 
 
 def interrupted(
     path: Path, series: catalog.Series, seed: object, chosen: Sequence[Chosen], arch: str = migration.ARCH
-) -> tuple[int, list[Row]]:
-    """(seconds that it took, rows as of batch()) of the run that `path` holds, if it is one of the same patches,
-    architecture and seed that did not come to the end of `chosen`, its plan(); else (0, []).  Raises Fail if it ran on
+) -> tuple[int, list[Row], list[str]]:
+    """(seconds that it took, rows as of batch(), what L1's kernel reported) of the run that `path` holds, if it is one of the
+    same patches, architecture and seed that did not come to the end of `chosen`, its plan(); else (0, [], []).  Raises Fail if it ran on
     another host, as its head can name one, and for a file of another kind."""
     other = "name another file with --json, or remove it"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return 0, []
+        return 0, [], []
     except ValueError:
         raise Fail(f"{path} is cut short, or not JSON: {other}") from None
     wrong = schema.wrong(data, FORMAT)
@@ -165,7 +166,7 @@ def interrupted(
     found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
     seconds, ran_on = data["seconds"], {key: data["host"].get(key) for key in HOST}
     if not same or len(found) >= len(chosen) or sorted(found) != list(range(len(found))):
-        return 0, []
+        return 0, [], []
     host = results.host_info()
     for key, value in ran_on.items():
         if value != host[key]:
@@ -173,7 +174,7 @@ def interrupted(
                 f"{path} is an unfinished run on another host ({key}: {value}, here {host[key]}): "
                 "name another file with --json, or finish it there"
             )
-    return seconds, [(*entry, *found[entry[0]]) for entry in chosen[: len(found)]]
+    return seconds, [(*entry, *found[entry[0]]) for entry in chosen[: len(found)]], data.get("reports", [])
 
 
 def summary(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
@@ -217,8 +218,9 @@ def save(
     version: str,
     seconds: int,
     arch: str = migration.ARCH,
+    reports: Sequence[str] = (),
 ) -> None:
-    """Write the results, whole or not at all."""
+    """Write the results, whole or not at all.  reports: lines of L1's kernel."""
     data = {
         "schema": 1,
         "series": series.name,
@@ -228,6 +230,7 @@ def save(
         "seconds": seconds,
         "host": results.host_info(kernels={"L1": version}),
         "summary": summary(rows),
+        "reports": list(reports),
         "migrations": [
             {"number": number, "setting": " ".join(setting.words()), "complaints": wrong, "figures": values}
             for number, setting, values, wrong in rows

@@ -24,7 +24,7 @@ class FakeRunner:
 
     def __init__(self, programs, *_):
         self.events = {label: driver.EVENTS if label == "series" else ("kvm_dirty_ring_flush",) for label in programs}
-        self.asked, self.version = [], "7.3"
+        self.asked, self.version, self.reports = [], "7.3", []
         self.text = {
             "base": PRINTED,
             "series": PRINTED.replace("throttle_steps 8", "throttle_steps 2").replace(
@@ -262,6 +262,31 @@ def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
         calm.asked.clear()
         soak.run(other, None, 20, seed, path, arch=arch)
         assert len(asked()) == 20
+
+
+def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    folder = tmp_path / "out/runs/soak"
+    folder.mkdir(parents=True)
+    (folder / "console.log").write_text("WARNING: at kvm_vcpu_load_debug", encoding="utf-8")
+    reported = guest.Result([guest.Outcome("m0", 0, 1.0, PRINTED)], ["WARNING: at f"], "7.3", folder)
+    monkeypatch.setattr(guest, "run", lambda *_: reported)
+    real = object.__new__(migration.Runner)
+    real.accel, real.name, real.kernel, real.folder, real.machine, real.reports = "tcg", "soak", True, folder, None, []
+    assert len(real.run([("m0", "series", driver.Setting())])) == 1 and real.reports == ["WARNING: at f"]
+    (kept,) = (tmp_path / "out/reports").iterdir()
+    assert kept.name.startswith("soak-m0-") and "load_debug" in (kept / "console.log").read_text(encoding="utf-8")
+
+    calm = FakeRunner({"series": None})
+    calm.text["series"], calm.reports = PRINTED, real.reports
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    path = tmp_path / "soak.json"
+    assert soak.run(series, None, 10, "1", path) == ["L1's kernel reported: WARNING: at f"]
+    # An earlier part's report is kept.
+    calm.reports = []
+    assert soak.run(series, None, 20, "1", path) == ["L1's kernel reported: WARNING: at f"]
+    assert json.loads(path.read_text(encoding="utf-8"))["reports"] == ["WARNING: at f"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -250,12 +249,9 @@ def judge(
 
 def _keep(folder: Path, part: Part) -> str:
     """Copy the logs of a part that has failed to out/soak; returns where they are, below out/."""
-    name = f"{part['when'].replace(':', '')}-{part['configuration']}-{part['part']}"
-    with paths.whole(paths.out("soak", name)) as kept:
-        for file in (*sorted(folder.glob("*.log")), folder / "qemu.sh"):
-            if file.exists():
-                shutil.copy2(file, kept)
-    return f"soak/{name}"
+    kept = paths.out("soak", f"{part['when'].replace(':', '')}-{part['configuration']}-{part['part']}")
+    guest.keep(folder, kept)
+    return f"soak/{kept.name}"
 
 
 def run(
