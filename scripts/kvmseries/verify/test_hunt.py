@@ -125,3 +125,21 @@ def test_another_hunt_and_other_sources_do_not_mix(run, qemu, monkeypatch):
 def test_the_verb_needs_a_command_and_a_file(patches, refused):
     assert "hunt needs a command" in refused("hunt", "mini", "--json", "x.json")
     assert "--json" in refused("hunt", "mini", "--", "/tests/alpha_test")
+
+
+def test_texts_have_the_counts_of_the_committed_file():
+    data = json.loads((paths.ROOT / "Documentation/results/hunt-v5.10-x86_64-stress.json").read_text(encoding="utf-8"))
+    base, series = (data["kernels"][label] for label in ("base", "series"))
+    assert base["runs"] == series["runs"] == 200 and not series["failures"]
+    ((why, count),) = base["failures"].items()
+    assert "exit_reason=SHUTDOWN" in why
+
+    def words(name):
+        return " ".join((paths.ROOT / name).read_text(encoding="utf-8").replace("# ", "").replace("*", "").split())
+
+    room = words("arch-x86-kvm-mmu/README.md")
+    assert " ".join(data["hunt"]["command"]).partition("/tests/")[2] + "` was run 200 times on base and 200" in room
+    assert f"[base ended so in {count} runs, the series in none](" in room
+    assert f"base ended by the first of these {count} times, and the series never" in words(
+        "scripts/checks/conftest.py"
+    )
