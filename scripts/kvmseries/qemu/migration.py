@@ -83,7 +83,12 @@ def machine(accel: str, cpus: int, arch: str) -> machines.Machine:
     if arch == "x86_64" and accel == "tcg":
         # The kernel measures the TSC wrongly on a busy host, and KVM lets a guest's TSC jump if it does not trust the machine's.
         params = (f"tsc_early_khz={driver.ticks()}", "tsc=reliable")
-    return machines.Machine(arch, accel=accel, cpus=cpus, memory=2048, params=params)
+    return machines.Machine(arch, accel=accel, cpus=cpus, memory=memory(0), params=params)
+
+
+def memory(size: int) -> int:
+    """MiB of L1 for guests of `size` MiB: source and destination are files in a tmpfs, which has half of it."""
+    return max(2048, 1024 + 4 * size)
 
 
 class Runner:
@@ -136,7 +141,8 @@ class Runner:
         lines = [(name, setting.seconds, self.words(label, setting)) for name, label, setting in commands]
         if not self.kernel:
             return [self._here(*line, note) for line in lines]
-        result = guest.run(self.kernel, self.folder / "initrd", self.machine, lines, self.name, note)
+        below = replace(self.machine, memory=memory(max(setting.memory for _, _, setting in commands)))
+        result = guest.run(self.kernel, self.folder / "initrd", below, lines, self.name, note)
         self.version = result.version
         if result.splats:
             kept = paths.out("reports", f"{self.name}-{lines[0][0]}-{time.strftime('%Y-%m-%dT%H%M%S')}")

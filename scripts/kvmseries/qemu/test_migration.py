@@ -264,6 +264,14 @@ def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
         assert len(asked()) == 20
 
 
+def test_both_guests_fit_into_half_of_the_memory_of_the_machine_below():
+    for size in (2, 8, 64, 512, 2048):
+        data = driver.Setting(working_set=size << 10).memory
+        # What is left is for the programs.
+        assert migration.memory(data) / 2 >= 2 * data + 512
+    assert migration.memory(driver.Setting(working_set=64 << 10).memory) == migration.memory(0) == 2048
+
+
 def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
     folder = tmp_path / "out/runs/soak"
@@ -272,7 +280,8 @@ def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(monk
     reported = guest.Result([guest.Outcome("m0", 0, 1.0, PRINTED)], ["WARNING: at f"], "7.3", folder)
     monkeypatch.setattr(guest, "run", lambda *_: reported)
     real = object.__new__(migration.Runner)
-    real.accel, real.name, real.kernel, real.folder, real.machine, real.reports = "tcg", "soak", True, folder, None, []
+    real.accel, real.name, real.kernel, real.folder, real.reports = "tcg", "soak", True, folder, []
+    real.machine = migration.machine("tcg", 4, "arm64")
     assert len(real.run([("m0", "series", driver.Setting())])) == 1 and real.reports == ["WARNING: at f"]
     (kept,) = (tmp_path / "out/reports").iterdir()
     assert kept.name.startswith("soak-m0-") and "load_debug" in (kept / "console.log").read_text(encoding="utf-8")
