@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from kvmseries import report
+from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.data import ids, results, unfinished
 from kvmseries.guest import run as guest
@@ -296,6 +297,29 @@ def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(monk
     calm.reports = []
     assert soak.run(series, None, 20, "1", path) == ["L1's kernel reported: WARNING: at f"]
     assert json.loads(path.read_text(encoding="utf-8"))["reports"] == ["WARNING: at f"]
+
+
+def test_the_text_has_the_counts_of_the_committed_soak():
+    path = paths.ROOT / "Documentation/results/soak-qemu-10.0-4.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    rows = data["migrations"]
+    total = {name: sum(entry[name] for entry in data["summary"].values()) for name in data["summary"]["plain"]}
+    calm = ("plain", "postcopy", "postcopy-run")
+    disturbed = sum(row["setting"].split("scenario=")[1].split()[0] not in calm for row in rows)
+    assert total["run"] == len(rows) and total["pages_lost"] == 0
+    # The issue's measure: at least half.
+    assert total["pages_written"] >= total["pages_compared"] / 2 and total["throttled"] >= total["run"] / 2
+    text = " ".join((paths.ROOT / "qemu-migration/harness.md").read_text(encoding="utf-8").replace("*", "").split())
+    for words in (
+        f"Of today's patches {total['run']} random migrations have run",
+        f"{disturbed} were to be cancelled, cut, stopped or killed on the way, and {total['struck']} were",
+        f"{total['completed']} completed in the end. {total['pages_compared']:,} pages were compared; none was lost",
+        f"{total['pages_written']:,} of them, {total['pages_written'] / total['pages_compared']:.0%}, were written",
+        f"The throttle changed in {total['throttled']} of the {total['run']}.",
+    ):
+        assert words.replace("%", " %") in text or words in text, words
+    # One guest that did not start is all that was wrong.
+    assert sum(len(row["complaints"]) for row in rows) == 1 and not data["reports"]
 
 
 @pytest.mark.parametrize(
