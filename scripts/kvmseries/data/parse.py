@@ -144,9 +144,10 @@ def nothing_harvested(output: str) -> bool:
     """Whether `output` is of dirty_log_perf_test -H, and in none of its iterations the log or the rings were harvested while
     vCPUs wrote: then it has shown nothing."""
     times = [
-        int(match[6])
-        for match in map(_HIST.match, map(str.strip, output.splitlines()))
-        if match and _LATENCY[match[2]] in ("get_while_writing", "collect_while_writing")
+        measure.value
+        for line in output.splitlines()
+        for measure in _distribution(line.strip()) or ()
+        if measure.metric in ("get_while_writing_times", "collect_while_writing_times")
     ]
     return bool(times) and not any(times)
 

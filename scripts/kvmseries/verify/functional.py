@@ -176,7 +176,7 @@ def observe(
         why |= {
             (point.label, outcome.name): outcome.why() if outcome.status else parse.NOTHING_HARVESTED
             for outcome in result.outcomes
-            if _word(outcome) in ("fail", "timeout")
+            if found[point.label][outcome.name] in ("fail", "timeout")
         }
         splats[point.label] = result.splats
         versions[f"{point.label} {arch} {config}"] = result.version
