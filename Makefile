@@ -19,7 +19,7 @@ CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime/selftest $(wildcard
 TREE ?= $(KERNEL)
 export TREE
 
-.PHONY: help run proof test test-all check soak deps man clean
+.PHONY: help run proof ready test test-all check soak deps man clean
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
@@ -51,16 +51,18 @@ proof:
 	@scripts/bootstrap
 	@scripts/series proof $(SERIES)
 
-test:
+# Before pytest begins: the unit tests run the compilers, too.
+ready:
 	@scripts/bootstrap
+	@scripts/series deps --compilers
+
+test: ready
 	@$(RUN) --ahead $(if $(GO_ON),--go-on) -m 'not slow' $(CHECKS)
 
-test-all:
-	@scripts/bootstrap
+test-all: ready
 	@$(RUN:tests.xml=tests-all.xml) --ahead --go-on $(CHECKS)
 
-check:
-	@scripts/bootstrap
+check: ready
 	@$(PYTEST) -q -rs -m 'not build and not boot and not slow' $(CHECKS)
 
 soak:

@@ -1,5 +1,5 @@
 """What `make run` does with results whose rounds do not agree: it has them measured again, and if that does not help
-they have a page, too.  The tool is a shell script here."""
+they have a page, too.  What is there before the checks begin.  The tool is a shell script here."""
 
 import os
 import shutil
@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from kvmseries.base import paths
+from kvmseries.conftest import write
 
 RESULTS = "out/results/v5.10-arm64-dirty_log_perf_test.json"
 SERIES = (
@@ -46,3 +47,19 @@ def test_results_have_a_page_also_where_bench_fails_and_older_ones_are_left_alon
     )
     assert (done.returncode != 0) == (status != "0")
     assert (tmp_path / "said").read_text(encoding="utf-8").split() == said
+
+
+@pytest.mark.parametrize("goal", ["check", "test", "test-all"])
+def test_the_compilers_are_installed_before_the_checks_begin(tmp_path, goal):
+    shutil.copy(paths.ROOT / "Makefile", tmp_path)
+    for name in ("scripts/bootstrap", "scripts/series", "out/venv/bin/python"):
+        write(tmp_path / name, f'#!/bin/sh\necho {name} "$1" "$2" >> said\n')
+        (tmp_path / name).chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if name not in ("SERIES_OUT", "MAKEFLAGS", "MAKELEVEL")}
+    subprocess.run(["make", goal], cwd=tmp_path, env=kept, check=True, capture_output=True)
+    said = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
+    assert [line.rstrip() for line in said] == [
+        "scripts/bootstrap",
+        "scripts/series deps --compilers",
+        "out/venv/bin/python -m pytest",
+    ]

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from kvmseries.conftest import write
+from kvmseries.conftest import wanted, write
 from kvmseries.guest import image
 
 
@@ -42,8 +42,7 @@ def test_arguments_reach_the_command_as_they_are(tmp_path, word):
 
 
 def test_the_job_follows_the_base_image(tmp_path):
-    if not shutil.which("cpio"):
-        pytest.skip("cpio is not installed")
+    wanted("cpio")
     (tmp_path / "base.cpio").write_bytes(b"base image, padded\n")
     target = image.with_job(tmp_path / "base.cpio", ". /job.sh\nfinish\n", tmp_path / "initrd.cpio")
     data = target.read_bytes()
@@ -54,8 +53,7 @@ def test_the_job_follows_the_base_image(tmp_path):
 
 
 def test_the_image_has_busybox_init_and_the_programs(tmp_path, monkeypatch):
-    if not shutil.which("cpio"):
-        pytest.skip("cpio is not installed")
+    wanted("cpio")
     monkeypatch.setenv("SERIES_OUT", str(tmp_path))
     tests = tmp_path / "selftests/some-tests"
     for path in (tests / ".stamp", tests / "x86_64/a_test", tmp_path / "busybox-arm64"):

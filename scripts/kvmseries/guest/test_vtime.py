@@ -1,7 +1,6 @@
 """The Python side of the virtual-time machine.  Its C is in test_vtime_c.py."""
 
 import re
-import shutil
 import subprocess
 from types import SimpleNamespace
 
@@ -9,7 +8,7 @@ import pytest
 
 from kvmseries.base import debian, paths
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.conftest import below, DPKG_DEB, write
+from kvmseries.conftest import below, DPKG_DEB, wanted, write
 from kvmseries.guest import tcgplugin, vtime
 from kvmseries.kernel import toolchain
 
@@ -287,8 +286,7 @@ def test_results_say_what_the_machine_was(program):
 
 @pytest.mark.parametrize("compiler", ["gcc", f"{toolchain.prefix('arm64')}gcc"])
 def test_it_compiles_without_a_warning(tmp_path, compiler):
-    if not shutil.which(compiler):
-        pytest.skip(f"no {compiler}")
+    wanted(compiler)
     sources = [str(source) for source in sorted(vtime.SOURCE.glob("*.c"))]
     done = subprocess.run(
         [compiler, *tcgplugin.FLAGS, "-Werror", "-o", str(tmp_path / "x.so"), *sources, "-ldl", "-lpthread"],

@@ -7,7 +7,7 @@ import pytest
 from kvmseries.base import distro
 from kvmseries.base.errors import Fail
 from kvmseries.base.test_distro import RELEASES
-from kvmseries.conftest import write
+from kvmseries.conftest import wanted, write
 from kvmseries.kernel import toolchain
 
 
@@ -41,6 +41,7 @@ def test_a_compiler_that_is_too_old(program, gcc, kernel, oldest):
 
 @pytest.mark.parametrize("arch", ["arm64", "x86_64"])
 def test_the_compilers_here_link_static_programs(arch):
+    wanted(f"{toolchain.prefix(arch)}gcc")
     toolchain.check_static(arch)
 
 

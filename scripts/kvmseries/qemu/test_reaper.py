@@ -1,14 +1,19 @@
 """The table of the reaper's rule in qemu-migration/README.md is what the sources in the patches give."""
 
-import shutil
 import subprocess
 
 import pytest
 
 from kvmseries.base import paths
+from kvmseries.conftest import wanted
 
 FOLDER = paths.ROOT / "qemu-migration"
-pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="there is no compiler")
+
+
+@pytest.fixture(autouse=True)
+def compiler(sandbox):  # pylint: disable=unused-argument
+    """`make reaper` compiles."""
+    wanted("cc")
 
 
 def table(out, patches=None, late=""):
