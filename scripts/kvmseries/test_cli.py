@@ -252,7 +252,7 @@ def test_deps_installs_the_compilers_alone(refused, series, program, only_tools)
     assert series("deps", "--compilers").status == 0
     program("dpkg-query", "exit 1\n")
     program("apt-get", "echo E: no network >&2; exit 100\n")
-    program("env", "shift; exec \"$@\"\n")
+    program("env", 'shift; exec "$@"\n')
     line = refused("deps", "--compilers")
     assert line.startswith("cannot install ") and " gcc " in line and "qemu" not in line
 
