@@ -50,6 +50,9 @@ GROUPS = {
     # Where Debian's cannot be fetched.
     "busybox": ["busybox-static"],
     "static": ["sparse"],
+    # The model checker.  Debian 12's own rustc is too old for its crates; rustc-web is a newer one.
+    "model": ["cargo", "rustc"],
+    "model-debian12": ["cargo-web", "rustc-web"],
     "vtime": ["gcc", "libc6-dev"],
     # QEMU, with the few features that a migration needs.
     "qemu": [

@@ -9,6 +9,7 @@ from ..base import debian, distro
 from ..base.errors import Fail
 from ..base.progress import say
 from ..kernel import toolchain
+from ..model import build
 from ..source import catalog
 
 HELP = "install the Debian packages that the commands need"
@@ -33,5 +34,6 @@ def run(options: Namespace) -> None:
             f"deps installs packages of Debian, and {distro.title()} has no dpkg: a command names the program that it "
             f"lacks; or {distro.CONTAINER}"
         )
-    debian.install(*(group for group in debian.GROUPS if not group.startswith("build-")), *cross)
+    debian.install(*(group for group in debian.GROUPS if not group.startswith(("build-", "model"))), *cross)
+    build.install()
     say("everything is installed")

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ..base import paths, proc
+from ..base import debian, distro, paths, proc
 from ..base.errors import Fail
 from ..base.progress import say
 from . import ROOM, source
@@ -31,8 +31,16 @@ _CFLAGS = [
 _TSAN = "-fsanitize=thread"
 
 
+def install() -> None:
+    """Install cargo and rustc where there is none."""
+    if not shutil.which("cargo") or not shutil.which("rustc"):
+        old = (distro.release().get("ID"), distro.release().get("VERSION_ID")) == ("debian", "12")
+        debian.install("model-debian12" if old else "model")
+
+
 def need() -> None:
-    """Raise Fail in one line if gcc or cargo is missing or too old."""
+    """Install what is lacking; raise Fail in one line if gcc or cargo is missing or too old."""
+    install()
     if not shutil.which("gcc"):
         raise Fail("the model checker needs gcc: install the package gcc")
     if not shutil.which("cargo") or not shutil.which("rustc"):

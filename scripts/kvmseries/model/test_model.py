@@ -6,9 +6,10 @@ import json
 import pytest
 
 from kvmseries import cli
-from kvmseries.base import paths
+from kvmseries.base import distro, paths
 from kvmseries.base.errors import Fail
 from kvmseries.commands import modeltree
+from kvmseries.conftest import write
 from kvmseries.model import build, coverage, mutants, prove, runs, source
 from kvmseries.source import trees
 
@@ -330,9 +331,22 @@ def test_an_applied_tree_of_something_else_is_told_before_the_checker_is_built(
 
 
 def test_without_cargo_or_gcc(monkeypatch):
-    monkeypatch.setattr("shutil.which", lambda name: None if name == "cargo" else "/bin/true")
+    monkeypatch.setattr("shutil.which", lambda name: None if name in ("cargo", "dpkg-query") else "/bin/true")
     with pytest.raises(Fail, match="needs cargo and rustc 1.74 or newer"):
         build.need()
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(Fail, match="install the package gcc"):
+        build.need()
+
+
+@pytest.mark.parametrize(
+    "release, packages",
+    [('ID=debian\nVERSION_ID="12"\n', "cargo-web rustc-web"), ('ID=debian\nVERSION_ID="13"\n', "cargo rustc")],
+)
+def test_cargo_is_installed_as_the_release_has_it(tmp_path, monkeypatch, program, only_tools, release, packages):
+    monkeypatch.setattr(distro, "FILES", (str(write(tmp_path / "os-release", release)),))
+    program("dpkg-query", "exit 1\n")
+    program("apt-get", "echo E: no network >&2; exit 100\n")
+    program("env", 'shift; exec "$@"\n')
+    with pytest.raises(Fail, match=f"^cannot install {packages}: "):
         build.need()
