@@ -189,7 +189,6 @@ _RUNS = "checks that were run read all of the file"
 LEFT = {
     "patches/debug/v5.10-delays.patch": ("Those who unmap", _RUNS),
     "patches/debug/v5.10-hold-times.patch": ("those who wait", _RUNS),
-    "scripts/vtime/README.md": ("6 % beside three builds", "the next change of the instrument mends it"),
 }
 
 

@@ -92,7 +92,7 @@ enum kind arm64_kind(const uint8_t *code, size_t size)
 	switch (op & 0xffffffe0) {
 	case 0xd53be020: case 0xd53be040: case 0xd53be0a0: case 0xd53be0c0:
 		return CLOCK;
-	/* MSR to ICC_SGI1R_EL1, ICC_ASGI1R_EL1, ICC_SGI0R_EL1: who is interrupted sees it */
+	/* MSR to ICC_SGI1R_EL1, ICC_ASGI1R_EL1, ICC_SGI0R_EL1: the CPU that is interrupted sees it */
 	case 0xd518cba0: case 0xd518cbc0: case 0xd518cbe0:
 		return CLOCK;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can do one thing at a time: the times at which it is busy.  Who comes out of turn (see
- * clock.c), later in virtual time than somebody who has yet to come, takes nothing from him.
+ * What can do one thing at a time: the times at which it is busy.  A CPU that comes out of turn (see
+ * clock.c), before another whose clock is behind its own, takes no time from that other.
  */
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 /*
  * Have `length` ps of it at or after `now`, in as many pieces as it is free in: no time of it may
- * be lost between two who came out of turn.  Returns when they would begin were they one piece that
- * ends with the last of them.  With the lock held.
+ * be lost between two CPUs that came out of turn.  Returns when they would begin were they one piece
+ * that ends with the last of them.  With the lock held.
  */
 int64_t calendar_reserve(struct calendar *c, int64_t now, int64_t length)
 {

@@ -1,61 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The clocks.  Of all CPUs that run, the one with the smallest clock goes on, and the others wait
- * at the next instruction that others can see: an atomic, an exclusive, a release, a DSB after a
- * broadcast TLBI, a read of the time.  So such instructions happen in the order of virtual time,
- * and what a lock costs follows from who comes when.  What lies between two of them runs freely,
- * for at most a slice.
+ * at their next visible instruction: an atomic, an exclusive, a release, a DSB after a broadcast
+ * TLBI, a read of the time.  So such instructions happen in the order of virtual time, and what a
+ * lock costs follows from the order in which CPUs arrive.  The instructions between two of them run
+ * freely, for at most a slice.
  *
- * A CPU that sleeps (WFI) has no say; who wakes it hands it the time.  QEMU's main loop, where
- * timers expire, is one more clock: no CPU goes beyond its next deadline before it has had its
- * turn.
+ * A CPU that sleeps (WFI) is not waited for.  The CPU that wakes it hands it the time.  QEMU's main
+ * loop, where timers expire, is one more clock: no CPU goes beyond its next deadline before the main
+ * loop has had its turn.
  *
  * QEMU stops all CPUs for some things (start_exclusive(): for a broadcast TLBI, too).  Then a CPU
  * that waits for its turn must go on to the end of its translation block, out of turn, and waits
- * again outside.  How often, whether it went further than that, and what it did to the order of
- * accesses to a line is counted (passes, strays, inversions).
+ * again outside.  Three counters say how often that happens, whether a CPU went further than that,
+ * and whether it changed the order of accesses to a line (passes, strays, inversions).
  */
 #include <errno.h>
 #include <linux/futex.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "libc.h"
-#include "vtime.h"
+#include "clock.h"
 
-/* Seconds of the host in which no clock moves while somebody waits: something is broken. */
+/* Seconds of the host in which no clock moves while a CPU waits: something is broken. */
 #define STALL 60
 /* Looks of the main loop, 50 ms each, after which it must hold the lock that all CPUs wait for. */
 #define LOOKS_HELD 20
 /* The most instructions that QEMU puts into a block (TCG_MAX_INSNS). */
 #define BLOCK_INSNS 512
 
-struct cpu cpus[MAXCPU];
-struct stats stats;
-int ncpu;
-int64_t slice = 500000;
 bool active;
 _Thread_local int me = -1;
-_Thread_local bool idling;
+_Thread_local bool idling, main_loop;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;	/* a leaf */
 static int running;			/* CPUs in state RUN */
-static int64_t edge;			/* the largest clock there has been */
-static int64_t read_last;		/* the latest time that anybody has read */
+static int64_t latest;			/* the largest clock there has been */
+static int64_t read_last;		/* the latest time that has been read */
 static uint64_t moves;			/* how often a clock has moved */
 
-/* The main loop: its own time, and what it waits for. */
+/* The main loop: its own time, what it waits for, and what ends its sleep. */
 static int64_t main_clock, main_read, deadline = FOREVER;
 static bool in_poll;
+static void (*kick_main)(void);
 
 /*
  * Threads that wait for something other than an interrupt, on what, and the mutex that they gave up
- * for it.  While there is one, nobody is held back.  The last entry is the main loop's.
+ * for it.  While there is one, no CPU is held back.  The last entry is the main loop's.
  */
 static struct {
 	pthread_cond_t *on;
@@ -63,49 +54,26 @@ static struct {
 } waits[MAXCPU + 1];
 static int waiting;
 /*
- * What CPUs wait on until all may go on (end_exclusive()).  That is none of the above: it ends when
- * the CPU that stops the others has done, and if it needs them for that it waits itself.  It may
- * take the host long to run that CPU, and nobody would have told the others to stop.
+ * What CPUs wait on until all may go on (end_exclusive()).  Not in waits[]: end_exclusive() ends it
+ * without help from other CPUs, so no CPU needs to be let through for it, however long the host
+ * takes to schedule the exclusive CPU.
  */
 static pthread_cond_t *resume;
 static pthread_mutex_t *big_lock;
-
-void lock(void)
-{
-	pthread_mutex_lock(&mutex);
-}
-
-void unlock(void)
-{
-	pthread_mutex_unlock(&mutex);
-}
-
-void die(const char *format, ...)
-{
-	va_list args;
-
-	fputs("vtime: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	fflush(stderr);
-	_exit(3);
-}
 
 static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *limit)
 {
 	return syscall(SYS_futex, word, op, value, limit, NULL, 0);
 }
 
-static void wake(struct cpu *c)
+void wake(struct cpu *c)
 {
 	__atomic_fetch_add(&c->futex, 1, __ATOMIC_SEQ_CST);
 	futex(&c->futex, FUTEX_WAKE_PRIVATE, 1, NULL);
 }
 
 /* The earliest time at which `c`, which runs, can do something on its own. */
-static int64_t bound(const struct cpu *c)
+int64_t earliest(const struct cpu *c)
 {
 	return c->wfe ? c->clock + costs.wfe : c->clock;
 }
@@ -117,29 +85,29 @@ static struct cpu *first(void)
 	int i;
 
 	for (i = 0; i < ncpu; i++)
-		if (cpus[i].state == RUN && (!found || bound(&cpus[i]) < bound(found)))
+		if (cpus[i].state == RUN && (!found || earliest(&cpus[i]) < earliest(found)))
 			found = &cpus[i];
 	return found;
 }
 
-/* How far all have come. */
-static int64_t floor_clock(void)
+/* The global virtual time: no CPU is before it. */
+static int64_t global_time(void)
 {
 	struct cpu *c = first();
 
-	return c ? bound(c) : main_clock;
+	return c ? earliest(c) : main_clock;
 }
 
 /*
- * Whether it waits for its turn, and nothing else may end that: a parked CPU is in nobody's way but
- * the main loop's.
+ * Whether it waits for its turn, and nothing else may end that: a parked CPU is in the way of the
+ * main loop alone.
  */
 static bool held_back(const struct cpu *c)
 {
 	return !waiting || (c->parked && !waits[MAXCPU].on);
 }
 
-static void wake_turn(void)
+void wake_turn(void)
 {
 	struct cpu *c;
 	int i;
@@ -155,23 +123,23 @@ static void wake_turn(void)
 	c = first();
 	if (!c)
 		return;
-	if (bound(c) >= deadline) {
+	if (earliest(c) >= deadline) {
 		if (in_poll)
-			libc_kick_main();
+			kick_main();
 	} else if (c->blocked) {
 		c->blocked = false;
 		wake(c);
 	}
 }
 
-static void set_clock(struct cpu *c, int64_t at)
+void set_clock(struct cpu *c, int64_t at)
 {
 	if (at > c->clock) {
 		c->clock = at;
 		moves++;
 	}
-	if (c->clock > edge)
-		edge = c->clock;
+	if (c->clock > latest)
+		latest = c->clock;
 }
 
 static void set_running(struct cpu *c, int64_t at)
@@ -183,8 +151,8 @@ static void set_running(struct cpu *c, int64_t at)
 }
 
 /*
- * Bring the clock of `cpu` up to date, which has still `rest` ps of its translation block before
- * it: generated code counts a block when it begins.
+ * Bring the clock of `cpu` up to date.  It still has `rest` ps of its translation block before it:
+ * generated code counts a block when it begins.
  */
 void tick(int cpu, int64_t rest)
 {
@@ -195,15 +163,15 @@ void tick(int cpu, int64_t rest)
 	c->clock += passed;
 	if (passed)
 		moves++;
-	if (c->clock > edge)
-		edge = c->clock;
+	if (c->clock > latest)
+		latest = c->clock;
 }
 
 /*
- * Wait, with the lock, until it is this CPU's turn, nobody is to be held back, or, where `until` is
+ * Wait, with the lock, until it is this CPU's turn, CPUs must not be held back, or, where `until` is
  * not NULL, *until is false.  True if it is the CPU's turn.
  */
-static bool wait_turn(struct cpu *c, const bool *until)
+bool wait_turn(struct cpu *c, const bool *until)
 {
 	struct timespec second = { .tv_sec = 1 };
 	uint64_t seen = moves;
@@ -215,7 +183,7 @@ static bool wait_turn(struct cpu *c, const bool *until)
 
 		if (!held_back(c) || (until && !*until))
 			return false;
-		if (first() == c && bound(c) < deadline)
+		if (first() == c && earliest(c) < deadline)
 			return true;
 		value = __atomic_load_n(&c->futex, __ATOMIC_SEQ_CST);
 		c->blocked = true;
@@ -264,7 +232,7 @@ void order(int cpu, int64_t rest)
 	tick(cpu, rest);
 	stats.turns++;
 	if (c->state != RUN) {
-		set_running(c, edge);
+		set_running(c, latest);
 		stats.late++;
 	}
 	wake_turn();
@@ -275,99 +243,46 @@ void order(int cpu, int64_t rest)
 	unlock();
 }
 
-/*
- * WFE: until somebody writes to the line of the CPU's last load-exclusive, or sends an event, or
- * costs.wfe has passed; a real CPU may go on for any reason at all.
- */
-void wait_for_event(int cpu, int64_t rest)
-{
-	struct cpu *c = &cpus[cpu];
-
-	if (c->score->event) {
-		c->score->event = 0;
-		return;
-	}
-	me = cpu;
-	lock();
-	tick(cpu, rest);
-	if (!c->monitor || line_version(c->monitor) == c->monitor_version) {
-		c->wfe = true;
-		wake_turn();
-		if (wait_turn(c, &c->wfe))
-			set_clock(c, bound(c));
-		c->wfe = false;
-		wake_turn();
-	}
-	unlock();
-}
-
-static void end_wait(struct cpu *c, int64_t at)
-{
-	set_clock(c, at);
-	c->wfe = false;
-	c->blocked = false;
-	wake(c);
-}
-
-/* A line is at `version` since `at`: wake who waits for that.  Called with the lock. */
-void line_written(uint64_t line, uint64_t version, int64_t at)
-{
-	int i;
-
-	for (i = 0; i < ncpu; i++)
-		if (cpus[i].wfe && cpus[i].monitor == line && cpus[i].monitor_version != version)
-			end_wait(&cpus[i], at);
-}
-
-/* SEV.  Called with the lock. */
-void send_event(int64_t at)
-{
-	int i;
-
-	for (i = 0; i < ncpu; i++) {
-		if (cpus[i].wfe)
-			end_wait(&cpus[i], at);
-		else if (cpus[i].score)
-			cpus[i].score->event = 1;
-	}
-}
-
 /* A vCPU's thread begins. */
 void start_cpu(int cpu)
 {
 	me = cpu;
-	set_running(&cpus[cpu], edge);
+	set_running(&cpus[cpu], latest);
 }
 
 /* What time it is for the calling thread. */
-static int64_t here(void)
+static int64_t caller_time(void)
 {
 	if (me >= 0 && cpus[me].state == RUN)
 		return cpus[me].clock + (int64_t)cpus[me].score->ps;
-	return libc_is_main() ? main_clock : edge;
+	return main_loop ? main_clock : latest;
 }
 
 /*
- * The time as read.  Who reads comes in order, but for passes; a guest's kernel must not see time
- * run backwards even then.
+ * The time as read.  Reads come in order, but for passes; a guest's kernel must not see time run
+ * backwards even then.
  */
 int64_t now_ps(void)
 {
 	int64_t now;
 
 	lock();
-	now = here();
+	now = caller_time();
 	if (now < read_last)
 		now = read_last;
 	read_last = now;
-	if (libc_is_main())
+	if (main_loop)
 		main_read = now;
 	stats.reads++;
 	unlock();
 	return now;
 }
 
-/* --- for libc.c --- */
+/* `kick` ends the main loop's sleep.  Before clocks_begin(). */
+void clocks_kick(void (*kick)(void))
+{
+	kick_main = kick;
+}
 
 bool clocks_idle(pthread_cond_t *condition, pthread_mutex_t *bql)
 {
@@ -387,7 +302,7 @@ bool clocks_idle(pthread_cond_t *condition, pthread_mutex_t *bql)
 	value = c->futex;
 	wake_turn();
 	if (!running && in_poll)
-		libc_kick_main();
+		kick_main();
 	unlock();
 	/*
 	 * Not on the condition: a kick may come without the big lock, between QEMU's look at what
@@ -396,7 +311,7 @@ bool clocks_idle(pthread_cond_t *condition, pthread_mutex_t *bql)
 	pthread_mutex_unlock(bql);
 	futex(&c->futex, FUTEX_WAIT_PRIVATE, value, NULL);
 	lock();
-	set_running(c, c->state == RUN ? c->clock : edge);
+	set_running(c, c->state == RUN ? c->clock : latest);
 	c->halt = NULL;
 	c->locking = true;
 	unlock();
@@ -452,14 +367,14 @@ void clocks_waited(pthread_cond_t *condition, pthread_mutex_t *held)
 	pthread_mutex_lock(held);
 }
 
-/* A condition is signalled: who sleeps on it gets the time of who signals. */
+/* A condition is signalled: the CPU that sleeps on it gets the time of the thread that signals. */
 void clocks_signal(pthread_cond_t *condition, bool all)
 {
 	int64_t now;
 	int i;
 
 	lock();
-	now = here();
+	now = caller_time();
 	for (i = 0; i < ncpu; i++)
 		if (cpus[i].state == IDLE && cpus[i].halt == condition) {
 			set_running(&cpus[i], now);
@@ -485,8 +400,8 @@ void clocks_signal(pthread_cond_t *condition, bool all)
 void clocks_poll(int64_t ps)
 {
 	lock();
-	if (floor_clock() > main_clock)
-		main_clock = floor_clock();
+	if (global_time() > main_clock)
+		main_clock = global_time();
 	if (main_clock < read_last)
 		main_clock = read_last;
 	/* It counts from when the main loop looked at the clock, not from when it came here. */
@@ -527,7 +442,7 @@ bool clocks_due(bool *sure)
 	still = moves == seen ? still + 1 : 0;
 	seen = moves;
 	if (deadline != FOREVER) {
-		due = !asleep && floor_clock() >= deadline;
+		due = !asleep && global_time() >= deadline;
 		/* Or it does not even want to wait, and a CPU wants the lock in mid-code. */
 		if (!asleep && !due &&
 		    (held > LOOKS_HELD || (still > LOOKS_HELD && deadline <= main_clock))) {
@@ -550,10 +465,10 @@ void clocks_polled(bool due)
 	in_poll = false;
 	if (due)
 		main_clock = deadline;
-	else if (running && floor_clock() > main_clock)
-		main_clock = floor_clock();
-	if (main_clock > edge)
-		edge = main_clock;
+	else if (running && global_time() > main_clock)
+		main_clock = global_time();
+	if (main_clock > latest)
+		latest = main_clock;
 	/* The deadline stands until the main loop says what comes next. */
 	wake_turn();
 	unlock();
@@ -564,7 +479,7 @@ void clocks_begin(void)
 	__atomic_store_n(&active, true, __ATOMIC_SEQ_CST);
 }
 
-/* QEMU ends: nobody is held back any more. */
+/* QEMU ends: no CPU is held back any more. */
 void clocks_end(void)
 {
 	lock();

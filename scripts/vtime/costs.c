@@ -5,6 +5,7 @@
 #include "vtime.h"
 
 struct costs costs = { .insn = 1000, .wfe = 1000000 };
+int64_t slice = 500000;
 
 static const struct {
 	const char *name;

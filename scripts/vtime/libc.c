@@ -5,7 +5,7 @@
  *	clock_gettime(CLOCK_MONOTONIC)	QEMU's virtual clock, so the guest's counter and timers
  *	ppoll()				the main loop sleeps until a virtual deadline
  *	pthread_cond_wait()		a vCPU sleeps (WFI), or waits for others to stop
- *	pthread_cond_broadcast/signal()	who sleeps is woken, and gets the waker's time
+ *	pthread_cond_broadcast/signal()	a sleeping vCPU is woken, and gets the waker's time
  *	RDTSC				an x86 guest's TSC, in ns (no call: the instruction traps)
  *
  * Libraries (GLib, ...) keep the real ones.
@@ -25,8 +25,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "libc.h"
-#include "vtime.h"
 
 /* The version under which glibc exports today's condition variables. */
 #if defined(__x86_64__)
@@ -50,7 +50,6 @@ static int (*real_cond_wait)(pthread_cond_t *, pthread_mutex_t *);
 static int (*real_cond_broadcast)(pthread_cond_t *);
 static int (*real_cond_signal)(pthread_cond_t *);
 static uintptr_t program_start = UINTPTR_MAX, program_end;
-static pthread_t main_thread;
 static int kick_fd = -1;
 
 static bool in_program(uintptr_t address)
@@ -92,24 +91,22 @@ static void find_real(void)
 		die("this libc does not have what glibc has");
 }
 
-__attribute__((constructor)) static void preload(void)
-{
-	find_real();
-	dl_iterate_phdr(find_program, NULL);
-	main_thread = pthread_self();
-	kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-}
-
-bool libc_is_main(void)
-{
-	return pthread_equal(pthread_self(), main_thread);
-}
-
-void libc_kick_main(void)
+/* Ends the main loop's sleep. */
+static void kick_main(void)
 {
 	/* Full means that it is kicked already. */
 	if (write(kick_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0 && errno != EAGAIN)
 		die("eventfd: %s", strerror(errno));
+}
+
+/* Runs in the thread that will run QEMU's main loop. */
+__attribute__((constructor)) static void preload(void)
+{
+	find_real();
+	dl_iterate_phdr(find_program, NULL);
+	kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	main_loop = true;
+	clocks_kick(kick_main);
 }
 
 int64_t libc_real_ns(void)
@@ -205,7 +202,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *limit,
 	int ready;
 
 	find_real();
-	if (!active || !libc_is_main() || !FROM_PROGRAM())
+	if (!active || !main_loop || !FROM_PROGRAM())
 		return real_ppoll(fds, count, limit, mask);
 	memcpy(all, fds, count * sizeof(*fds));
 	/* A month is for ever, and fits. */
@@ -235,7 +232,7 @@ EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *held)
 	int result;
 
 	find_real();
-	if (!active || !FROM_PROGRAM() || !(me >= 0 || libc_is_main()))
+	if (!active || !FROM_PROGRAM() || !(me >= 0 || main_loop))
 		return real_cond_wait(condition, held);
 	if (clocks_idle(condition, held))
 		return 0;

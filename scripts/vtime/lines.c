@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Cache lines, as far as atomics, exclusives, releases and stores to page tables see them: who holds
+ * Cache lines, as far as atomics, exclusives, releases and stores to page tables see them: which CPUs hold
  * each, and until when it is busy.  A line that moves does one move at a time, so CPUs that want the
  * same line queue.  Caches are of unlimited size, other plain accesses do not count, and the distance
  * between two CPUs is always the same.  All of it runs with the lock held.
@@ -17,7 +17,7 @@ struct line {
 	uint64_t version;		/* writes so far */
 	struct calendar *moves;		/* when it is on its way; NULL if it has never moved */
 	int64_t last;			/* when it was last asked for, by `asker` */
-	int asker, owner;		/* owner: who wrote last */
+	int asker, owner;		/* owner: the CPU that wrote last */
 };
 
 static struct line *table;
@@ -105,9 +105,10 @@ static void check_order(struct line *line, int cpu, int64_t now)
  * `cpu` accesses physical `address` at `now`: returns what it takes beyond the instruction, in ps.
  * SHARED is a load-exclusive, EXCLUSIVE a read-modify-write or store-exclusive, POSTED a store that
  * the CPU does not wait for.  STORED is a store to a page table: the CPU has read the entry before, and
- * has waited for the line then; on a line that it has, it takes no time.
+ * has waited for the line then; on a line that it has, it takes no time.  Where the access writes, *write
+ * is set.
  */
-int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now)
+int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now, struct write *write)
 {
 	uint64_t number = (address >> LINE_SHIFT) + 1;
 	struct line *line = find(number);
@@ -135,7 +136,7 @@ int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now)
 	}
 	cpus[cpu].atomics += kind == EXCLUSIVE;
 	line->version++;
-	line_written(number, line->version, end);
+	*write = (struct write){ number, line->version, end };
 	return kind == POSTED ? 0 : cost;
 }
 

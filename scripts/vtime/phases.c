@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters by phase of the test that runs in the guest, which takes no notice: a phase ends when
- * somebody in the guest writes a line to a terminal that names one.  Where in the guest's kernel a
- * guest of its own is left and entered, faults are handled and terminals are written to is told by
- * the kernel's symbols ("marks": lines of a name and a hexadecimal address).
+ * Counters by phase of the test that runs in the guest.  The guest takes no notice: a phase ends when
+ * a line that names one is written to a terminal in the guest.  The kernel's symbols say where in it a
+ * guest of its own is left and entered, faults are handled and terminals are written to ("marks":
+ * lines of a name and a hexadecimal address).
  *
  * The file gets a line of JSON for each phase.  Instructions are counted from the exit to the next
  * entry of a nested guest on the same CPU, for exits that are stage-2 (nested page) faults; of all

@@ -82,10 +82,10 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vad
 		return;
 	lock();
 	tick(cpu, REST(data));
-	cpus[cpu].clock += line_access(cpu, qemu_plugin_hwaddr_phys_addr(address),
-				       kind == LOAD_EXCLUSIVE ? SHARED :
-				       kind == RELEASE ? POSTED :
-				       kind == STORE ? STORED : EXCLUSIVE, cpus[cpu].clock);
+	access_memory(cpu, qemu_plugin_hwaddr_phys_addr(address),
+		      kind == LOAD_EXCLUSIVE ? SHARED :
+		      kind == RELEASE ? POSTED :
+		      kind == STORE ? STORED : EXCLUSIVE);
 	unlock();
 }
 

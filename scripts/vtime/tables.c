@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Where the guest's kernel writes page tables.  Stores there move cache lines, whatever instruction
- * they are: a kernel that writes entries by atomics, and one that does it by plain stores, wait for a
- * line that another CPU wrote alike.  All other plain stores cost nothing but their instruction.
+ * they are: a kernel that writes entries by atomics waits for a line that another CPU wrote, and so does
+ * a kernel that writes them by plain stores.  All other plain stores cost nothing but their instruction.
  *
- * The code is told by the file of marks, in lines of a name and a hexadecimal address: `tables_from`,
- * and then `tables_to`, the first address behind.
+ * The file of marks says where that code is, in lines of a name and a hexadecimal address: `tables_from`,
+ * and then `tables_to`, the first address behind it.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -2,16 +2,24 @@
 /*
  * vtime: an emulated machine in which every CPU owns a clock (see README.md).
  *
- * One shared object used twice in one QEMU: as TCG plugin (plugin.c), and preloaded, for the libc
- * calls through which QEMU sees time, sleeps and wakes (libc.c).  Between them the clocks:
+ * The field calls this a conservative parallel discrete-event simulation.  Global virtual time is the
+ * smallest clock (clock.c's global_time()); its quantum is the slice; what it calls a causality error
+ * is an inversion.
  *
- *	clock.c		who may run: always the CPU with the smallest clock
- *	lines.c		cache lines: who owns them, when they are free
- *	calendar.c	what does one thing at a time
+ * One shared object used twice in one QEMU: as TCG plugin (plugin.c), and preloaded, for the libc
+ * calls through which QEMU sees time, sleeps and wakes (libc.c).  Each file calls those below it alone:
+ *
+ *	plugin.c	the plugin: what generated code calls
+ *	phases.c	counters, by phase of the test that runs in the guest
+ *	libc.c		the libc calls of QEMU
+ *	wfe.c		CPUs that wait for a write to a line, or an event
+ *	clock.c		which CPU may run: always the one with the smallest clock
+ *	lines.c		cache lines: which CPUs hold them, when they are free
  *	costs.c		the parameters of the model, and the interconnect that TLBI uses
+ *	calendar.c	what does one thing at a time
  *	arm64.c x86_64.c	what an instruction is to the model
  *	tables.c	the code that writes page tables
- *	phases.c	counters, by phase of the test that runs in the guest
+ *	machine.c	the CPUs, the counters, the lock
  *
  * All times are picoseconds of virtual time in 64 bits; 2^63 ps are 106 days.
  */
@@ -76,19 +84,18 @@ extern bool active;		/* from plugin_install to exit */
 extern _Thread_local int me;	/* index of the vCPU that this thread runs, or -1 */
 extern _Thread_local bool idling;
 
-/* clock.c */
+/* machine.c */
 void lock(void);
 void unlock(void);
+__attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+
+/* clock.c */
 void tick(int cpu, int64_t rest);
 void order(int cpu, int64_t rest);
-void wait_for_event(int cpu, int64_t rest);
-void line_written(uint64_t line, uint64_t version, int64_t at);
-void send_event(int64_t at);
 void start_cpu(int cpu);
 int64_t now_ps(void);
 void clocks_begin(void);
 void clocks_end(void);
-__attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 
 /* calendar.c */
 #define CALENDAR_SLOTS 24
@@ -102,8 +109,17 @@ int64_t calendar_reserve(struct calendar *calendar, int64_t now, int64_t length)
 
 /* lines.c; called with the lock held */
 enum access { SHARED, EXCLUSIVE, POSTED, STORED };
-int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now);
+struct write {
+	uint64_t line, version;	/* line: 0 if nothing is written */
+	int64_t at;
+};
+int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now, struct write *write);
 uint64_t line_version(uint64_t line);
+
+/* wfe.c */
+void wait_for_event(int cpu, int64_t rest);
+void access_memory(int cpu, uint64_t address, enum access kind);
+void send_event(int64_t at);
 
 /* costs.c */
 bool costs_option(const char *name, int64_t value);

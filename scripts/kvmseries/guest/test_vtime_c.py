@@ -3,13 +3,15 @@
 import functools
 import platform
 import random
+import re
+import shutil
 import signal
 import subprocess
 
 import pytest
 
 from kvmseries.conftest import compiled, encodings, wanted
-from kvmseries.guest import vtime
+from kvmseries.guest import tcgplugin, vtime
 
 HEAD = '#include <stdio.h>\n#include <stdlib.h>\n#include "vtime.h"\n'
 # Decoders: bytes in hexadecimal, the name of their kind.
@@ -61,13 +63,6 @@ LINES = (
 struct cpu cpus[MAXCPU];
 struct costs costs = { .atomic = 5, .line = 47 };
 struct stats stats;
-static long long written;
-
-void line_written(uint64_t line, uint64_t version, int64_t at)
-{
-	(void)line, (void)version;
-	written = at;
-}
 
 void die(const char *format, ...)
 {
@@ -81,10 +76,10 @@ int main(void)
 	long long address, now;
 
 	while (scanf("%u %lld %u %lld", &cpu, &address, &kind, &now) == 4) {
-		long long cost;
+		struct write write = { 0 };
+		long long cost = line_access(cpu, address, kind, now, &write);
+		long long written = write.line ? write.at : -1;
 
-		written = -1;
-		cost = line_access(cpu, address, kind, now);
 		printf("%lld %llu %llu %lld %llu %llu\\n", cost, (long long)cpus[cpu].foreign,
 		       (long long)cpus[cpu].atomics, written,
 		       (long long)line_version(address / 64 + 1), (long long)stats.inversions);
@@ -100,18 +95,15 @@ CLOCK = (
     + """
 #include <string.h>
 #include <unistd.h>
-#include "libc.h"
+#include "clock.h"
 
 struct costs costs = { .wfe = 1000 };
+int64_t slice = 500000;
 static struct score scores[2];
 static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER, list = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t halt, resume, stop;
 static volatile int step;
 static int after;
-
-bool libc_is_main(void) { return false; }
-void libc_kick_main(void) { }
-uint64_t line_version(uint64_t line) { return 0; }
 
 static void *second(void *unused)
 {
@@ -162,6 +154,57 @@ int main(void)
 }
 """
 )
+# CPU 0 waits for an event, with the line at 4096 as that of its last load-exclusive, while CPU 1, at 300, does EVENT and goes to
+# sleep; then CPU 0's clock.
+WFE = (
+    HEAD
+    + """
+#include <unistd.h>
+#include "clock.h"
+
+struct costs costs = { .wfe = 1000, .atomic = 5, .line = 5 };
+int64_t slice = 500000;
+static struct score scores[2];
+static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t halt;
+
+static void *second(void *unused)
+{
+	while (!cpus[0].wfe)
+		usleep(1000);
+	lock();
+	me = 1;
+	EVENT;
+	unlock();
+	idling = true;
+	pthread_mutex_lock(&big);
+	clocks_idle(&halt, &big);
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	ncpu = 2;
+	cpus[0].score = &scores[0];
+	cpus[1].score = &scores[1];
+	start_cpu(1);
+	set_clock(&cpus[1], 300);
+	start_cpu(0);
+	cpus[0].clock = 0;
+	access_memory(1, 4096, EXCLUSIVE);
+	access_memory(0, 4096, SHARED);
+	cpus[1].clock = 300;
+	cpus[0].clock = 0;
+	pthread_create(&thread, NULL, second, NULL);
+	wait_for_event(0, 0);
+	printf("%d\\n", (int)cpus[0].clock);
+	fflush(stdout);
+	_exit(0);
+}
+"""
+)
 # Links libc.c as QEMU would have it; its one argument says what to do before "ok".
 TSC = (
     HEAD
@@ -170,14 +213,16 @@ TSC = (
 #include <string.h>
 #include <time.h>
 #include <x86intrin.h>
+#include "clock.h"
 #include "libc.h"
 
 bool active;
 _Thread_local int me = -1;
-_Thread_local bool idling;
+_Thread_local bool idling, main_loop;
 static int64_t ps = 0x123456789abll * 1000;
 
 int64_t now_ps(void) { return ps; }
+void clocks_kick(void (*kick)(void)) { }
 bool clocks_idle(pthread_cond_t *c, pthread_mutex_t *m) { return false; }
 void clocks_wait(pthread_cond_t *c, pthread_mutex_t *m) { }
 void clocks_waited(pthread_cond_t *c, pthread_mutex_t *m) { }
@@ -707,8 +752,66 @@ def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
         ("stop 513", 2, 1),
     ],
 )
-def test_who_waits_for_a_turn_passes_only_for_who_waits_for_all_to_stop(harness, words, passes, strays):
-    assert harness(CLOCK, "clock.c")([words]) == [f"{passes} {strays}"]
+def test_a_cpu_passes_only_for_one_that_waits_for_all_to_stop(harness, words, passes, strays):
+    assert harness(CLOCK, "clock.c", "machine.c")([words]) == [f"{passes} {strays}"]
+
+
+# WFE
+
+
+@pytest.mark.parametrize(
+    "event, clock",
+    [
+        # A write to the line, an access that writes nothing, a write to another line, SEV, the limit.
+        ("access_memory(1, 4096, EXCLUSIVE)", 305),
+        ("access_memory(1, 4096, SHARED)", 1000),
+        ("access_memory(1, 8192, EXCLUSIVE)", 1000),
+        ("send_event(cpus[1].clock)", 300),
+        ("(void)0", 1000),
+    ],
+)
+def test_what_ends_a_wait_for_an_event(harness, event, clock):
+    assert harness(WFE, "wfe.c", "clock.c", "lines.c", "calendar.c", "machine.c", define=f"EVENT={event}")([]) == [
+        str(clock)
+    ]
+
+
+# Which file calls which
+
+
+def _files(text):
+    """The C files in the order in which vtime.h lists them."""
+    return [name for line in re.findall(r"^ \*\t(\S+\.c.*?)\t", text, flags=re.M) for name in line.split()]
+
+
+def _calls_upward(folder, order):
+    """(caller, symbol, file) of each symbol that a file uses and a file before it in `order` defines."""
+    wanted("gcc", "nm")
+    defined, used = {}, {}
+    for name in order:
+        subprocess.run(["gcc", *tcgplugin.FLAGS[:2], "-fPIC", "-c", "-o", folder / "x.o", folder / name], check=True)
+        text = subprocess.run(["nm", folder / "x.o"], capture_output=True, text=True, check=True).stdout
+        rows = [row.split() for row in text.splitlines()]
+        used[name] = [row[1] for row in rows if row[0] == "U"]
+        defined.update({row[2]: name for row in rows if len(row) == 3 and row[1].isupper()})
+    return [
+        (name, symbol, defined[symbol])
+        for name in order
+        for symbol in used[name]
+        if symbol in defined and order.index(defined[symbol]) < order.index(name)
+    ]
+
+
+def test_each_file_calls_those_below_it_alone(tmp_path):
+    order = _files((vtime.SOURCE / "vtime.h").read_text(encoding="utf-8"))
+    assert sorted(order) == sorted(path.name for path in vtime.SOURCE.glob("*.c"))
+    for path in vtime.SOURCE.glob("*.[ch]"):
+        shutil.copy(path, tmp_path)
+    assert not _calls_upward(tmp_path, order)
+    # A call upward is seen.
+    with open(tmp_path / "lines.c", "a", encoding="utf-8") as file:
+        file.write("void planted(void) { send_event(0); }\n")
+    assert _calls_upward(tmp_path, order) == [("lines.c", "send_event", "wfe.c")]
 
 
 # The time-stamp counter of an x86 guest
