@@ -32,7 +32,7 @@ class Row(NamedTuple):
     name: str
     mistake: str
     kind: str  # of a mutant of the model; of others the file that plants it
-    place: str  # where it was found, or must be: model, or one of controls.PLACES
+    place: str  # where it was found, or must be: model, or as planted.yaml has it
     found: bool | None  # None: not run here, or no check is to find it
     by: str  # what has found it, or why it is not
     executions: int | None

@@ -11,10 +11,8 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-import yaml
-
-from ..base import paths
-from ..base.errors import Fail, Usage
+from ..base.errors import Usage
+from . import benchmarks
 from .shape import Run
 
 # Times that are judged, with what rounds may differ by besides _SHARES, s: ticks of the guest's timer fall into them.
@@ -58,17 +56,10 @@ def mark(runs: list[Run]) -> list[Run]:
 @functools.lru_cache(maxsize=None)
 def _entries() -> dict[str, list[Chance]]:
     """{test: [Chance]} of bench.yaml.  Raises Fail with one line."""
-    known = yaml.safe_load((paths.TESTS / "bench.yaml").read_text(encoding="utf-8"))
-    found: dict[str, list[Chance]] = {}
-    for test, entry in known.items():
-        for one in entry.get("chance", ()):
-            if not isinstance(one, dict) or set(one) != set(Chance.__dataclass_fields__) or not all(one.values()):
-                raise Fail(f"bench.yaml: chance of {test}: each entry has {', '.join(Chance.__dataclass_fields__)}")
-            unknown = set(one["metrics"]) - set(JUDGED)
-            if unknown:
-                raise Fail(f"bench.yaml: chance of {test}: {sorted(unknown)[0]} is not judged, it needs no reason")
-            found.setdefault(test, []).append(Chance(**{**one, "metrics": tuple(one["metrics"])}))
-    return found
+    return {
+        test: [Chance(**{**one, "metrics": tuple(one["metrics"])}) for one in entry.get("chance", ())]
+        for test, entry in benchmarks.load().items()
+    }
 
 
 def chance(run: Run) -> Chance | None:

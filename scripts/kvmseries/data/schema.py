@@ -67,7 +67,11 @@ def read(path: Path, form: Path, part: str = "") -> Any:
 
 
 def _named(data: Any) -> Any:
-    """`data` with its keys as text: in YAML they may be numbers, in JSON Schema they may not."""
+    """`data` with its keys as text: in YAML they may be integers, in JSON Schema they may not.  A version without quotes is a
+    number, too, and 6.10 is 6.1."""
     if isinstance(data, dict):
+        fraction = next((key for key in data if isinstance(key, float)), None)
+        if fraction is not None:
+            raise ValueError(f"the key {fraction} is a number: put it into quotes")
         return {str(key): _named(value) for key, value in data.items()}
     return [_named(value) for value in data] if isinstance(data, list) else data

@@ -1,3 +1,4 @@
+import json
 import re
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import committed
-from kvmseries.data import repeat, results
+from kvmseries.data import benchmarks, repeat, results
 
 TEST = "dirty_log_perf_test"
 HUGETLB = "-b 2M -s anonymous_hugetlb_2mb"
@@ -127,22 +128,32 @@ def test_every_chance_of_bench_yaml_has_a_reason_and_says_whether_it_was_shown()
 @pytest.mark.parametrize(
     "entry, reason",
     [
-        ("{args: x, metrics: [populate_memory_time], why: because}", "each entry has args, metrics, why, shown"),
-        ("{args: x, metrics: [populate_memory_time], why: because, shown: ''}", "each entry has"),
-        ("{args: x, metrics: [], why: because, shown: seen}", "each entry has"),
-        ("populate_memory_time", "each entry has"),
-        ("{args: x, metrics: [get_dirty_log_time], why: because, shown: seen}", "get_dirty_log_time is not judged"),
+        ("{args: x, metrics: [populate_memory_time], why: because}", "'shown' is a required property"),
+        ("{args: x, metrics: [populate_memory_time], why: because, shown: ''}", "''.*"),
+        ("{args: x, metrics: [], why: because, shown: seen}", "\\[\\].*"),
+        ("populate_memory_time", "'populate_memory_time' is not of type 'object'"),
+        (
+            "{args: x, metrics: [get_dirty_log_time], why: because, shown: seen}",
+            "'get_dirty_log_time' is not one of .*: other metrics are not judged, and need no reason",
+        ),
     ],
 )
 def test_a_chance_without_a_reason_is_refused(monkeypatch, tmp_path, entry, reason):
-    (tmp_path / "bench.yaml").write_text(f"some_test:\n  chance:\n    - {entry}\n", encoding="utf-8")
+    rest = "  vcpus: -v\n  timeout: 1\n  samples: 1\n  memory: 1\n  args: {}\n"
+    (tmp_path / "bench.yaml").write_text(f"some_test:\n{rest}  chance:\n    - {entry}\n", encoding="utf-8")
     monkeypatch.setattr(paths, "TESTS", tmp_path)
     repeat._entries.cache_clear()
     try:
-        with pytest.raises(Fail, match=f"^bench.yaml: chance of some_test: {reason}"):
+        with pytest.raises(Fail, match=f"bench.yaml: some_test.chance\\[0\\][^:]*: {reason}$"):
             repeat.chance(timed([1]))
     finally:
         repeat._entries.cache_clear()
+
+
+def test_a_chance_may_be_of_any_metric_that_is_judged():
+    chance = json.loads(benchmarks.FORM.read_text(encoding="utf-8"))["$defs"]["chance"]
+    assert set(chance["properties"]["metrics"]["items"]["enum"]) == set(repeat.JUDGED)
+    assert set(chance["required"]) == set(chance["properties"]) == set(repeat.Chance.__dataclass_fields__)
 
 
 def test_new_samples_replace_those_of_the_same_run_alone():

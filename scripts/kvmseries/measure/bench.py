@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ..base import paths, progress
+from ..base import progress
 from ..base.errors import Fail, Usage
-from ..data import ids, parse, repeat, results, unfinished
+from ..data import benchmarks, ids, parse, repeat, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
 from ..guest import image, machine as machines, run as guest, vtime
 from ..kernel import build, kconfig, planted, selftests, toolchain
@@ -56,7 +54,7 @@ class Job:
 
 def settings(test: str) -> dict[str, Any]:
     """The entry of bench.yaml for `test`."""
-    known = yaml.safe_load((paths.TESTS / "bench.yaml").read_text(encoding="utf-8"))
+    known = benchmarks.load()
     if test not in known or test not in parse.PARSERS:
         raise Usage(
             f"unknown test '{test}': scripts/series bench knows {', '.join(sorted(set(known) & set(parse.PARSERS)))}"
@@ -89,7 +87,7 @@ def able(series: catalog.Series, arch: str, test: str, name: str, since: str | N
     own = [f"{of} on {on}" for (of, on), programs in selftests.TESTS.items() if test in programs]
     if own and f"{series.name} on {arch}" not in own:
         raise Usage(f"{test} is a test of {' and '.join(own)}, and not of {series.name} on {arch}")
-    if since and benchargs.version(series.kernel, test) < benchargs.version(since, test):
+    if since and benchargs.version(series.kernel) < benchargs.version(since):
         raise Usage(f"case '{name}' of {test} is for linux {since} and later, and not for {series.kernel}")
 
 

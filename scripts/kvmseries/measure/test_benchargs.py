@@ -6,14 +6,14 @@ from kvmseries.conftest import write
 from kvmseries.measure import benchargs
 
 TEST = "dirty_log_perf_test"
-BENCH = """\
-speed_test:
-  args:
-    arm64: {-b: 1M, -m: 2, -g: null}
-    x86_64: {-b: 2M}
+HEAD = "speed_test:\n  vcpus: -v\n  timeout: 1\n  samples: 1\n  memory: 1\n"
+BENCH = f"""\
+{HEAD}  args:
+    arm64: {{-b: 1M, -m: 2, -g: null}}
+    x86_64: {{-b: 2M}}
   since:
-    "10.0": {arm64: {-m: 9}}
-    "6.10": {arm64: {-m: 3, -x: 1}, x86_64: {-b: 4M}}
+    "10.0": {{arm64: {{-m: 9}}}}
+    "6.10": {{arm64: {{-m: 3, -x: 1}}, x86_64: {{-b: 4M}}}}
 """
 
 
@@ -52,16 +52,24 @@ def test_one_answer_does_not_change_the_next(bench_yaml):
 
 
 def test_a_test_may_be_the_same_on_all_kernels_and_without_defaults_on_an_arch(bench_yaml):
-    bench_yaml("speed_test:\n  args: {arm64: {-b: 1M}}\n")
+    bench_yaml(f"{HEAD}  args: {{arm64: {{-b: 1M}}}}\n")
     assert benchargs.defaults("speed_test", "arm64", "7.3.4") == {"-b": "1M"}
     assert benchargs.defaults("speed_test", "x86_64", "7.3.4") == {}
 
 
-@pytest.mark.parametrize("version", ["6.10", "seven", "'7'", "'x.y'"])
-def test_a_version_that_is_none_is_quoted(bench_yaml, version):
+@pytest.mark.parametrize(
+    "version, why",
+    [
+        ("6.10", "the key 6.1 is a number: put it into quotes"),
+        ("seven", "speed_test.since: 'seven' .*: a kernel version in quotes"),
+        ("'7'", "speed_test.since: '7' .*: a kernel version in quotes"),
+        ("'x.y'", "speed_test.since: 'x.y' .*: a kernel version in quotes"),
+    ],
+)
+def test_a_version_that_is_none_is_quoted(bench_yaml, version, why):
     """6.10 without quotes is the number 6.1."""
-    bench_yaml(f"speed_test:\n  args: {{arm64: {{-b: 1M}}}}\n  since: {{{version}: {{}}}}\n")
-    with pytest.raises(Fail, match="bench.yaml: speed_test: .* is not a kernel version in quotes"):
+    bench_yaml(f"{HEAD}  args: {{arm64: {{-b: 1M}}}}\n  since: {{{version}: {{}}}}\n")
+    with pytest.raises(Fail, match=f"bench.yaml: {why}"):
         benchargs.defaults("speed_test", "arm64", "7.3.4")
 
 

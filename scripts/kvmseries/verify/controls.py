@@ -1,6 +1,7 @@
 """Bugs of patches/debug, where each must be found, and whether it is.
 
-patches/debug/planted.yaml says where, and what its keys mean; README.md there says what the bug is.
+patches/debug/planted.yaml says where, and what its keys mean (planted.schema.json is its form); README.md there says what
+the bug is.
 """
 
 from __future__ import annotations
@@ -19,16 +20,14 @@ import yaml
 
 from ..base import paths, proc
 from ..base.errors import Fail
+from ..data import schema
 from ..source import catalog, trees
 from . import litmus
 
 FOLDER = paths.ROOT / "patches/debug"
 FILE = FOLDER / "planted.yaml"
 CHECKS = "scripts/checks"
-# Of a check by pytest; and all.
-BY_PYTEST = ("selftest", "stress", "trace", "time", "migration")
-PLACES = (*BY_PYTEST, "litmus", "none")
-_KEYS = {"place": str, "check": str, "test": str, "why": str, "model": str, "long": bool}
+FORM = FOLDER / "planted.schema.json"
 
 
 class Control(NamedTuple):
@@ -37,8 +36,8 @@ class Control(NamedTuple):
     patch: str  # the file's name
     name: str
     mistake: str  # as README.md says it
-    place: str  # one of PLACES
-    check: str = ""  # node id of pytest, with BY_PYTEST
+    place: str  # as planted.yaml has it
+    check: str = ""  # node id of pytest
     test: str = ""  # name of a litmus test, with "litmus"
     why: str = ""  # no check finds it, with "none"
     model: str = ""  # the same mistake in model/mutants
@@ -88,28 +87,25 @@ def load(file: Path = FILE) -> list[Control]:
         data = yaml.load(file.read_text(encoding="utf-8"), Loader=_Strict)
     except yaml.YAMLError as error:
         raise Fail(f"{file.name} is no YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(data, dict):
-        raise Fail(f"{file.name}: it needs the names of patches, with bugs")
+    schema.check(data, file.name, FORM)
     known = tables((file.parent / "README.md").read_text(encoding="utf-8"))
     patches = next((table for table in known if any(name.endswith(".patch") for name in table)), {})
     found = []
     for patch, rows in data.items():
-        if not isinstance(rows, dict) or not rows:
-            raise Fail(f"{file.name}: {patch} needs names of bugs")
-        path = file.parent / str(patch)
+        path = file.parent / patch
         if not path.is_file():
             raise Fail(f"{file.name}: there is no {patch}")
         planted = bugs(path)
         # The table of a patch is the one that has names of its bugs alone.
         texts: Mapping[str, str] = next((table for table in known if planted and set(table) <= planted), {})
         if not planted:
-            series = next(name for name in catalog.names() if str(patch).startswith(f"{name}-"))
-            texts = {str(patch)[len(series) + 1 : -len(".patch")]: patches.get(str(patch), "").partition("bug: ")[2]}
+            series = next(name for name in catalog.names() if patch.startswith(f"{name}-"))
+            texts = {patch[len(series) + 1 : -len(".patch")]: patches.get(patch, "").partition("bug: ")[2]}
         if set(rows) != set(texts):
             wrong = sorted(map(str, set(rows) ^ set(texts)))[0]
             where = file.name if wrong in texts else "README.md's table"
             raise Fail(f"{file.name}: {patch} and README.md do not agree: '{wrong}' is not in {where}")
-        found += [_control(f"{file.name}: {patch}: {name}", str(patch), name, texts[name], rows[name]) for name in rows]
+        found += [_control(patch, name, texts[name], rows[name]) for name in rows]
     missing = [
         (path.name, name)
         for path in sorted(file.parent.glob("*.patch"))
@@ -134,26 +130,15 @@ def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[Any, Any]:
     twice = [key for key in keys if keys.count(key) > 1]
     if twice:
         raise Fail(f"{FILE.name}: '{twice[0]}' is there twice")
-    return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value)}
+    return {str(key): loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value)}
 
 
 _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
-def _control(where: str, patch: str, name: str, mistake: str, row: Any) -> Control:
+def _control(patch: str, name: str, mistake: str, row: dict[str, Any]) -> Control:
     """The Control of a row of the file."""
-    if not isinstance(row, dict):
-        raise Fail(f"{where}: it needs place, and what finds it")
-    for key, value in row.items():
-        if key not in _KEYS or not isinstance(value, _KEYS[key]):
-            raise Fail(f"{where}: '{key}' must not be there, or not be {value!r}")
-    place = row.get("place")
-    if place not in PLACES:
-        raise Fail(f"{where}: place is one of {', '.join(PLACES)}")
-    wanted = "check" if place in BY_PYTEST else "test" if place == "litmus" else "why"
-    if [key for key in ("check", "test", "why") if row.get(key)] != [wanted]:
-        raise Fail(f"{where}: with place {place} it needs '{wanted}', and no other of check, test, why")
-    more = {**row, **({"check": f"{CHECKS}/{row['check']}"} if wanted == "check" else {})}
+    more = {**row, **({"check": f"{CHECKS}/{row['check']}"} if "check" in row else {})}
     return Control(patch, name, mistake.removeprefix("bug: "), **more)
 
 
