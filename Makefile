@@ -51,10 +51,10 @@ proof:
 	@scripts/bootstrap
 	@scripts/series proof $(SERIES)
 
-# Before pytest begins: the unit tests run the compilers, too.
+# Before pytest begins: the unit tests run compilers, too.
 ready:
 	@scripts/bootstrap
-	@scripts/series deps --compilers
+	@scripts/series deps --checks
 
 test: ready
 	@$(RUN) --ahead $(if $(GO_ON),--go-on) -m 'not slow' $(CHECKS)

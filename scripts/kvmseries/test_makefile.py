@@ -50,7 +50,7 @@ def test_results_have_a_page_also_where_bench_fails_and_older_ones_are_left_alon
 
 
 @pytest.mark.parametrize("goal", ["check", "test", "test-all"])
-def test_the_compilers_are_installed_before_the_checks_begin(tmp_path, goal):
+def test_what_they_need_is_installed_before_the_checks_begin(tmp_path, goal):
     shutil.copy(paths.ROOT / "Makefile", tmp_path)
     for name in ("scripts/bootstrap", "scripts/series", "out/venv/bin/python"):
         write(tmp_path / name, f'#!/bin/sh\necho {name} "$1" "$2" >> said\n')
@@ -60,6 +60,6 @@ def test_the_compilers_are_installed_before_the_checks_begin(tmp_path, goal):
     said = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
     assert [line.rstrip() for line in said] == [
         "scripts/bootstrap",
-        "scripts/series deps --compilers",
+        "scripts/series deps --checks",
         "out/venv/bin/python -m pytest",
     ]

@@ -2,12 +2,10 @@
 
 import argparse
 import re
-import shutil
 import subprocess
 
-import pytest
-
 from kvmseries import manual
+from kvmseries.conftest import wanted
 
 
 def options(old=False):
@@ -35,8 +33,7 @@ def test_the_man_page_has_every_verb_and_option():
 
 
 def test_the_man_page_is_right_for_man(tmp_path):
-    if not shutil.which("groff"):
-        pytest.skip("groff is not installed")
+    wanted("groff")
     done = subprocess.run(
         ["groff", "-man", "-Tascii", "-ww", "-z"], input=manual.man_page(), text=True, capture_output=True, check=True
     )

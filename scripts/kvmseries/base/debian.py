@@ -45,6 +45,8 @@ GROUPS = {
     "boot-arm64": ["qemu-system-arm"],
     "boot-x86_64": ["qemu-system-x86", "seabios"],
     "check": ["perl"],
+    # Besides compilers: what `make check` runs.
+    "checks": ["groff-base"],
     # Packages of kernels for other machines.
     "hostkernel": ["dpkg-dev", "fakeroot", "rsync", "kmod", "cpio"],
     # Where Debian's cannot be fetched.

@@ -17,17 +17,17 @@ SERIES = False
 
 
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
-    """--compilers."""
+    """--checks."""
     parser.add_argument(
-        "--compilers", action="store_true", help="only those that `make check` needs; nothing where there is no dpkg"
+        "--checks", action="store_true", help="only those that `make check` needs; nothing where there is no dpkg"
     )
 
 
 def run(options: Namespace) -> None:
     """Install all but the cross compilers for this machine's own arch."""
     cross = [f"build-{arch}" for arch in catalog.ARCHES if toolchain.prefix(arch)]
-    if options.compilers:
-        debian.install("build", *cross)
+    if options.checks:
+        debian.install("build", "checks", *cross)
         return
     if not shutil.which("dpkg-query"):
         raise Fail(
