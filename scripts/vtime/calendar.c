@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can do one thing at a time: the times at which it is busy.  A CPU that comes out of turn (see
- * clock.c), before another whose clock is behind its own, takes no time from that other.
+ * What can do one thing at a time: the times at which it is busy.  A CPU may come out of turn (see
+ * clock.c).  Another CPU that comes after it with a smaller clock still finds its earlier time free.
  */
 #include <string.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The clocks.  Of all CPUs that run, the one with the smallest clock goes on, and the others wait
- * at their next visible instruction: an atomic, an exclusive, a release, a DSB after a broadcast
- * TLBI, a read of the time.  So such instructions happen in the order of virtual time, and what a
- * lock costs follows from the order in which CPUs arrive.  The instructions between two of them run
- * freely, for at most a slice.
+ * at their next visible instruction.  Such are the instructions by which CPUs affect each other: an
+ * atomic, an exclusive, a release, a DSB after a broadcast TLBI, a read of the time, for example.  So
+ * they happen in the order of virtual time, and what a lock costs follows from the order in which CPUs
+ * arrive.  Between two visible instructions a CPU runs freely, for about a slice at most.
  *
- * A CPU that sleeps (WFI) is not waited for.  The CPU that wakes it hands it the time.  QEMU's main
+ * A CPU that sleeps (WFI) is not waited for.  The thread that wakes it hands it the time.  QEMU's main
  * loop, where timers expire, is one more clock: no CPU goes beyond its next deadline before the main
  * loop has had its turn.
  *
@@ -46,7 +46,8 @@ static void (*kick_main)(void);
 
 /*
  * Threads that wait for something other than an interrupt, on what, and the mutex that they gave up
- * for it.  While there is one, no CPU is held back.  The last entry is the main loop's.
+ * for it.  While there is one, no CPU is held back but parked ones (held_back()).  The last entry is
+ * the main loop's.
  */
 static struct {
 	pthread_cond_t *on;
@@ -54,9 +55,9 @@ static struct {
 } waits[MAXCPU + 1];
 static int waiting;
 /*
- * What CPUs wait on until all may go on (end_exclusive()).  Not in waits[]: end_exclusive() ends it
- * without help from other CPUs, so no CPU needs to be let through for it, however long the host
- * takes to schedule the exclusive CPU.
+ * What CPUs wait on until all may go on (end_exclusive()).  Not in waits[]: the exclusive CPU ends
+ * this wait.  If it needs other CPUs to stop first, it waits itself, and that wait is in waits[].  So
+ * no CPU is let through for this one, however long the host takes to schedule the exclusive CPU.
  */
 static pthread_cond_t *resume;
 static pthread_mutex_t *big_lock;
@@ -90,7 +91,10 @@ static struct cpu *first(void)
 	return found;
 }
 
-/* The global virtual time: no CPU is before it. */
+/*
+ * The global virtual time: no CPU that runs will act before it, but for passes.  If all CPUs sleep, it
+ * is the main loop's time.
+ */
 static int64_t global_time(void)
 {
 	struct cpu *c = first();
@@ -99,8 +103,8 @@ static int64_t global_time(void)
 }
 
 /*
- * Whether it waits for its turn, and nothing else may end that: a parked CPU is in the way of the
- * main loop alone.
+ * Whether `c` must wait for its turn.  If another thread waits, only a parked CPU must, and not even
+ * that one if the main loop waits.
  */
 static bool held_back(const struct cpu *c)
 {
@@ -168,8 +172,8 @@ void tick(int cpu, int64_t rest)
 }
 
 /*
- * Wait, with the lock, until it is this CPU's turn, CPUs must not be held back, or, where `until` is
- * not NULL, *until is false.  True if it is the CPU's turn.
+ * Wait, with the lock, until it is this CPU's turn, held_back() is false, or *until is false (if
+ * `until` is not NULL).  True if it is the CPU's turn.
  */
 bool wait_turn(struct cpu *c, const bool *until)
 {
@@ -207,8 +211,9 @@ bool wait_turn(struct cpu *c, const bool *until)
 }
 
 /*
- * The CPU is wanted outside of the code that it runs: let it pass, and come back at once.  One that
- * has gone on for longer than a block, and had no turn, is not as wanted as that.
+ * QEMU wants the CPU outside of its code: let it go on out of turn.  Its ps grows by a slice, so that
+ * its next block calls order() again.  If it has executed more than a block since its first pass,
+ * without a turn, it has strayed.
  */
 static void pass(struct cpu *c)
 {
@@ -278,7 +283,7 @@ int64_t now_ps(void)
 	return now;
 }
 
-/* `kick` ends the main loop's sleep.  Before clocks_begin(). */
+/* `kick` ends the main loop's sleep.  To be called before clocks_begin(). */
 void clocks_kick(void (*kick)(void))
 {
 	kick_main = kick;
@@ -387,7 +392,7 @@ void clocks_signal(pthread_cond_t *condition, bool all)
 			waiting--;
 			if (!all)
 				break;
-			/* The other one that is broadcast goes with the big lock (run_on_cpu()). */
+			/* The other condition that QEMU broadcasts is waited on with the big lock (run_on_cpu()). */
 			if (i < MAXCPU && big_lock && waits[i].held != big_lock)
 				resume = condition;
 		}
@@ -443,7 +448,7 @@ bool clocks_due(bool *sure)
 	seen = moves;
 	if (deadline != FOREVER) {
 		due = !asleep && global_time() >= deadline;
-		/* Or it does not even want to wait, and a CPU wants the lock in mid-code. */
+		/* Or the main loop does not even want to wait, and a CPU wants the lock in mid-code. */
 		if (!asleep && !due &&
 		    (held > LOOKS_HELD || (still > LOOKS_HELD && deadline <= main_clock))) {
 			stats.forced++;
@@ -479,7 +484,7 @@ void clocks_begin(void)
 	__atomic_store_n(&active, true, __ATOMIC_SEQ_CST);
 }
 
-/* QEMU ends: no CPU is held back any more. */
+/* QEMU ends: no CPU is held back any more, but parked ones. */
 void clocks_end(void)
 {
 	lock();

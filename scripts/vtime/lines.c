@@ -17,7 +17,7 @@ struct line {
 	uint64_t version;		/* writes so far */
 	struct calendar *moves;		/* when it is on its way; NULL if it has never moved */
 	int64_t last;			/* when it was last asked for, by `asker` */
-	int asker, owner;		/* owner: the CPU that wrote last */
+	int asker, owner;		/* owner: the CPU that wrote last, or came first; or -1 */
 };
 
 static struct line *table;
@@ -105,8 +105,8 @@ static void check_order(struct line *line, int cpu, int64_t now)
  * `cpu` accesses physical `address` at `now`: returns what it takes beyond the instruction, in ps.
  * SHARED is a load-exclusive, EXCLUSIVE a read-modify-write or store-exclusive, POSTED a store that
  * the CPU does not wait for.  STORED is a store to a page table: the CPU has read the entry before, and
- * has waited for the line then; on a line that it has, it takes no time.  Where the access writes, *write
- * is set.
+ * has waited for the line then; on a line that it has, it takes no time.  *write is set if the
+ * access writes, and else left alone: its `line` must be 0 before.
  */
 int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now, struct write *write)
 {

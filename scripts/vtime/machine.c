@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What all files share: the CPUs, the counters, the lock, and how a run ends that cannot go on. */
+/* What the files share: the CPUs, the counters, the lock, and die(), which ends a run that cannot go on. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Counters by phase of the test that runs in the guest.  The guest takes no notice: a phase ends when
- * a line that names one is written to a terminal in the guest.  The kernel's symbols say where in it a
- * guest of its own is left and entered, faults are handled and terminals are written to ("marks":
- * lines of a name and a hexadecimal address).
+ * a line that names one is written to a terminal in the guest.  The kernel's symbols ("marks": lines of
+ * a name and a hexadecimal address) say where the kernel leaves and enters a nested guest, handles
+ * faults and writes to terminals.
  *
  * The file gets a line of JSON for each phase.  Instructions are counted from the exit to the next
  * entry of a nested guest on the same CPU, for exits that are stage-2 (nested page) faults; of all

@@ -2,12 +2,11 @@
 /*
  * vtime: an emulated machine in which every CPU owns a clock (see README.md).
  *
- * The field calls this a conservative parallel discrete-event simulation.  Global virtual time is the
- * smallest clock (clock.c's global_time()); its quantum is the slice; what it calls a causality error
- * is an inversion.
+ * This is a conservative parallel discrete-event simulation.  Of that field's words: global virtual time
+ * is clock.c's global_time(), the quantum is the slice, a causality error is an inversion.
  *
  * One shared object used twice in one QEMU: as TCG plugin (plugin.c), and preloaded, for the libc
- * calls through which QEMU sees time, sleeps and wakes (libc.c).  Each file calls those below it alone:
+ * calls through which QEMU sees time, sleeps and wakes (libc.c).  Each file calls only files below it:
  *
  *	plugin.c	the plugin: what generated code calls
  *	phases.c	counters, by phase of the test that runs in the guest
@@ -43,7 +42,10 @@ struct score {
 
 enum state { OFF, IDLE, RUN };
 
-/* Everything is protected by the lock, but for score, which belongs to the CPU's thread. */
+/*
+ * The lock protects all but score, which the CPU's own code changes; send_event() alone sets another
+ * CPU's event.
+ */
 struct cpu {
 	enum state state;
 	bool blocked;		/* waits for its turn */
@@ -110,7 +112,7 @@ int64_t calendar_reserve(struct calendar *calendar, int64_t now, int64_t length)
 /* lines.c; called with the lock held */
 enum access { SHARED, EXCLUSIVE, POSTED, STORED };
 struct write {
-	uint64_t line, version;	/* line: 0 if nothing is written */
+	uint64_t line, version;	/* line: 0 if nothing was written */
 	int64_t at;
 };
 int64_t line_access(int cpu, uint64_t address, enum access kind, int64_t now, struct write *write);

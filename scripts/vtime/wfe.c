@@ -37,8 +37,8 @@ static void end_wait(struct cpu *c, int64_t at)
 }
 
 /*
- * `cpu` accesses physical `address` now: its clock goes on by what that costs, and the CPUs that wait
- * for a write to the line are woken.  With the lock.
+ * `cpu` accesses physical `address`: add what that costs to the CPU's clock, and wake the CPUs that wait
+ * for a write to the line.  With the lock.
  */
 void access_memory(int cpu, uint64_t address, enum access kind)
 {
