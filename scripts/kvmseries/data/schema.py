@@ -72,6 +72,6 @@ def _named(data: Any) -> Any:
     if isinstance(data, dict):
         fraction = next((key for key in data if isinstance(key, float)), None)
         if fraction is not None:
-            raise ValueError(f"the key {fraction} is a number: put it into quotes")
+            raise ValueError(f"the key {fraction} is a number with a point: write an integer, or text in quotes")
         return {str(key): _named(value) for key, value in data.items()}
     return [_named(value) for value in data] if isinstance(data, list) else data

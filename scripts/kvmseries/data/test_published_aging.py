@@ -73,7 +73,7 @@ def test_ratios(entries):
         ({"locked": {8: 0}}, "x.locked.8: 0 is less than or equal to the minimum of 0"),
         ({"locked": {0: 1.0}}, f"x.locked: '0' {NO_VCPUS}"),
         ({"locked": {True: 1.0}}, f"x.locked: 'True' {NO_VCPUS}"),
-        ({"locked": {1.0: 1.0}}, f"x.locked: '1.0' {NO_VCPUS}"),
+        ({"locked": {1.0: 1.0}}, "the key 1.0 is a number with a point: write an integer, or text in quotes"),
         ({"locked": {None: 1.0}}, f"x.locked: 'None' {NO_VCPUS}"),
         ({"lockless": {8: "fast"}}, "x.lockless.8: 'fast' is not of type 'number'"),
         ({"lockless": {8: float("nan")}}, "x.lockless.8: nan is not of type 'number'"),

@@ -60,7 +60,7 @@ def test_a_test_may_be_the_same_on_all_kernels_and_without_defaults_on_an_arch(b
 @pytest.mark.parametrize(
     "version, why",
     [
-        ("6.10", "the key 6.1 is a number: put it into quotes"),
+        ("6.10", "the key 6.1 is a number with a point: write an integer, or text in quotes"),
         ("seven", "speed_test.since: 'seven' .*: a kernel version in quotes"),
         ("'7'", "speed_test.since: '7' .*: a kernel version in quotes"),
         ("'x.y'", "speed_test.since: 'x.y' .*: a kernel version in quotes"),
