@@ -2,8 +2,8 @@
 
 import re
 
-# Acquisitions for write in the first iteration that faults memory in, by notifiers for the test's own pages.
-# Measured: 5 or 6.
+# Acquisitions for write in the first iteration, by notifiers for the test's own pages.  Measured: 5 or 6 while memory is
+# faulted in; 4 while vCPUs are idle where the C library is Debian 13's (base: 1,284, and 1,280 in the second), else 0.
 _WARM_UP = 8
 
 
@@ -81,17 +81,19 @@ def lockless_aging(runs, kernel, faults=0):
     """Check that aging on `kernel` takes mmu_lock neither for read nor for write.
 
     runs: "runs" of a results file of access_tracking_stress_test with -p, without -S, that was measured
-    on lockstat kernels.  While vCPUs are idle nobody takes it.  While they fault memory in, nobody takes
-    it for write but `faults` faults of each vCPU (0: they take it for read), and in the first iteration a
-    few notifiers, when the test's own memory is faulted in or copied.  Returns complaints."""
+    on lockstat kernels.  While vCPUs are idle nothing takes it.  While they fault memory in, nothing takes
+    it for write but `faults` faults of each vCPU (0: they take it for read).  In the first iteration a few
+    notifiers may take it for write, when the test's own memory is faulted in or copied.  Returns complaints."""
     idle = _of(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.age")
     faulting = _of(runs, kernel, r"mmu_lock_write_acquisitions\.fault")
     if not idle or not faulting:
         return [f"{kernel}: there are no lock counts of aging"]
-    return [_words(run) for run in idle if run["samples"][-1]] + [
-        _words(run)
-        for run in faulting
-        if run["samples"][-1] > faults * run["vcpus"] + (_WARM_UP if run["iteration"] == 1 else 0)
+
+    def allowed(run):
+        return _WARM_UP if run["iteration"] == 1 and "_write_" in run["metric"] else 0
+
+    return [_words(run) for run in idle if run["samples"][-1] > allowed(run)] + [
+        _words(run) for run in faulting if run["samples"][-1] > faults * run["vcpus"] + allowed(run)
     ]
 
 

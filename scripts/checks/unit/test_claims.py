@@ -86,12 +86,13 @@ def test_aging_without_the_lock_is_fine():
 
 
 def test_one_acquisition_by_aging_is_noticed():
-    assert claims.lockless_aging(_aging(1, 0), "series")
+    assert claims.lockless_aging(_aging(1, 0, iteration=2), "series")
     assert claims.lockless_aging(_aging(1, 0, "read"), "series")
     assert claims.lockless_aging(_aging(0, 1, iteration=2), "series")
     # The test's own pages, at first.
-    assert not claims.lockless_aging(_aging(0, 8), "series")
+    assert not claims.lockless_aging(_aging(8, 8), "series")
     assert claims.lockless_aging(_aging(0, 9), "series")
+    assert claims.lockless_aging(_aging(9, 0), "series")
     # Of 2 vCPUs that fault in 64 pages each.
     assert not claims.lockless_aging(_aging(0, 2 * 64, iteration=2), "series", 64)
     assert claims.lockless_aging(_aging(0, 2 * 64 + 1, iteration=2), "series", 64)
