@@ -72,11 +72,16 @@ def below(folder):
     return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*"))
 
 
+def lacking(reason):
+    """Skip the test; in CI it fails, so that none is left out unseen."""
+    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(str(reason))
+
+
 def wanted(*programs):
-    """Skip the test where one of these programs is missing; in CI it fails, so that none is left out unseen."""
+    """lacking(), where one of these programs is missing."""
     for name in programs:
         if not shutil.which(name):
-            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{name} is missing: run `make deps`")
+            lacking(f"{name} is missing: run `make deps`")
 
 
 def write(path, text):
@@ -249,6 +254,15 @@ def only_tools(tmp_path, monkeypatch):
     for name in TOOLS:
         (tmp_path / "bin" / name).symlink_to(shutil.which(name))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+
+@pytest.fixture
+def nothing_installed(only_tools, program):  # pylint: disable=redefined-outer-name,unused-argument
+    """A Debian without any package, whose mirror does not answer."""
+    program("dpkg-query", "exit 1\n")
+    program("apt-get", NO_NETWORK)
+    # debian.install() has it before apt-get.
+    program("env", 'shift; exec "$@"\n')
 
 
 @pytest.fixture

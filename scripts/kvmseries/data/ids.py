@@ -238,6 +238,7 @@ def same_times(instrument_id: str) -> str:
     return instrument_id
 
 
+@functools.lru_cache(maxsize=1)
 def same() -> list[dict[str, Any]]:
     """The entries of the virtual clock's same.yaml: what it says at its head."""
     return list(schema.read(vtime.SOURCE / "same.yaml", vtime.SOURCE / "same.schema.json"))

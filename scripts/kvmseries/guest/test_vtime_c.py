@@ -190,9 +190,7 @@ int main(void)
 	cpus[0].score = &scores[0];
 	cpus[1].score = &scores[1];
 	start_cpu(1);
-	set_clock(&cpus[1], 300);
 	start_cpu(0);
-	cpus[0].clock = 0;
 	access_memory(1, 4096, EXCLUSIVE);
 	access_memory(0, 4096, SHARED);
 	cpus[1].clock = 300;

@@ -343,10 +343,7 @@ def test_without_cargo_or_gcc(monkeypatch):
     "release, packages",
     [('ID=debian\nVERSION_ID="12"\n', "cargo-web rustc-web"), ('ID=debian\nVERSION_ID="13"\n', "cargo rustc")],
 )
-def test_cargo_is_installed_as_the_release_has_it(tmp_path, monkeypatch, program, only_tools, release, packages):
+def test_cargo_is_installed_as_the_release_has_it(tmp_path, monkeypatch, nothing_installed, release, packages):
     monkeypatch.setattr(distro, "FILES", (str(write(tmp_path / "os-release", release)),))
-    program("dpkg-query", "exit 1\n")
-    program("apt-get", "echo E: no network >&2; exit 100\n")
-    program("env", 'shift; exec "$@"\n')
     with pytest.raises(Fail, match=f"^cannot install {packages}: "):
         build.need()
