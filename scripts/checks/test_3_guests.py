@@ -178,6 +178,17 @@ def test_negative_control_base_takes_it_for_write(counts):
 
 
 @pytest.mark.boot
+def test_there_is_a_vm_before_the_first_command():
+    """Or a test's first VM has a branch of the scheduler patched while other CPUs run it, which emulators may miss."""
+    kernel, commands = guests.built("series"), [("vms", 60, ["/bin/ls", "-1", "/sys/kernel/debug/kvm"])]
+    result = guest.run(kernel, guests.initrd(), machine.Machine("arm64"), commands, "held")
+    # Each VM has a directory PID-FD.
+    assert len(re.findall(r"^\d+-\d+$", result.outcomes[0].output, re.M)) == 1, result.outcomes
+    assert not result.splats
+    assert "hold_vm" not in (result.folder / "job.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.boot
 def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
     with progress.single("planted", "a planted bug: no dirty bit", 120) as note:
         result = guest.run(

@@ -15,7 +15,7 @@ import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
-from kvmseries.guest import image, tcgplugin
+from kvmseries.guest import held, image, tcgplugin
 from kvmseries.kernel import build, selftests, toolchain
 from kvmseries.source import catalog
 
@@ -440,6 +440,7 @@ def built(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "kernel", lambda *_args, **_keys: made_kernel)
     monkeypatch.setattr(selftests, "build", lambda *_args, **_keys: tests)
     monkeypatch.setattr(image, "base", lambda *_args, **_keys: initrd)
+    monkeypatch.setattr(held, "program", lambda: write(tmp_path / "hold_vm-0", "the program hold_vm\n"))
     return SimpleNamespace(kernel=made_kernel, initrd=initrd, tests=tests)
 
 

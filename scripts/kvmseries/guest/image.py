@@ -43,12 +43,15 @@ def base(arch: str, tests: Path) -> Path:
     return target
 
 
-def with_job(base_image: Path, job: str, target: str | Path) -> Path:
-    """Write to `target` an archive of `base_image`, /job, a shell script, and /stacks.sh, which it may use."""
+def with_job(base_image: Path, job: str, target: str | Path, hold: Path | None = None) -> Path:
+    """Write to `target` an archive of `base_image`, /job, a shell script, and what it may use: /stacks.sh, and
+    /hold_vm, a copy of `hold`."""
     target = Path(target)
     with paths.whole(target.with_suffix(".job")) as root:
         (root / "job").write_text(job, encoding="utf-8")
         shutil.copy2(STACKS, root / STACKS.name)
+        if hold:
+            shutil.copy2(hold, root / "hold_vm")
         cpio(root, target.with_suffix(".tail"))
     paths.remove(target.with_suffix(".job"))
     try:
@@ -62,11 +65,14 @@ def with_job(base_image: Path, job: str, target: str | Path) -> Path:
     return target
 
 
-def job(commands: Iterable[Command], stacks: bool = False) -> str:
+def job(commands: Iterable[Command], stacks: bool = False, hold: bool = False) -> str:
     """The text of /job for `commands`: a list of (name, seconds, [program, argument...]).
 
-    stacks: a command whose time is up tells where its threads are, see STACKS."""
+    stacks: a command whose time is up tells where its threads are, see STACKS; hold: there is a VM before the first of
+    them, see held."""
     lines = [". /job.sh"]
+    if hold:
+        lines.append('/hold_vm || echo "@@ error hold_vm: no VM"')
     if stacks:
         lines.append(f". /{STACKS.name}")
     for name, seconds, command in commands:

@@ -21,7 +21,7 @@ from ..base import paths, proc, tap
 from ..base.errors import Fail
 from ..base.progress import Note, say
 from ..kernel.build import Kernel
-from . import emulator, image, machine as machines
+from . import emulator, held, image, machine as machines
 from .quiet import Quiet
 
 # Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
@@ -190,7 +190,10 @@ def _run(
     paths.remove(folder)
     try:
         folder.mkdir(parents=True)
-        archive = image.with_job(initrd, image.job(commands, stacks=machine.clock == "wall"), folder / "initrd.cpio")
+        wall = machine.clock == "wall"
+        hold = held.program() if wall and (machine.arch, machine.accel) == (held.ARCH, "tcg") else None
+        job = image.job(commands, stacks=wall, hold=bool(hold))
+        archive = image.with_job(initrd, job, folder / "initrd.cpio", hold)
         line = machines.command(machine, kernel, archive, folder)
         (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")
     except OSError as error:
@@ -198,7 +201,7 @@ def _run(
     for watcher in watchers:
         watcher(machine, folder)
     limits = {command[0]: command[1] for command in commands}
-    status = _watch(line, folder, limits, len(commands), note, silence, machine.clock == "wall")
+    status = _watch(line, folder, limits, len(commands), note, silence, wall)
     console = _text(folder / "console.log")
     text = _text(folder / "job.log")
     outcomes, done = parse_job(text)

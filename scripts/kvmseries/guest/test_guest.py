@@ -8,7 +8,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import RUN_JOB, write
+from kvmseries.conftest import QEMU, RUN_JOB, write
 from kvmseries.guest import run as guest
 from kvmseries.guest.machine import Machine
 
@@ -155,6 +155,19 @@ def run(built):
     return lambda note=None, silence=0.6, commands=COMMANDS: guest.run(
         built.kernel, built.initrd, Machine("arm64"), commands, "test-run", note, silence
     )
+
+
+@pytest.mark.parametrize(
+    "machine, held", [(Machine("arm64"), True), (Machine("arm64", accel="kvm"), False), (Machine("x86_64"), False)]
+)
+def test_a_vm_is_held_where_branches_are_patched_and_cpus_emulated(built, qemu, program, monkeypatch, machine, held):
+    monkeypatch.setattr(guest.machines, "check", lambda machine: None)
+    qemu("")
+    for name in ("qemu-system-aarch64", "qemu-system-x86_64"):
+        program(name, QEMU + 'cp "$initrd" "${job%job.log}kept"\nprints() { :; }\n' + RUN_JOB)
+    result = guest.run(built.kernel, built.initrd, machine, COMMANDS, "test-run")
+    text = (result.folder / "kept").read_text(encoding="utf-8")
+    assert ("\n/hold_vm || " in text, "the program hold_vm\n" in text) == (held, held)
 
 
 def test_a_guest_that_ends_well_gives_its_outcomes(run, qemu):

@@ -19,6 +19,11 @@ def test_a_command_that_hangs_says_where_its_threads_are():
     assert text == ". /job.sh\n. /stacks.sh\nwatched one 60 /tests/one\nfinish\n"
 
 
+def test_a_vm_is_held_before_the_first_command():
+    text = image.job([("one", 60, ["/tests/one"])], hold=True)
+    assert text == '. /job.sh\n/hold_vm || echo "@@ error hold_vm: no VM"\nrun one 60 /tests/one\nfinish\n'
+
+
 def test_what_is_watched_is_run(tmp_path):
     """The functions of stacks.sh in the host's shell, with a run() that sleeps; the watch is gone after it."""
     write(tmp_path / "job.sh", 'run() { printf "%s|" "$@"; sleep "${4:-0}"; return 3; }\n')
@@ -49,7 +54,16 @@ def test_the_job_follows_the_base_image(tmp_path):
     assert data.startswith(b"base image, padded\n070701")
     assert b"job\0" in data and b". /job.sh\nfinish\n" in data
     assert b"stacks.sh\0" in data and image.STACKS.read_bytes() in data
+    assert b"hold_vm\0" not in data
     assert not [path for path in tmp_path.iterdir() if path.suffix in (".tail", ".job", ".part")]
+
+
+def test_the_program_that_holds_a_vm_follows_too(tmp_path):
+    wanted("cpio")
+    (tmp_path / "base.cpio").write_bytes(b"base image, padded\n")
+    write(tmp_path / "hold_vm-0123", "what holds a VM\n")
+    target = image.with_job(tmp_path / "base.cpio", "finish\n", tmp_path / "initrd.cpio", tmp_path / "hold_vm-0123")
+    assert b"hold_vm\0" in target.read_bytes() and b"what holds a VM\n" in target.read_bytes()
 
 
 def test_the_image_has_busybox_init_and_the_programs(tmp_path, monkeypatch):
