@@ -4,12 +4,12 @@ fix of it alone is taken back (patches/debug/v7.3-*.patch). The fix without a te
 All are in `make test-all` alone: see extra.quick().
 """
 
+import functools
 import re
 
 import pytest
 
 from checks import guests
-from checks.remember import remembered
 from kvmseries.base import progress
 from kvmseries.guest import image, machine, run as guest
 from kvmseries.kernel import build, selftests
@@ -59,7 +59,7 @@ def _kernel(arch, which):
     return guests.planted(which, arch=arch, name=NAME)
 
 
-@remembered
+@functools.cache
 def _lost(arch, which, params=()):
     """losing() of the tests on the kernel `which`, in one boot."""
     kernel = _kernel(arch, which)
@@ -113,7 +113,7 @@ def test_with_shadow_page_tables(which):
 FLUSH = "KVM-x86-mmu-Flush-the-TLBs-when-a-huge-page-loses"
 
 
-@remembered
+@functools.cache
 def _unflushed(before, params):
     """Reports of MMU-writable that was cleared without a flush, on the series, or on the patches before the fix."""
     series = catalog.load(NAME)

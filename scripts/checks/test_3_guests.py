@@ -1,11 +1,11 @@
 """Guests: the functional selftests on base and series, and what the lock counts must show."""
 
+import functools
 import re
 
 import pytest
 
 from checks import claims, guests
-from checks.remember import remembered
 from kvmseries.base import paths, progress
 from kvmseries.guest import machine, run as guest
 from kvmseries.source import catalog
@@ -36,7 +36,7 @@ MAPS = (
 TEST, PAGES, VCPUS = "dirty_log_perf_test", 256, (1, 4)
 
 
-@remembered
+@functools.cache
 def _default(arch):
     """(verdicts, complaints) of base and series by default.  Base's are those of the file, or, where it does not
     know them, of a boot."""
@@ -186,6 +186,16 @@ def test_there_is_a_vm_before_the_first_command():
     assert len(re.findall(r"^\d+-\d+$", result.outcomes[0].output, re.M)) == 1, result.outcomes
     assert not result.splats
     assert "hold_vm" not in (result.folder / "job.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.boot
+def test_commands_keep_off_cpu_0_of_x86_64():
+    """Or QEMU may lose the state of nested virtualisation of that CPU."""
+    kernel, commands = guests.built("series", "x86_64"), [("cpus", 60, ["/bin/cat", "/proc/self/status"])]
+    emulated = machine.Machine("x86_64")
+    result = guest.run(kernel, guests.initrd("x86_64"), emulated, commands, "spared")
+    assert re.findall(r"^Cpus_allowed_list:\s+(\S+)$", result.outcomes[0].output, re.M) == [f"1-{emulated.cpus}"]
+    assert not result.splats
 
 
 @pytest.mark.boot

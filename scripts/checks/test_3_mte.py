@@ -4,11 +4,11 @@ without that for HugeTLB.
 All are in `make test-all` alone: see extra.quick().
 """
 
+import functools
 import re
 
 import pytest
 
-from checks.remember import remembered
 from kvmseries.base import progress
 from kvmseries.guest import image, machine, run as guest
 from kvmseries.kernel import build, selftests
@@ -22,7 +22,7 @@ FIX = "KVM-arm64-Initialise-the-tags-of-a-block"
 MEMORY = {"anonymous_thp", "anonymous_hugetlb_2mb"}
 
 
-@remembered
+@functools.cache
 def _tags(which):
     """{memory: tags that the guest finds and has not set} of "base", of "series", and of the patches up to the fix
     for THP."""

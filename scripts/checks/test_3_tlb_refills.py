@@ -5,12 +5,12 @@ The base of 7.3 invalidates all of the guest's stage 1 of the CPU, the series th
 test-all` alone: see extra.quick().
 """
 
+import functools
 import re
 
 import pytest
 
 from checks import guests
-from checks.remember import remembered
 from kvmseries.base import progress
 from kvmseries.guest import machine, run as guest, tlbrefills
 from kvmseries.kernel import build
@@ -24,7 +24,7 @@ ROUNDS = 4
 HOT = 512
 
 
-@remembered
+@functools.cache
 def _refills(label):
     """tlbrefills.Counts of tlb_refill_test on kernel `label`; all faults of the dirty log are counted, no others."""
     series = catalog.load(NAME)

@@ -3,12 +3,12 @@
 What is planted is in patches/debug/v7.3-planted.patch.  All are in `make test-all` alone: see extra.quick().
 """
 
+import functools
 import re
 
 import pytest
 
 from checks import claims, guests
-from checks.remember import remembered
 from kvmseries.base import progress
 from kvmseries.data import parse
 from kvmseries.guest import machine, run as guest, vtime
@@ -87,7 +87,7 @@ def runs(kernel, size, output):
     ]
 
 
-@remembered
+@functools.cache
 def _measured(which):
     """runs() of all claims.SIZES on "base" or the milestone "bounded", in virtual time.  Later, vCPUs do not wait for a
     clear any more, so there the lock is held for all of it."""

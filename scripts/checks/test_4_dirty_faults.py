@@ -3,12 +3,12 @@
 What is planted is in patches/debug/v7.3-undo-planted.patch.  All are in `make test-all` alone: see extra.quick().
 """
 
+import functools
 import re
 
 import pytest
 
 from checks import guests
-from checks.remember import remembered
 from kvmseries.base import progress
 from kvmseries.base.errors import Fail
 from kvmseries.guest import machine, run as guest
@@ -126,7 +126,7 @@ def test_a_fault_that_races_is_right(what):
 FEW, MANY, PAGES = 2, 10, 512
 
 
-@remembered
+@functools.cache
 def _calls(label):
     """{name: calls for each fault of the dirty log} of what calls.sh counts, on kernel `label` of the series."""
     series = catalog.load(NAME)

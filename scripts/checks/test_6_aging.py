@@ -9,13 +9,13 @@ configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two 
 `SERIES_AGES=1000 make test-all CHECKS=scripts/checks/test_6_aging.py`
 """
 
+import functools
 import os
 import re
 
 import pytest
 
 from checks import aging, claims, guests
-from checks.remember import remembered
 from kvmseries.base import progress
 from kvmseries.guest import machine, run as guest
 
@@ -74,7 +74,7 @@ def test_negative_control_base_takes_the_lock_to_age(counts):
     assert claims.lockless_aging(counts, "base")
 
 
-@remembered
+@functools.cache
 def _figures(label):
     """aging.hot() with so many vCPUs that fault memory in and access what is aged."""
     return aging.hot(label, "arm64", f"-i {ITERATIONS}", VCPUS, 120, label)

@@ -4,13 +4,13 @@ The kernel has delays and counts of races, patches/debug/v7.3-aging-delays.patch
 v7.3-aging-planted.patch.  All are in `make test-all` alone: see extra.quick().
 """
 
+import functools
 import re
 from statistics import median
 
 import pytest
 
 from checks import guests
-from checks.remember import remembered
 from kvmseries.base.errors import Fail
 from kvmseries.kernel import build
 from kvmseries.source import catalog
@@ -129,7 +129,7 @@ def test_negative_control_aging_outside_of_an_rcu_section():
     assert any("suspicious RCU usage" in line for line in splats), splats
 
 
-@remembered
+@functools.cache
 def _exit_us(label):
     """us of virtual time that a killed VM of 2 GiB takes to exit on the kernel `label`, three of them."""
     series = catalog.load(NAME)

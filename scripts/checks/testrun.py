@@ -170,7 +170,6 @@ class Run:
         """Count a phase of a check."""
         check = self.checks.setdefault(report.nodeid, Check())
         check.seconds += report.duration
-        # A check that is run again ("rerun") begins anew with its setup.
         if report.when == "setup" or report.outcome != "passed":
             check.outcome = report.outcome
         if report.when == "teardown" and check.outcome == "passed" and report.nodeid in self.marked:

@@ -39,6 +39,11 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
         help="time limit of a run in seconds (default: 120)",
     )
     parser.add_argument(
+        "--all-cpus",
+        action="store_true",
+        help="let the command run on CPU 0 of emulated x86-64, too, where QEMU can lose the state of a guest",
+    )
+    parser.add_argument(
         "--json", required=True, metavar="FILE", help="file with the counts; the same command again continues from it"
     )
     parser.usage = "scripts/series hunt SERIES [options] -- COMMAND"
@@ -49,7 +54,13 @@ def run(options: Namespace) -> None:
     if not options.command:
         raise Usage("hunt needs a command: -- /tests/NAME ARGUMENT...")
     wanted = hunt.Hunt(
-        options.arch, options.cpu, tuple(options.param), tuple(options.command), options.timeout, options.accel
+        options.arch,
+        options.cpu,
+        tuple(options.param),
+        tuple(options.command),
+        options.timeout,
+        options.accel,
+        all_cpus=options.all_cpus,
     )
     show.check_writable(Path(options.json))
     machines.check(machines.Machine(options.arch, options.cpu, options.accel))

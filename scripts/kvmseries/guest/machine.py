@@ -33,7 +33,7 @@ class Machine:
     arch: str
     cpu: str = "max"
     accel: str = "tcg"
-    cpus: int = 4
+    cpus: int = 4  # that a job may use: see firstcpu
     memory: int = 3072  # MiB
     params: tuple[str, ...] = field(default=())
     clock: str = "wall"  # or "virtual": every CPU has a clock of its own (scripts/vtime)
@@ -42,6 +42,7 @@ class Machine:
     mte: bool = False  # memory has tags; of arm64, emulated, with the CPU max
     trace: bool = False  # records stores to stage-2 page tables, and TLBIs (stage2trace)
     refills: bool = False  # counts a nested guest's TLB entries that are filled again (tlbrefills)
+    all_cpus: bool = False  # a job may run on each CPU: see firstcpu
     qemu: Qemu | None = None  # None: the one in PATH
 
 

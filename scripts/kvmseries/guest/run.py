@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from ..base import paths, proc, tap
 from ..base.errors import Fail
 from ..base.progress import Note, say
 from ..kernel.build import Kernel
-from . import emulator, held, image, machine as machines
+from . import emulator, firstcpu, held, image, machine as machines
 from .quiet import Quiet
 
 # Seconds that a guest may say nothing: while it boots, and beyond a command's own limit.
@@ -78,8 +78,6 @@ _REPORTS = (
     r"Unsupported FSC: ",
 )
 _SPLAT = re.compile("|".join(_REPORTS))
-# Functions that are called with (machine.Machine, folder) of each guest that is started.
-watchers: list[Callable[[machines.Machine, Path], object]] = []
 _BEGIN = re.compile(r"^@@ begin (\S+)$", re.M)
 # What a test says that it failed by; first of all the verdict of stage2_fault_stress_test on a word.
 _TELLS = re.compile(r": (lost|stale|wrong): |unexpected exit|: page \d+|exit_reason|Failed|failed|No page")
@@ -192,14 +190,13 @@ def _run(
         folder.mkdir(parents=True)
         wall = machine.clock == "wall"
         hold = held.program() if wall and (machine.arch, machine.accel) == (held.ARCH, "tcg") else None
-        job = image.job(commands, stacks=wall, hold=bool(hold))
+        machine, before = firstcpu.spare(machine)
+        job = image.job(commands, stacks=wall, hold=bool(hold), before=before)
         archive = image.with_job(initrd, job, folder / "initrd.cpio", hold)
         line = machines.command(machine, kernel, archive, folder)
         (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")
     except OSError as error:
         raise paths.os_fail(error, folder) from None
-    for watcher in watchers:
-        watcher(machine, folder)
     limits = {command[0]: command[1] for command in commands}
     status = _watch(line, folder, limits, len(commands), note, silence, wall)
     console = _text(folder / "console.log")

@@ -157,17 +157,36 @@ def run(built):
     )
 
 
-@pytest.mark.parametrize(
-    "machine, held", [(Machine("arm64"), True), (Machine("arm64", accel="kvm"), False), (Machine("x86_64"), False)]
-)
-def test_a_vm_is_held_where_branches_are_patched_and_cpus_emulated(built, qemu, program, monkeypatch, machine, held):
+@pytest.fixture
+def started(built, qemu, program, monkeypatch):
+    """started(machine): boots the fake guest there, and returns what it got as job, and QEMU's command line."""
     monkeypatch.setattr(guest.machines, "check", lambda machine: None)
     qemu("")
     for name in ("qemu-system-aarch64", "qemu-system-x86_64"):
         program(name, QEMU + 'cp "$initrd" "${job%job.log}kept"\nprints() { :; }\n' + RUN_JOB)
-    result = guest.run(built.kernel, built.initrd, machine, COMMANDS, "test-run")
-    text = (result.folder / "kept").read_text(encoding="utf-8")
-    assert ("\n/hold_vm || " in text, "the program hold_vm\n" in text) == (held, held)
+
+    def boot(machine):
+        folder = guest.run(built.kernel, built.initrd, machine, COMMANDS, "test-run").folder
+        return tuple((folder / name).read_text(encoding="utf-8") for name in ("kept", "qemu.sh"))
+
+    return boot
+
+
+@pytest.mark.parametrize(
+    "machine, held", [(Machine("arm64"), True), (Machine("arm64", accel="kvm"), False), (Machine("x86_64"), False)]
+)
+def test_a_vm_is_held_where_branches_are_patched_and_cpus_emulated(started, machine, held):
+    job, _ = started(machine)
+    assert ("\n/hold_vm || " in job, "the program hold_vm\n" in job) == (held, held)
+
+
+@pytest.mark.parametrize(
+    "machine, spared", [(Machine("x86_64"), True), (Machine("x86_64", accel="kvm"), False), (Machine("arm64"), False)]
+)
+def test_commands_keep_off_cpu_0_of_emulated_x86_64_alone(started, machine, spared):
+    """They have as many CPUs as elsewhere."""
+    job, line = started(machine)
+    assert ("\ntaskset -p 1e $$ " in job, f"-smp {5 if spared else 4} " in line) == (spared, True)
 
 
 def test_a_guest_that_ends_well_gives_its_outcomes(run, qemu):

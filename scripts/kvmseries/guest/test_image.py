@@ -24,6 +24,11 @@ def test_a_vm_is_held_before_the_first_command():
     assert text == '. /job.sh\n/hold_vm || echo "@@ error hold_vm: no VM"\nrun one 60 /tests/one\nfinish\n'
 
 
+def test_lines_may_come_before_all_else():
+    text = image.job([("one", 60, ["/tests/one"])], hold=True, before=["cd /"])
+    assert text.startswith(". /job.sh\ncd /\n/hold_vm ")
+
+
 def test_what_is_watched_is_run(tmp_path):
     """The functions of stacks.sh in the host's shell, with a run() that sleeps; the watch is gone after it."""
     write(tmp_path / "job.sh", 'run() { printf "%s|" "$@"; sleep "${4:-0}"; return 3; }\n')

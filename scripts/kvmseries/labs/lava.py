@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from ..guest import firstcpu
 from ..guest.image import Command
 from ..guest.machine import Machine
 
@@ -37,6 +38,7 @@ def document(name: str, machine: Machine, append: str, urls: tuple[str, str], co
     name: of the job.  machine: the machine.Machine to emulate.  append: the kernel's command line.
     urls: (kernel's, initramfs's).  commands: list of (name, seconds, [program, argument...]).
     """
+    machine, before = firstcpu.spare(machine)
     seconds = _OWN + _BOOT + sum(limit for _, limit, _ in commands)
     job = {
         "job_name": name,
@@ -48,7 +50,7 @@ def document(name: str, machine: Machine, append: str, urls: tuple[str, str], co
         "actions": [
             {"deploy": _deploy(append, urls)},
             {"boot": {"timeout": _minutes(_BOOT), "method": "qemu", "media": "tmpfs", "prompts": [_PROMPT]}},
-            {"test": _test(commands, seconds)},
+            {"test": _test(commands, seconds, before)},
         ],
     }
     return yaml.safe_dump(job, sort_keys=False, width=1000)
@@ -75,8 +77,8 @@ def _deploy(append: str, urls: tuple[str, str]) -> dict[str, Any]:
     return {"timeout": _minutes(900), "to": "tmpfs", "images": {"kernel": kernel, "initrd": initrd}}
 
 
-def _test(commands: Sequence[Command], seconds: float) -> dict[str, Any]:
-    steps = [". /job.sh", _REPORT]
+def _test(commands: Sequence[Command], seconds: float, before: Sequence[str]) -> dict[str, Any]:
+    steps = [". /job.sh", *before, _REPORT]
     steps += [f"report {case(name)} {int(limit)} {shlex.join(command)}" for name, limit, command in commands]
     definition = {
         "metadata": {

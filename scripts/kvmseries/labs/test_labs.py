@@ -159,3 +159,11 @@ def test_a_lava_job_runs_every_test_with_its_limit():
     assert job["context"]["extra_options"][:2] == ["-smp", "6"]
     # The job outlives all that it runs.
     assert job["timeouts"]["job"]["minutes"] * 60 >= 600 + 60 + 30.5
+
+
+def test_a_lava_job_keeps_off_cpu_0_of_emulated_x86_64():
+    urls, commands = ("file:///bzImage", "file:///i.cpio"), [("one", 60, ["/tests/one"])]
+    job = yaml.safe_load(lava.document("kvm", Machine("x86_64", cpus=6), "a=b", urls, commands))
+    steps = job["actions"][2]["test"]["definitions"][0]["repository"]["run"]["steps"]
+    assert steps[0] == ". /job.sh" and steps[1].startswith("taskset -p 7e ")
+    assert job["context"]["extra_options"][:2] == ["-smp", "7"]

@@ -38,6 +38,7 @@ class Hunt:
     accel: str = "tcg"
     cpus: int = 4
     memory: int = 3072  # MiB
+    all_cpus: bool = False  # the command may run on CPU 0, too: see guest.firstcpu
 
 
 class Counts(TypedDict):
@@ -157,7 +158,9 @@ def _commands(hunt: Hunt, times: int) -> list[image.Command]:
 def _boot(kernel: build.Kernel, initrd: Path, hunt: Hunt, times: int, name: str, counts: Counts) -> None:
     """Boot `kernel` once, run the command so many times, and add to `counts` what became of it."""
     commands = _commands(hunt, times)
-    machine = machines.Machine(hunt.arch, hunt.cpu, hunt.accel, hunt.cpus, hunt.memory, hunt.params)
+    machine = machines.Machine(
+        hunt.arch, hunt.cpu, hunt.accel, hunt.cpus, hunt.memory, hunt.params, all_cpus=hunt.all_cpus
+    )
     folder, failures = paths.out("runs", name), []
     with progress.single("hunt", f"{name}, {times} runs", 30 + 20 * times) as note:
         try:

@@ -255,7 +255,7 @@ AS_KNOWN = "prints() { case $1$2 in *alpha_test-m) return 1 ;; esac; }\n"
 
 
 def test_a_test_that_fails_on_the_series_only_is_a_complaint(run, qemu):
-    """With what it said as it failed, by which checks/conftest.py knows what is not explained."""
+    """With what it said as it failed."""
     qemu(
         "prints() { case $job$1 in *-series*alpha*) echo 'vCPU 1: unexpected exit, exit_reason=SHUTDOWN'; echo end;"
         " return 1 ;; esac; }\n" + RUN_JOB
