@@ -170,7 +170,7 @@ class Run:
         """Count a phase of a check."""
         check = self.checks.setdefault(report.nodeid, Check())
         check.seconds += report.duration
-        if report.when == "setup" or report.outcome != "passed":
+        if report.outcome != "passed":
             check.outcome = report.outcome
         if report.when == "teardown" and check.outcome == "passed" and report.nodeid in self.marked:
             unnamed = self.reads.seen - self.marked[report.nodeid]

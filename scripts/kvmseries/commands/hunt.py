@@ -63,7 +63,7 @@ def run(options: Namespace) -> None:
         all_cpus=options.all_cpus,
     )
     show.check_writable(Path(options.json))
-    machines.check(machines.Machine(options.arch, options.cpu, options.accel))
+    machines.check(machines.Machine(options.arch, options.cpu, options.accel, all_cpus=options.all_cpus))
     data = hunt.run(options.series, wanted, options.kernels, options.runs, options.batch, Path(options.json))
     for label, counts in data["kernels"].items():
         failed = ", ".join(f"{times} {why}" for why, times in counts["failures"].items())

@@ -65,14 +65,12 @@ def with_job(base_image: Path, job: str, target: str | Path, hold: Path | None =
     return target
 
 
-def job(commands: Iterable[Command], stacks: bool = False, hold: bool = False, before: Iterable[str] = ()) -> str:
+def job(commands: Iterable[Command], stacks: bool = False, before: Iterable[str] = ()) -> str:
     """The text of /job for `commands`: a list of (name, seconds, [program, argument...]).
 
-    stacks: a command whose time is up tells where its threads are, see STACKS; hold: there is a VM before the first of
-    them, see held; before: lines of shell before all of that."""
+    stacks: a command whose time is up tells where its threads are, see STACKS; before: lines of shell before the first
+    of them, such as held.LINE."""
     lines = [". /job.sh", *before]
-    if hold:
-        lines.append('/hold_vm || echo "@@ error hold_vm: no VM"')
     if stacks:
         lines.append(f". /{STACKS.name}")
     for name, seconds, command in commands:

@@ -50,6 +50,8 @@ def check(machine: Machine) -> None:
     """Install QEMU, and raise Usage if the machine cannot be had on this host."""
     if machine.mte and (machine.arch, machine.cpu, machine.accel) != ("arm64", "max", "tcg"):
         raise Usage("memory tags are for arm64's emulated CPU max")
+    if machine.all_cpus and (machine.arch, machine.accel, machine.clock) != ("x86_64", "tcg", "wall"):
+        raise Usage("--all-cpus is for emulated x86_64: elsewhere commands run on all CPUs")
     if machine.refills:
         if machine.accel != "tcg" or machine.clock == "virtual" or machine.trace:
             raise Usage("TLB refills are counted on emulated CPUs with the wall clock, and without a trace of stage 2")

@@ -191,7 +191,9 @@ def _run(
         wall = machine.clock == "wall"
         hold = held.program() if wall and (machine.arch, machine.accel) == (held.ARCH, "tcg") else None
         machine, before = firstcpu.spare(machine)
-        job = image.job(commands, stacks=wall, hold=bool(hold), before=before)
+        if hold:
+            before.append(held.LINE)
+        job = image.job(commands, stacks=wall, before=before)
         archive = image.with_job(initrd, job, folder / "initrd.cpio", hold)
         line = machines.command(machine, kernel, archive, folder)
         (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")

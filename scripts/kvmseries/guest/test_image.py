@@ -4,7 +4,7 @@ import subprocess
 import pytest
 
 from kvmseries.conftest import wanted, write
-from kvmseries.guest import image
+from kvmseries.guest import held, image
 
 
 def test_a_job_is_a_script_of_runs():
@@ -20,12 +20,12 @@ def test_a_command_that_hangs_says_where_its_threads_are():
 
 
 def test_a_vm_is_held_before_the_first_command():
-    text = image.job([("one", 60, ["/tests/one"])], hold=True)
+    text = image.job([("one", 60, ["/tests/one"])], before=[held.LINE])
     assert text == '. /job.sh\n/hold_vm || echo "@@ error hold_vm: no VM"\nrun one 60 /tests/one\nfinish\n'
 
 
 def test_lines_may_come_before_all_else():
-    text = image.job([("one", 60, ["/tests/one"])], hold=True, before=["cd /"])
+    text = image.job([("one", 60, ["/tests/one"])], before=["cd /", held.LINE])
     assert text.startswith(". /job.sh\ncd /\n/hold_vm ")
 
 

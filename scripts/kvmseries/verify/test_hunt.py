@@ -129,6 +129,11 @@ def test_the_verb_needs_a_command_and_a_file(patches, refused):
     assert "--json" in refused("hunt", "mini", "--", "/tests/alpha_test")
 
 
+def test_all_cpus_are_not_for_a_machine_that_has_them_anyway(patches, refused, tmp_path):
+    line = ("hunt", "mini", "--arch", "arm64", "--all-cpus", "--json", str(tmp_path / "x.json"))
+    assert "--all-cpus is for emulated x86_64" in refused(*line, "--", "/tests/alpha_test")
+
+
 def test_the_text_has_the_counts_of_the_committed_file():
     data = json.loads((paths.ROOT / "Documentation/results/hunt-v5.10-x86_64-stress.json").read_text(encoding="utf-8"))
     base, series = (data["kernels"][label] for label in ("base", "series"))
