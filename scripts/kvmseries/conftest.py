@@ -140,7 +140,7 @@ def _steps(tree):
 
 _COVER = """\
 From: Tess Tester <tess@example.org>
-Subject: [PATCH 0/3] A tiny series
+Subject: [PATCH] A tiny series
 
 What it is for.
 
@@ -151,7 +151,7 @@ FORMAT = (
     "--zero-commit",
     "--full-index",
     "--no-signature",
-    "--numbered",
+    "--no-numbered",
     "--stat=72",
     "--no-renames",
     "base..HEAD",

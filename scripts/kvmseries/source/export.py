@@ -47,8 +47,8 @@ def export(series: Series, tree: str | Path | None = None) -> int:
         if left:
             raise Fail(f"'{message.splitlines()[0]}' has git's '{one_line(left[0])}' in its message: take it out")
     with paths.locked(f"export-{series.name}"), paths.whole(series.path.parent / ".export") as part:
-        write_patches(tree, part, len(commits))
-        letter = cover(series, tree, len(commits))
+        write_patches(tree, part)
+        letter = cover(series, tree)
         if letter:
             (part / series.cover.name).write_text(letter, encoding="utf-8")
         names = sorted(new.name for new in part.glob("*.patch"))
@@ -67,7 +67,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def write_patches(tree: Path, folder: Path, count: int) -> None:
+def write_patches(tree: Path, folder: Path) -> None:
     """Write the commits base..HEAD of `tree` as patch files into `folder`."""
     git(
         tree,
@@ -82,7 +82,8 @@ def write_patches(tree: Path, folder: Path, count: int) -> None:
         "--no-base",
         "--no-thread",
         "--no-cover-letter",
-        "--numbered" if count > 1 else "--no-numbered",
+        # A patch that is added changes no other one.
+        "--no-numbered",
         "--stat=72",
         "--no-renames",
         "--no-attach",
@@ -92,13 +93,11 @@ def write_patches(tree: Path, folder: Path, count: int) -> None:
     )
 
 
-def cover(series: Series, tree: Path, count: int) -> str | None:
-    """The cover letter with its subject's count, list of patches and diffstat brought up to
-    date; None if the series has none."""
+def cover(series: Series, tree: Path) -> str | None:
+    """The cover letter with its list of patches and diffstat brought up to date; None if the series has none."""
     if not series.cover.exists():
         return None
     text = series.cover.read_text(encoding="utf-8")
-    text = re.sub(r"^Subject: \[PATCH 0+/\d+\]", f"Subject: [PATCH {0:0{len(str(count))}d}/{count}]", text, flags=re.M)
     head = letters.without_listing(text)
     listing = git(tree, "-c", "user.name=x", "shortlog", "-w72,2,4", "--no-merges", "base..HEAD", plain=True)
     stat = git(tree, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD", plain=True)

@@ -150,8 +150,8 @@ def clean(series: catalog.Series) -> None:
     if not series.cover.exists():
         raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
     letter = series.cover.read_text(encoding="utf-8")
-    subject = re.search(r"^Subject: \[PATCH 0+/(\d+)\]", letter, re.M)
-    if not subject or int(subject[1]) != len(series.patches):
+    listed = sum(map(int, re.findall(r"^\S[^\n]* \((\d+)\):$", letter, re.M)))
+    if listed != len(series.patches):
         raise Fail(
             f"{series.cover.name} is not for {len(series.patches)} patches: run `scripts/series export {series.name}`"
         )
@@ -243,7 +243,7 @@ def round_trip(series: catalog.Series) -> None:
         return
     tree = trees.worktree(series, len(series.patches))
     with paths.whole(paths.out("export-check")) as part:
-        exporting.write_patches(tree.path, part, len(series.patches))
+        exporting.write_patches(tree.path, part)
         for patch in series.patches:
             new = part / patch.name
             if not new.exists() or new.read_bytes() != patch.read_bytes():
@@ -251,7 +251,7 @@ def round_trip(series: catalog.Series) -> None:
                     f"{patch.name} is not what `scripts/series export {series.name}` writes: "
                     "export it instead of editing it"
                 )
-        if series.cover.read_text(encoding="utf-8") != exporting.cover(series, tree.path, len(series.patches)):
+        if series.cover.read_text(encoding="utf-8") != exporting.cover(series, tree.path):
             raise Fail(
                 f"{series.cover.name}: list of patches or diffstat is out of date: run "
                 f"`scripts/series export {series.name}`"
