@@ -37,24 +37,24 @@ enum phase { WRITE, INVALIDATE, QUIT };
 
 /* The guest's; the host finds them by SHARED(). */
 static volatile enum phase phase;
-static volatile uint64_t value, written, invalidated;
+static volatile u64 value, written, invalidated;
 
 #define SHARED(vm, name) \
-	(*(volatile typeof(name) *)addr_gva2hva(vm, (vm_vaddr_t)&(name)))
+	(*(volatile typeof(name) *)addr_gva2hva(vm, (gva_t)&(name)))
 
 static void guest_write_all(void)
 {
-	uint64_t i;
+	u64 i;
 
 	for (i = 0; i < PAGES; i++)
-		*(volatile uint64_t *)(MEM_GVA + i * 4096) = value;
+		*(volatile u64 *)(MEM_GVA + i * 4096) = value;
 	written = value;
 }
 
 static void guest_invalidate_all(void)
 {
-	volatile uint64_t *ptes = (void *)PTES_GVA;
-	uint64_t i;
+	volatile u64 *ptes = (void *)PTES_GVA;
+	u64 i;
 
 	for (i = 0; i < PAGES && phase == INVALIDATE; i++) {
 		ptes[i] ^= PTE_AVL;
@@ -75,13 +75,13 @@ static void guest_code(void)
 }
 
 /* The guest physical address of the page table that maps @gva */
-static vm_paddr_t page_table(struct kvm_vm *vm, uint64_t gva)
+static gpa_t page_table(struct kvm_vm *vm, u64 gva)
 {
-	vm_paddr_t pa = vm->pgd;
+	gpa_t pa = vm->pgd;
 	int shift;
 
 	for (shift = 39; shift > 12; shift -= 9)
-		pa = ((uint64_t *)addr_gpa2hva(vm, pa))[(gva >> shift) & 511] & PTE_ADDR;
+		pa = ((u64 *)addr_gpa2hva(vm, pa))[(gva >> shift) & 511] & PTE_ADDR;
 	return pa;
 }
 
@@ -101,9 +101,9 @@ static void write_all(struct kvm_vm *vm)
 }
 
 /* Discard all pages while the guest invalidates, after @count invalidations. */
-static void discard_all(struct kvm_vm *vm, void *mem, uint64_t count)
+static void discard_all(struct kvm_vm *vm, void *mem, u64 count)
 {
-	uint64_t start = SHARED(vm, invalidated);
+	u64 start = SHARED(vm, invalidated);
 
 	SHARED(vm, phase) = INVALIDATE;
 	while (SHARED(vm, invalidated) - start < count)
@@ -118,7 +118,7 @@ static unsigned long count_lost(struct kvm_vm *vm, char *mem)
 	int i;
 
 	for (i = 0; i < PAGES; i++)
-		lost += *(volatile uint64_t *)(mem + i * 4096) != SHARED(vm, value);
+		lost += *(volatile u64 *)(mem + i * 4096) != SHARED(vm, value);
 	return lost;
 }
 
