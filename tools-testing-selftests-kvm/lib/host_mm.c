@@ -71,6 +71,15 @@ u64 page_idle_mark_range(const void *start, u64 nr)
 	return marked;
 }
 
+const char *thp_missing(void)
+{
+	char text[64];
+
+	if (!host_read_text(THP_DIR "/enabled", text, sizeof(text)))
+		return "the kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)";
+	return strstr(text, "[never]") ? THP_DIR "/enabled is set to never" : NULL;
+}
+
 bool migrate_by_node(void)
 {
 	char text[64];

@@ -41,6 +41,9 @@ bool page_idle_mark(u64 entry);
 /* The same for a range; returns the number of pages, where a huge page is one. */
 u64 page_idle_mark_range(const void *start, u64 nr);
 
+/* Returns why memory cannot have transparent huge pages, or NULL. */
+const char *thp_missing(void);
+
 /* Returns why pages cannot be migrated, or NULL. */
 const char *migrate_setup(void);
 

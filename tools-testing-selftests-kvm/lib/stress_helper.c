@@ -5,6 +5,7 @@
 
 #include <linux/compiler.h>
 
+#include "metric.h"
 #include "stress_helper.h"
 #include "test_util.h"
 
@@ -114,7 +115,7 @@ void helpers_list(struct stress_helper *helpers, int nr)
 		printf("         %-9s %s\n", helpers[i].name, helpers[i].what);
 }
 
-void helpers_print(struct stress_helper *helpers, int nr)
+void helpers_print(struct stress_helper *helpers, int nr, const char *prefix)
 {
 	int i;
 
@@ -123,4 +124,7 @@ void helpers_print(struct stress_helper *helpers, int nr)
 		if (!helpers[i].off)
 			pr_info(" %s %lu", helpers[i].name, helpers[i].count);
 	pr_info("\n");
+	for (i = 0; i < nr; i++)
+		if (!helpers[i].off)
+			metric_part(prefix, helpers[i].name, 0, helpers[i].count, "count");
 }

@@ -70,8 +70,8 @@ void helpers_start(struct stress_helper *helpers, int nr, u64 *random_state);
 /* Stop those that use the VM, or the others */
 void helpers_stop(struct stress_helper *helpers, int nr, bool uses_vm);
 
-/* For a test's -h, and at its end how often each one did something */
+/* For a test's -h, and at its end how often each one did something, also as metrics */
 void helpers_list(struct stress_helper *helpers, int nr);
-void helpers_print(struct stress_helper *helpers, int nr);
+void helpers_print(struct stress_helper *helpers, int nr, const char *prefix);
 
 #endif /* SELFTEST_KVM_STRESS_HELPER_H */

@@ -50,15 +50,21 @@
 #include <linux/bitops.h>
 #include <linux/kernel.h>
 
-#include "guest_modes.h"
+#include "compat.h"
 #include "host_file.h"
 #include "host_mm.h"
-#include "kvm_util.h"
-#include "lru_gen_util.h"
-#include "processor.h"
+#include "metric.h"
+#include "stress_util.h"
 #include "test_result.h"
-#include "test_util.h"
-#include "ucall_common.h"
+#if __has_include("lru_gen_util.h")
+#define HAVE_LRU_GEN_UTIL
+#include "lru_gen_util.h"
+#endif
+#ifdef HAVE_VGIC_V3_SUPPORTED
+#include "vgic.h"
+#endif
+
+#define LRU_GEN_SYSFS		"/sys/kernel/mm/lru_gen/enabled"
 
 #define MAX_STRESS_VCPUS	64
 #define MAX_AGERS		16
@@ -381,16 +387,48 @@ static void print_ns(const char *before, u64 ns)
 	pr_info("%s%lu.%.9lus", before, ns / 1000000000, ns % 1000000000);
 }
 
-static void print_passes(const char *before, const char *when, struct passes *passes)
+/* What a line is about: an iteration, or 0 for all of them */
+static void print_before(u64 iteration)
 {
-	pr_info("%saging passes, vCPUs %s: %lu", before, when, passes->nr);
-	if (passes->nr) {
-		qsort(passes->ns, passes->nr, sizeof(*passes->ns), compare_ns);
-		print_ns(", median ", passes->ns[(passes->nr - 1) / 2]);
-		print_ns(", p99 ", passes->ns[(passes->nr * 99 + 99) / 100 - 1]);
-		print_ns(", max ", passes->ns[passes->nr - 1]);
+	if (iteration)
+		pr_info("Iteration %lu ", iteration);
+	else
+		pr_info("All ");
+}
+
+static void print_passes(u64 iteration, const char *when, struct passes *passes)
+{
+	u64 median, p99, most;
+
+	print_before(iteration);
+	pr_info("aging passes, vCPUs %s: %lu", when, passes->nr);
+	if (!passes->nr) {
+		pr_info("\n");
+		metric_part("passes.", when, iteration, 0, "count");
+		return;
 	}
+	qsort(passes->ns, passes->nr, sizeof(*passes->ns), compare_ns);
+	median = passes->ns[(passes->nr - 1) / 2];
+	p99 = passes->ns[(passes->nr * 99 + 99) / 100 - 1];
+	most = passes->ns[passes->nr - 1];
+	print_ns(", median ", median);
+	print_ns(", p99 ", p99);
+	print_ns(", max ", most);
 	pr_info("\n");
+	metric_part("passes.", when, iteration, passes->nr, "count");
+	metric_part("pass_median.", when, iteration, median / 1e9, "s");
+	metric_part("pass_p99.", when, iteration, p99 / 1e9, "s");
+	metric_part("pass_max.", when, iteration, most / 1e9, "s");
+}
+
+/* A phase is over: its time, before anything of the next one */
+static void print_phase(u64 iteration, const char *what, const char *name, u64 ns)
+{
+	print_before(iteration);
+	pr_info("%s ", what);
+	print_ns("time: ", ns);
+	pr_info("\n");
+	metric_of(name, iteration, ns / 1e9, "s");
 }
 
 /* What aging finds of the aged region, in pages */
@@ -644,6 +682,7 @@ static struct found idle_map_found(struct idle_map *map, u64 turn)
  * are only numbers of pages, and they include what else the cgroup has.
  */
 
+#ifdef HAVE_LRU_GEN_UTIL
 static const char *lru_gen_missing(void)
 {
 	u64 enabled, wanted = LRU_GEN_ENABLED | LRU_GEN_MM_WALK;
@@ -730,6 +769,15 @@ static struct found lru_gen_found(struct idle_map *map, u64 turn)
 		found.false_idle = found.touched - found.young;
 	return found;
 }
+#else
+static const char *lru_gen_missing(void)
+{
+	return "the library of these selftests has no lru_gen_util.h";
+}
+
+#define lru_gen_mark	NULL
+#define lru_gen_found	NULL
+#endif /* HAVE_LRU_GEN_UTIL */
 
 static const struct mechanism {
 	const char *name;
@@ -1082,6 +1130,11 @@ static void create_vm(void)
 	/* The library adds what is for code, stacks, ucall() and page tables. */
 	extra = (size + shared_size + fresh_size + 4 * ALIGNMENT) / MIN_PAGE_SIZE;
 	vm = __vm_create_with_vcpus(VM_SHAPE(mode), nr_vcpus, extra, guest_main, vcpus);
+#ifdef HAVE_VGIC_V3_SUPPORTED
+	/* Without it each exit looks after userspace's, with a lock for all CPUs. */
+	if (vgic_v3_supported(vm))
+		vgic_v3_setup(vm, nr_vcpus, 1UL << 31);
+#endif
 
 	sh = map_memory(shared_size, ANONYMOUS_THP);
 	memset(sh, 0, shared_size);
@@ -1308,19 +1361,27 @@ static u64 idle_young, busy_young;
 static u64 total_slowest_ns, total_mean_ns;
 static u64 total_harvested;
 
-static void print_found(const char *before, const char *when, const struct found *found)
+static void print_found(u64 iteration, const char *when, const struct found *found)
 {
-	pr_info("%sfound after aging, vCPUs %s: %lu young, %lu idle, %lu not tracked, %lu swapped out\n",
-		before, when, found->young, found->idle, found->untracked, found->swapped);
+	print_before(iteration);
+	pr_info("found after aging, vCPUs %s: %lu young, %lu idle, %lu not tracked, %lu swapped out\n",
+		when, found->young, found->idle, found->untracked, found->swapped);
+	metric_part("young.", when, iteration, found->young, "pages");
+	metric_part("idle.", when, iteration, found->idle, "pages");
+	metric_part("untracked.", when, iteration, found->untracked, "pages");
+	metric_part("swapped.", when, iteration, found->swapped, "pages");
 	if (found->swapped > most_swapped)
 		most_swapped = found->swapped;
 }
 
 /* Of all passes, with -H */
-static void print_young(const char *before, const char *when, u64 young, u64 passes)
+static void print_young(u64 iteration, const char *when, u64 young, u64 passes)
 {
-	pr_info("%sfound young by a pass, vCPUs %s: %.1f of %lu pages\n", before, when,
-		passes ? (double)young / passes : 0.0, nr_pages);
+	double mean = passes ? (double)young / passes : 0.0;
+
+	print_before(iteration);
+	pr_info("found young by a pass, vCPUs %s: %.1f of %lu pages\n", when, mean, nr_pages);
+	metric_part("young.", when, iteration, mean, "pages");
 }
 
 /* What the agers have done in a phase, added to passes; returns the young pages. */
@@ -1335,7 +1396,7 @@ static u64 add_aging(struct passes *passes)
 	return young;
 }
 
-static void age_idle_memory(const char *before)
+static void age_idle_memory(u64 iteration)
 {
 	struct passes passes = {};
 	struct found found = {};
@@ -1362,21 +1423,19 @@ static void age_idle_memory(const char *before)
 	if (!nr_hot)
 		found = mechanism->found(main_map, 0);
 
-	pr_info("%s", before);
-	print_ns("age idle memory time: ", ns);
-	pr_info("\n");
-	print_passes(before, "idle", &passes);
+	print_phase(iteration, "age idle memory", "age_idle_time", ns);
+	print_passes(iteration, "idle", &passes);
 	if (nr_hot)
-		print_young(before, "idle", young, passes.nr);
+		print_young(iteration, "idle", young, passes.nr);
 	else
-		print_found(before, "idle", &found);
+		print_found(iteration, "idle", &found);
 	idle_young += young;
 	add_passes(&idle_passes, &passes);
 	free(passes.ns);
 }
 
 /* As long as vCPUs run */
-static void harvest_while_vcpus_run(const char *before)
+static void harvest_while_vcpus_run(u64 iteration)
 {
 	u64 harvests, harvested = 0, next;
 
@@ -1386,7 +1445,10 @@ static void harvest_while_vcpus_run(const char *before)
 			sched_yield();
 		harvested += harvest();
 	}
-	pr_info("%sdirty log: %lu harvests, %lu pages\n", before, harvests, harvested);
+	print_before(iteration);
+	pr_info("dirty log: %lu harvests, %lu pages\n", harvests, harvested);
+	metric_of("harvests", iteration, harvests, "count");
+	metric_of("harvested", iteration, harvested, "pages");
 	total_harvested += harvested;
 }
 
@@ -1414,35 +1476,37 @@ static void collect_aging(struct aging *aging)
 	aging->found = mechanism->found(main_map, 0);
 }
 
-static void print_aging(const char *before, struct aging *aging)
+static void print_aging(u64 iteration, struct aging *aging)
 {
-	if (aging->stopped)
-		pr_info("%saging was over after %lu s, vCPUs went on without\n", before,
-			aging_limit);
-	print_passes(before, "running", &aging->passes);
+	if (aging->stopped) {
+		print_before(iteration);
+		pr_info("aging was over after %lu s, vCPUs went on without\n", aging_limit);
+	}
+	print_passes(iteration, "running", &aging->passes);
 	if (nr_hot)
-		print_young(before, "running", aging->young, aging->passes.nr);
+		print_young(iteration, "running", aging->young, aging->passes.nr);
 	else
-		print_found(before, "running", &aging->found);
+		print_found(iteration, "running", &aging->found);
 	add_passes(&busy_passes, &aging->passes);
 	free(aging->passes.ns);
 }
 
-static void run_vcpus(const char *before)
+static void run_vcpus(u64 iteration)
 {
 	u64 slowest = 0, sum = 0;
-	const char *what = "access memory time: ";
+	const char *what = "access memory", *name = "access_memory_time";
 	enum command command = ACCESS;
 	struct aging aging;
 	int i;
 
 	if (fault_in) {
 		command = FAULT_IN;
-		what = "fault memory in time: ";
+		what = "fault memory in";
+		name = "fault_memory_time";
 	}
 	begin(command);
 	if (harvest_us)
-		harvest_while_vcpus_run(before);
+		harvest_while_vcpus_run(iteration);
 	end();
 	for (i = 0; i < nr_vcpus; i++) {
 		slowest = vcpu_ns[i] > slowest ? vcpu_ns[i] : slowest;
@@ -1451,14 +1515,14 @@ static void run_vcpus(const char *before)
 	if (nr_agers)
 		collect_aging(&aging);
 
-	pr_info("%s", before);
-	print_ns(what, slowest);
-	pr_info("\n%s", before);
+	print_phase(iteration, what, name, slowest);
+	print_before(iteration);
 	print_ns("vCPU time, mean ", sum / nr_vcpus);
 	print_ns(", slowest ", slowest);
 	pr_info("\n");
+	metric_of("vcpu_time_mean", iteration, sum / nr_vcpus / 1e9, "s");
 	if (nr_agers)
-		print_aging(before, &aging);
+		print_aging(iteration, &aging);
 	total_slowest_ns += slowest;
 	total_mean_ns += sum / nr_vcpus;
 }
@@ -1478,7 +1542,7 @@ static void remake_fresh_slots(void)
 }
 
 /* What the vCPUs have faulted in is given back, by the host or by KVM alone. */
-static void discard_fresh_memory(const char *before)
+static void discard_fresh_memory(u64 iteration)
 {
 	size_t size = nr_fresh * page_size;
 	u64 start = now_ns();
@@ -1491,9 +1555,7 @@ static void discard_fresh_memory(const char *before)
 	start = now_ns() - start;
 	if (!keep_in_host)
 		memset(recs[FRESH], 0, nr_fresh * sizeof(u32));
-	pr_info("%s", before);
-	print_ns("discard fresh memory time: ", start);
-	pr_info("\n");
+	print_phase(iteration, "discard fresh memory", "discard_memory_time", start);
 
 	/* Where the end of a memslot unmaps all memory, the aged region goes, too. */
 	if (keep_in_host) {
@@ -1541,14 +1603,20 @@ static void add_found(struct found *sum, const struct found *found)
 	sum->false_young += found->false_young;
 }
 
-static void print_check(const char *before, const char *how, const struct found *found)
+static void print_check(u64 iteration, const char *how, const struct found *found)
 {
-	pr_info("%sfalse idle %s flush: %lu of %lu pages touched; %lu young, %lu idle, %lu young but not touched\n",
-		before, how, found->false_idle, found->touched, found->young, found->idle,
+	print_before(iteration);
+	pr_info("false idle %s flush: %lu of %lu pages touched; %lu young, %lu idle, %lu young but not touched\n",
+		how, found->false_idle, found->touched, found->young, found->idle,
 		found->false_young);
+	metric_part("false_idle.", how, iteration, found->false_idle, "pages");
+	metric_part("touched.", how, iteration, found->touched, "pages");
+	metric_part("young.", how, iteration, found->young, "pages");
+	metric_part("idle.", how, iteration, found->idle, "pages");
+	metric_part("false_young.", how, iteration, found->false_young, "pages");
 }
 
-static void check_idle_memory(const char *before)
+static void check_idle_memory(u64 iteration)
 {
 	u64 start = now_ns();
 	struct found without, with = {};
@@ -1558,14 +1626,12 @@ static void check_idle_memory(const char *before)
 		with = check(true);
 	start = now_ns() - start;
 
-	pr_info("%s", before);
-	print_ns("check idle memory time: ", start);
-	pr_info("\n");
-	print_check(before, "without", &without);
+	print_phase(iteration, "check idle memory", "check_idle_time", start);
+	print_check(iteration, "without", &without);
 	add_found(&without_flush, &without);
 	if (!forced_flush)
 		return;
-	print_check(before, "after", &with);
+	print_check(iteration, "after", &with);
 	add_found(&with_flush, &with);
 }
 
@@ -1594,6 +1660,7 @@ static void verify_memory(void)
 		pages += nr_fresh;
 	}
 	pr_info("Verified by the host: %lu pages\n", pages);
+	metric("pages_verified", pages, "pages");
 }
 
 /*
@@ -1648,17 +1715,17 @@ static void start_agers(void)
 
 static void print_all_aging(void)
 {
-	print_passes("All ", "idle", &idle_passes);
-	print_passes("All ", "running", &busy_passes);
+	print_passes(0, "idle", &idle_passes);
+	print_passes(0, "running", &busy_passes);
 	if (nr_hot) {
-		print_young("All ", "idle", idle_young, idle_passes.nr);
-		print_young("All ", "running", busy_young, busy_passes.nr);
+		print_young(0, "idle", idle_young, idle_passes.nr);
+		print_young(0, "running", busy_young, busy_passes.nr);
 	}
 	if (percent_resident)
 		return;
-	print_check("All ", "without", &without_flush);
+	print_check(0, "without", &without_flush);
 	if (forced_flush)
-		print_check("All ", "after", &with_flush);
+		print_check(0, "after", &with_flush);
 }
 
 static u64 swapped_out, swapped_in;
@@ -1670,7 +1737,6 @@ static void run_test(void)
 	u64 i, start;
 	u64 in[2] = {}, out[2] = {};
 	u64 threads_in_all = nr_vcpus + 1;
-	char before[64];
 
 	pagemap_fd = open_file("/proc/self/pagemap", O_RDONLY);
 	create_vm();
@@ -1696,21 +1762,21 @@ static void run_test(void)
 		put_pages_on_lists();
 	print_ns("Populate memory time: ", start);
 	pr_info("\n");
+	metric("populate_memory_time", start / 1e9, "s");
 	if (keep_in_host)
 		for (i = 0; i < nr_fresh; i++)
 			WRITE_ONCE(*(u64 *)(region[FRESH] + i * page_size), 0);
 
 	for (i = 1; i <= nr_iterations; i++) {
-		snprintf(before, sizeof(before), "Iteration %lu ", i);
 		if (nr_agers)
-			age_idle_memory(before);
-		run_vcpus(before);
+			age_idle_memory(i);
+		run_vcpus(i);
 		if (fault_in)
-			discard_fresh_memory(before);
+			discard_fresh_memory(i);
 
 		/* Where memory gets evicted, what is idle is not known. */
 		if (nr_agers && !percent_resident)
-			check_idle_memory(before);
+			check_idle_memory(i);
 	}
 
 	begin(QUIT);
@@ -1729,10 +1795,13 @@ static void run_test(void)
 		print_all_aging();
 	swapped_out = out[1] - out[0];
 	swapped_in = in[1] - in[0];
-	if (percent_resident && swap_is_counted)
+	if (percent_resident && swap_is_counted) {
 		pr_info("Pages swapped out: %lu, in: %lu\n", swapped_out, swapped_in);
-	else if (percent_resident)
+		metric("swapped_out", swapped_out, "pages");
+		metric("swapped_in", swapped_in, "pages");
+	} else if (percent_resident) {
 		pr_info("Pages swapped out: at least %lu at a time\n", most_swapped);
+	}
 }
 
 /* Whether aging works, as far as it is known what it has to find */
@@ -1868,9 +1937,9 @@ static void choose_mechanism(void)
 {
 	const char *missing;
 
-	if (!mechanism && access(PAGE_IDLE_BITMAP, F_OK) && access(LRU_GEN_ENABLED_PATH, F_OK))
+	if (!mechanism && access(PAGE_IDLE_BITMAP, F_OK) && access(LRU_GEN_SYSFS, F_OK))
 		SKIP("the kernel has neither " PAGE_IDLE_BITMAP " (CONFIG_IDLE_PAGE_TRACKING) nor "
-		     LRU_GEN_ENABLED_PATH " (CONFIG_LRU_GEN)");
+		     LRU_GEN_SYSFS " (CONFIG_LRU_GEN)");
 	if (!mechanism && !nr_hot && nr_agers == 1 && !lru_gen_missing())
 		mechanism = LRU_GEN_MECHANISM;
 	if (!mechanism)
@@ -2019,20 +2088,15 @@ int main(int argc, char *argv[])
 		SKIP("/dev/kvm cannot be opened (%s)", strerror(errno));
 	if (geteuid())
 		SKIP("must be root, to age memory");
-	if (backing == ANONYMOUS_THP && !thp_configured())
-		SKIP("the kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)");
+	if (backing == ANONYMOUS_THP && thp_missing())
+		SKIP("%s", thp_missing());
 	if (!guest_modes[mode].supported)
 		SKIP("guest mode %d (%s) is not supported", mode, vm_guest_mode_string(mode));
 	if (nr_agers)
 		choose_mechanism();
 
 	run_in_cgroup();
-	/*
-	 * Keep one, so that the VM of the test is neither the first nor the last
-	 * one. For these KVM patches a branch of the scheduler, and QEMU before 8.1
-	 * may go on emulating what was there before.
-	 */
-	vm_create_barebones();
+	kvm_keep_vm();
 
 	test_result_plan(NR_RESULTS);
 	pr_info("Test iterations: %lu\n", nr_iterations);

@@ -43,13 +43,13 @@
 #include <linux/bitops.h>
 #include <linux/kernel.h>
 
-#include "kvm_util.h"
+#include "compat.h"
 #include "host_file.h"
 #include "host_mm.h"
-#include "processor.h"
+#include "metric.h"
 #include "stress_helper.h"
+#include "stress_util.h"
 #include "test_result.h"
-#include "test_util.h"
 
 /* The size of a huge page with 4K pages */
 #define BLOCK_SIZE		(2UL << 20)
@@ -379,6 +379,7 @@ static u64 nr_blocks;
 static u64 block_pages;
 static void *mem;
 static struct kvm_vm *vm;
+static struct kvm_vcpu *vcpus[MAX_STORM_VCPUS];
 static struct shared *sh;
 static struct record *records;
 static u64 place_gpa[NR_PLACES];
@@ -459,7 +460,7 @@ static void *vcpu_worker(void *data)
 	u64 start;
 	char who[16];
 
-	run = vcpu_state(vm, id);
+	run = vcpus[id]->run;
 	snprintf(who, sizeof(who), "vCPU %d", id);
 
 	for (;;) {
@@ -467,8 +468,8 @@ static void *vcpu_worker(void *data)
 		if (READ_ONCE(quit))
 			return NULL;
 		start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		vcpu_run(vm, id);
-		TEST_ASSERT(get_ucall(vm, id, &uc) == UCALL_SYNC,
+		vcpu_run(vcpus[id]);
+		TEST_ASSERT(get_ucall(vcpus[id], &uc) == UCALL_SYNC,
 			    "%s: unexpected exit, exit_reason=%s", who,
 			    exit_reason_str(run->exit_reason));
 		if (uc.args[1] == STAGE_FAILED)
@@ -587,17 +588,23 @@ static void unmerge(void *start, size_t size)
 static u64 total_read_faults, total_read_pages;
 
 /* What @pass has more than the other one, which did the same without any faults */
-static double print_pass(u64 iteration, const char *what, struct pass *pass,
+static double print_pass(u64 iteration, const char *what, const char *name, struct pass *pass,
 			 struct pass *other)
 {
+	double ns = (double)pass->ns - (double)other->ns;
+	double faults = (double)pass->faults - (double)other->faults;
 	double exits = (double)pass->exits - (double)other->exits;
 
 	pr_info("Iteration %lu: %s: %.0f exits (%.3f a page), %.3f ms of vCPUs", iteration,
-		what, exits, exits / nr_pages, ((double)pass->ns - (double)other->ns) / 1e6);
+		what, exits, exits / nr_pages, ns / 1e6);
 	if (read_faults() != NO_COUNTER)
-		pr_info(", %.0f faults by KVM's count",
-			(double)pass->faults - (double)other->faults);
+		pr_info(", %.0f faults by KVM's count", faults);
 	pr_info("\n");
+	metric_part(name, "_exits", iteration, exits, "count");
+	metric_part(name, "_exits_per_page", iteration, exits / nr_pages, "x");
+	metric_part(name, "_vcpu_time", iteration, ns / 1e9, "s");
+	if (read_faults() != NO_COUNTER)
+		metric_part(name, "_faults", iteration, faults, "count");
 	return exits > 0 ? exits : 0;
 }
 
@@ -619,7 +626,7 @@ static void make_pages(void)
 }
 
 /* Returns how long it took, in ns. */
-static u64 merge_pages(u64 iteration, const char *what)
+static u64 merge_pages(u64 iteration, const char *what, const char *suffix)
 {
 	u64 merged, last = 0, start = now_ns(), took;
 	u64 ksmd = clock_ns(ksmd_clock);
@@ -639,12 +646,19 @@ static u64 merge_pages(u64 iteration, const char *what)
 	} while (merged < nr_pages);
 	run_ksm(false);
 	took = now_ns() - start;
+	ksmd = clock_ns(ksmd_clock) - ksmd;
 	pr_info("Iteration %lu: %lu of %lu pages merged%s in %.3f s, %.3f ms of ksmd",
-		iteration, merged, nr_pages, what, took / 1e9,
-		(clock_ns(ksmd_clock) - ksmd) / 1e6);
-	if (flushes != NO_COUNTER)
-		pr_info(", %lu remote TLB flushes", read_counter("remote_tlb_flush") - flushes);
+		iteration, merged, nr_pages, what, took / 1e9, ksmd / 1e6);
+	if (flushes != NO_COUNTER) {
+		flushes = read_counter("remote_tlb_flush") - flushes;
+		pr_info(", %lu remote TLB flushes", flushes);
+	}
 	pr_info("\n");
+	metric_part("pages_merged", suffix, iteration, merged, "pages");
+	metric_part("merge_time", suffix, iteration, took / 1e9, "s");
+	metric_part("merge_ksmd_time", suffix, iteration, ksmd / 1e9, "s");
+	if (flushes != NO_COUNTER)
+		metric_part("merge_tlb_flushes", suffix, iteration, flushes, "count");
 	return took;
 }
 
@@ -674,14 +688,14 @@ static void count_faults(u64 iteration)
 	u64 took;
 
 	make_pages();
-	merge_pages(iteration, "");
+	merge_pages(iteration, "", "");
 	first = run_pass(READ_ALL);
 	second = run_pass(READ_ALL);
-	total_read_faults += print_pass(iteration, "read merged pages", &first, &second);
+	total_read_faults += print_pass(iteration, "read merged pages", "read_merged", &first, &second);
 	total_read_pages += nr_pages;
 	first = run_pass(TOUCH_ALL);
 	second = run_pass(TOUCH_ALL);
-	print_pass(iteration, "write to merged pages", &first, &second);
+	print_pass(iteration, "write to merged pages", "write_merged", &first, &second);
 	if (stopped_only) {
 		verify_memory();
 		return;
@@ -689,12 +703,12 @@ static void count_faults(u64 iteration)
 
 	make_pages();
 	first = begin_reading();
-	took = merge_pages(iteration, " while read");
+	took = merge_pages(iteration, " while read", "_while_read");
 	end_reading(&first);
 	second = begin_reading();
 	usleep(took / 1000);
 	end_reading(&second);
-	print_pass(iteration, "read while merged", &first, &second);
+	print_pass(iteration, "read while merged", "read_while_merged", &first, &second);
 	verify_memory();
 }
 
@@ -960,6 +974,11 @@ static void print_counters(void)
 			pr_info(" %s %lu", counter_names[i], value);
 	}
 	pr_info("\n");
+	for (i = 0; i < ARRAY_SIZE(counter_names); i++) {
+		value = read_counter(counter_names[i]);
+		if (value != NO_COUNTER)
+			metric_part("storm_kvm_", counter_names[i], 0, value, "count");
+	}
 }
 
 static bool storming;
@@ -974,7 +993,9 @@ static void print_storm(void)
 		accesses += READ_ONCE(sh->vcpu[i].accesses);
 	pr_info("Storm: %.1f s, %lu accesses by vCPUs, %lu pages verified by the host\n",
 		(now_ns() - storm_start) / 1e9, accesses, nr_verified);
-	helpers_print(helpers, NR_HELPERS);
+	metric("accesses", accesses, "count");
+	metric("pages_verified", nr_verified, "pages");
+	helpers_print(helpers, NR_HELPERS, "storm_host_");
 	print_counters();
 }
 
@@ -1042,19 +1063,13 @@ static void create_vm(void)
 
 	offset = roundup(sizeof(*sh), page_size);
 	shared_size = roundup(offset + nr_pages * sizeof(*records), BLOCK_SIZE);
-	pages = 2 * DEFAULT_GUEST_PHY_PAGES + nr_vcpus * DEFAULT_STACK_PGS +
-		(mem_size + shared_size) / BLOCK_SIZE + 64;
-	pages += NR_PLACES * mem_size / BLOCK_SIZE;
-	pages = vm_adjust_num_guest_pages(VM_MODE_DEFAULT, pages);
-	vm = vm_create(VM_MODE_DEFAULT, pages, O_RDWR);
-	kvm_vm_elf_load(vm, program_invocation_name, 0, 0);
-#ifdef __x86_64__
-	vm_create_irqchip(vm);
-#endif
-	guest_page_size = vm_get_page_size(vm);
+	/* The library adds what is for code, stacks, ucall() and page tables. */
+	pages = ((1 + NR_PLACES) * mem_size + shared_size) / MIN_PAGE_SIZE;
+	vm = __vm_create_with_vcpus(VM_SHAPE_DEFAULT, nr_vcpus, pages, guest_code, vcpus);
+	guest_page_size = vm->page_size;
 
 	/* It is not this memory that is to be copied on write. */
-	madvise(addr_gpa2hva(vm, 0), pages * guest_page_size, MADV_DONTFORK);
+	madvise(addr_gpa2hva(vm, 0), memslot2region(vm, 0)->region.memory_size, MADV_DONTFORK);
 
 	/* fork() does not touch what is shared. */
 	sh = reserve_aligned(shared_size, BLOCK_SIZE);
@@ -1077,21 +1092,15 @@ static void create_vm(void)
 	sh->records_gva = SHARED_GPA + offset;
 	sh->alias_gva = place_gpa[0];
 	sh->alias_open = 1;
-	virt_map(vm, MAIN_GPA, MAIN_GPA, mem_size / guest_page_size, 0);
-	virt_map(vm, ALIAS_GPA, ALIAS_GPA, 3 * mem_size / guest_page_size, 0);
-	virt_map(vm, SHARED_GPA, SHARED_GPA, shared_size / guest_page_size, 0);
+	virt_map(vm, MAIN_GPA, MAIN_GPA, mem_size / guest_page_size);
+	virt_map(vm, ALIAS_GPA, ALIAS_GPA, 3 * mem_size / guest_page_size);
+	virt_map(vm, SHARED_GPA, SHARED_GPA, shared_size / guest_page_size);
 	vm_set_user_memory_region(vm, SHARED_SLOT, 0, SHARED_GPA, shared_size, sh);
 	vm_set_user_memory_region(vm, MAIN_SLOT, 0, MAIN_GPA, mem_size, mem);
 	vm_set_user_memory_region(vm, ALIAS_SLOT, 0, ALIAS_GPA, mem_size, mem);
 
-	for (i = 0; i < nr_vcpus; i++) {
-		vm_vcpu_add_default(vm, i, guest_code);
-#ifdef __x86_64__
-		vcpu_set_cpuid(vm, i, kvm_get_supported_cpuid());
-#endif
-		vcpu_args_set(vm, i, 1, i);
-	}
-	ucall_init(vm, NULL);
+	for (i = 0; i < nr_vcpus; i++)
+		vcpu_args_set(vcpus[i], 1, i);
 }
 
 static void help(char *name, int status)
@@ -1137,6 +1146,7 @@ static void test_merged(void)
 		count_faults(i);
 	pr_info("All: %.3f faults a merged page that was read\n",
 		(double)total_read_faults / total_read_pages);
+	metric("faults_per_merged_page", (double)total_read_faults / total_read_pages, "x");
 	if (must_follow)
 		TEST_ASSERT(total_read_faults * 50 <= total_read_pages,
 			    "%lu faults on %lu merged pages", total_read_faults, total_read_pages);
@@ -1249,7 +1259,7 @@ int main(int argc, char *argv[])
 		return KSFT_SKIP;
 	}
 	helpers_setup(helpers, NR_HELPERS);
-	bmap = bitmap_alloc(nr_pages);
+	bmap = bitmap_zalloc(nr_pages);
 	create_vm();
 	TEST_ASSERT(!must_follow || read_counter("exits") != NO_COUNTER,
 		    "No counters of this VM in debugfs, so -f cannot tell");
@@ -1272,7 +1282,6 @@ int main(int argc, char *argv[])
 	pthread_barrier_wait(&start_barrier);
 	for (i = 0; i < nr_vcpus; i++)
 		pthread_join(vcpu_threads[i], NULL);
-	ucall_uninit(vm);
 	kvm_vm_free(vm);
 
 	test_replaced(replaced);

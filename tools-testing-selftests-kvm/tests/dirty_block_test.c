@@ -10,10 +10,8 @@
 #include <linux/bitmap.h>
 #include <linux/bitops.h>
 
-#include "kvm_util.h"
-#include "processor.h"
-#include "test_util.h"
-#include "ucall_common.h"
+#include "compat.h"
+#include "metric.h"
 
 #define TEST_SLOT	1
 #define ADDR		(64ul << 30)
@@ -59,9 +57,10 @@ static u64 guest_does(struct kvm_vcpu *vcpu, enum access access, u64 first, u64 
 	return vcpu_get_stat(vcpu, pf_taken) - before;
 }
 
-static void expect(const char *what, u64 faults, u64 expected)
+static void expect(const char *what, const char *name, u64 faults, u64 expected)
 {
 	printf("%s: %lu faults\n", what, (unsigned long)faults);
+	metric(name, faults, "count");
 	TEST_ASSERT(faults == expected, "%s: %lu faults, expected %lu", what,
 		    (unsigned long)faults, (unsigned long)expected);
 }
@@ -80,22 +79,28 @@ int main(void)
 	/* Maps the block, and what the guest needs besides: code, data, its page tables. */
 	guest_does(vcpu, WRITE_PAGES, 0, 1);
 
-	expect("write to the block", guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), 0);
+	expect("write to the block", "write_block_faults",
+	       guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), 0);
 	vm_mem_region_set_flags(vm, TEST_SLOT, KVM_MEM_LOG_DIRTY_PAGES);
-	expect("split it by a write", guest_does(vcpu, WRITE_PAGES, 7, 1), 1);
-	expect("read all pages", guest_does(vcpu, READ_PAGES, 0, NR_PAGES), 0);
-	expect("write to all pages", guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), NR_PAGES - 1);
+	expect("split it by a write", "split_faults",
+	       guest_does(vcpu, WRITE_PAGES, 7, 1), 1);
+	expect("read all pages", "read_pages_faults",
+	       guest_does(vcpu, READ_PAGES, 0, NR_PAGES), 0);
+	expect("write to all pages", "write_pages_faults",
+	       guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), NR_PAGES - 1);
 
 	kvm_vm_get_dirty_log(vm, TEST_SLOT, log);
 	for (page = 0; page < NR_PAGES; page++)
 		TEST_ASSERT(test_bit(page, log), "page %lu is not in the log", (unsigned long)page);
-	expect("write to all pages after a harvest",
+	expect("write to all pages after a harvest", "write_after_harvest_faults",
 	       guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), NR_PAGES);
 
 	kvm_vm_get_dirty_log(vm, TEST_SLOT, log);
 	vm_mem_region_set_flags(vm, TEST_SLOT, 0);
-	expect("write to all pages after logging", guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), 1);
-	expect("write to the block again", guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), 0);
+	expect("write to all pages after logging", "write_after_logging_faults",
+	       guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), 1);
+	expect("write to the block again", "write_block_again_faults",
+	       guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), 0);
 	kvm_vm_free(vm);
 	free(log);
 	return 0;

@@ -19,10 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kvm_util.h"
-#include "processor.h"
-#include "test_util.h"
-#include "ucall_common.h"
+#include "compat.h"
+#include "metric.h"
 
 #define SLOT		1
 #define ADDR		0xc0000000ul
@@ -153,6 +151,8 @@ int main(int argc, char *argv[])
 	missing[1] = count_missing(rounds, busy, true);
 	printf("%s: of %lu pages that were written to after a harvest %lu (get) and %lu (clear) are not in the next log\n",
 	       argv[1], rounds * NR_WRITTEN, missing[0], missing[1]);
+	metric("missing.get", missing[0], "pages");
+	metric("missing.clear", missing[1], "pages");
 	TEST_ASSERT(!missing[0] && !missing[1], "writes are missing in the log");
 	return 0;
 }

@@ -21,10 +21,8 @@
 #include <sys/mman.h>
 
 #include "arch_timer.h"
-#include "kvm_util.h"
-#include "processor.h"
-#include "test_util.h"
-#include "ucall_common.h"
+#include "compat.h"
+#include "metric.h"
 
 #define SLOT_CLEARED	1
 #define SLOT_WRITTEN	2
@@ -145,15 +143,17 @@ static void tell(const char *path, char what)
 	close(fd);
 }
 
-static void print_holds(const char *what)
+static void print_holds(const char *what, const char *name)
 {
 	FILE *file = fopen(HOLDS, "r");
 	char line[128];
 	u64 ns;
 
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "longest hold %lu ns", &ns) == 1)
+		if (sscanf(line, "longest hold %lu ns", &ns) == 1) {
 			printf("%s: longest hold %lu ns\n", what, ns);
+			metric(name, ns / 1e9, "s");
+		}
 	if (file)
 		fclose(file);
 }
@@ -184,7 +184,7 @@ static void clear_while_vcpus_write(struct kvm_vm *vm, u64 nr_pages, unsigned lo
 
 	SHARED(vm, go) = true;
 	ns = clear_log(vm, SLOT_CLEARED, nr_pages, bitmap);
-	print_holds("clear busy");
+	print_holds("clear busy", "clear_busy_hold");
 	SHARED(vm, go) = false;
 	pthread_barrier_wait(&barrier);
 
@@ -197,6 +197,9 @@ static void clear_while_vcpus_write(struct kvm_vm *vm, u64 nr_pages, unsigned lo
 	}
 	printf("clear busy: %lu ns\n", ns);
 	printf("clear busy: longest write %lu ns of %lu\n", longest, writes);
+	metric("clear_busy_time", ns / 1e9, "s");
+	metric("clear_busy_write", longest / 1e9, "s");
+	metric("clear_busy_writes", writes, "count");
 }
 
 static u64 number(const char *text, u64 max)
@@ -274,8 +277,9 @@ int main(int argc, char *argv[])
 		clear_log(vm, SLOT_WRITTEN, written, bitmap);
 		if (!i) {
 			ns = clear_log(vm, SLOT_CLEARED, nr_cleared, bitmap);
-			print_holds("clear idle");
+			print_holds("clear idle", "clear_idle_hold");
 			printf("clear idle: %lu ns\n", ns);
+			metric("clear_idle_time", ns / 1e9, "s");
 		}
 	}
 	clear_while_vcpus_write(vm, nr_cleared, bitmap);
@@ -285,9 +289,10 @@ int main(int argc, char *argv[])
 	ns = host_ns();
 	TEST_ASSERT(!madvise(mem, size, MADV_DONTNEED), "madvise");
 	ns = host_ns() - ns;
-	print_holds("discard");
+	print_holds("discard", "discard_hold");
 	tell(WAITED, 'N');
 	printf("discard: %lu ns\n", ns);
+	metric("discard_time", ns / 1e9, "s");
 
 	run_stage(vm, QUIT);
 	pthread_barrier_wait(&barrier);

@@ -24,10 +24,8 @@
 #include <linux/loop.h>
 #include <linux/sizes.h>
 
-#include "kvm_util.h"
-#include "processor.h"
-#include "test_util.h"
-#include "ucall_common.h"
+#include "compat.h"
+#include "metric.h"
 
 #ifndef MADV_PAGEOUT
 #define MADV_PAGEOUT	21
@@ -147,6 +145,7 @@ static void swap_out(void *hva)
 		    (unsigned long)count, (unsigned long)nr_pages);
 	pr_info("%lu of %lu pages are on swap\n", (unsigned long)count,
 		(unsigned long)nr_pages);
+	metric("swapped", count, "pages");
 }
 
 /* Wait until pages that go to swap are there: they are clean then. */
@@ -252,8 +251,8 @@ static struct kvm_vm *create_vm(struct kvm_vcpu **vcpu, void **hva)
 	guest_nr_pages = nr_pages;
 	guest_stride = getpagesize();
 	nr_guest_pages = vm_num_guest_pages(vm->mode, nr_pages);
-	align = max_t(u64, getpagesize(), vm->page_size);
-	gpa = align_down((vm->max_gfn - nr_guest_pages) * vm->page_size, align);
+	align = getpagesize() > vm->page_size ? getpagesize() : vm->page_size;
+	gpa = (vm->max_gfn - nr_guest_pages) * vm->page_size & ~(align - 1);
 	vm_userspace_mem_region_add(vm, VM_MEM_SRC_ANONYMOUS, gpa, TEST_SLOT,
 				    nr_guest_pages, 0);
 	virt_map(vm, TEST_GVA, gpa, nr_guest_pages);
@@ -287,6 +286,7 @@ static void run_test(void)
 		    "%lu pages are in the swap cache after %lu were read: nothing is tested",
 		    (unsigned long)cached, (unsigned long)nr_pages);
 	pr_info("%lu pages are in the swap cache\n", (unsigned long)cached);
+	metric("cached", cached, "pages");
 
 	vm_mem_region_set_flags(vm, TEST_SLOT, KVM_MEM_LOG_DIRTY_PAGES);
 	run_guest(vcpu, true, 2);
@@ -295,6 +295,7 @@ static void run_test(void)
 		nr_logged += test_bit(page, log);
 	TEST_ASSERT(nr_logged >= nr_pages, "%lu of %lu pages are in the dirty log",
 		    (unsigned long)nr_logged, (unsigned long)nr_pages);
+	metric("logged", nr_logged, "pages");
 
 	swap_out(hva);
 	run_guest(vcpu, false, 2);

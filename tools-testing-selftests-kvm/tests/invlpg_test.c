@@ -17,12 +17,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "test_util.h"
-#include "kvm_util.h"
-#include "processor.h"
-#include "../lib/kvm_util_internal.h"
+#include "compat.h"
+#include "metric.h"
 
-#define VCPU_ID		0
 #define PAGES		512
 #define SIZE		(PAGES * 4096ul)
 #define MEM_SLOT	10
@@ -77,7 +74,11 @@ static void guest_code(void)
 /* The guest physical address of the page table that maps @gva */
 static gpa_t page_table(struct kvm_vm *vm, u64 gva)
 {
+#ifdef HAVE_KVM_MMU
+	gpa_t pa = vm->mmu.pgd;
+#else
 	gpa_t pa = vm->pgd;
+#endif
 	int shift;
 
 	for (shift = 39; shift > 12; shift -= 9)
@@ -85,9 +86,11 @@ static gpa_t page_table(struct kvm_vm *vm, u64 gva)
 	return pa;
 }
 
-static void *vcpu_thread(void *vm)
+static void *vcpu_thread(void *data)
 {
-	vcpu_run(vm, VCPU_ID);
+	struct kvm_vcpu *vcpu = data;
+
+	vcpu_run(vcpu);
 	return NULL;
 }
 
@@ -126,6 +129,7 @@ int main(int argc, char *argv[])
 {
 	int seconds = argc > 1 ? atoi(argv[1]) : 10;
 	unsigned long rounds, lost = 0;
+	struct kvm_vcpu *vcpu;
 	struct kvm_vm *vm;
 	pthread_t thread;
 	time_t end;
@@ -136,13 +140,13 @@ int main(int argc, char *argv[])
 		return 1;
 	}
 
-	vm = vm_create_default(VCPU_ID, 0, guest_code);
+	vm = vm_create_with_one_vcpu(&vcpu, guest_code);
 	vm_userspace_mem_region_add(vm, VM_MEM_SRC_ANONYMOUS, MEM_GPA, MEM_SLOT,
 				    PAGES, 0);
-	virt_map(vm, MEM_GVA, MEM_GPA, PAGES, 0);
-	virt_pg_map(vm, PTES_GVA, page_table(vm, MEM_GVA), 0);
+	virt_map(vm, MEM_GVA, MEM_GPA, PAGES);
+	virt_pg_map(vm, PTES_GVA, page_table(vm, MEM_GVA));
 	mem = addr_gpa2hva(vm, MEM_GPA);
-	pthread_create(&thread, NULL, vcpu_thread, vm);
+	pthread_create(&thread, NULL, vcpu_thread, vcpu);
 
 	end = time(NULL) + seconds;
 	for (rounds = 0; !lost && time(NULL) < end; rounds++) {
@@ -156,6 +160,9 @@ int main(int argc, char *argv[])
 	pthread_join(thread, NULL);
 	printf("rounds %lu, INVLPGs %lu: %lu pages that the guest wrote to were not its any more\n",
 	       rounds, (unsigned long)SHARED(vm, invalidated), lost);
+	metric("rounds", rounds, "count");
+	metric("invlpgs", SHARED(vm, invalidated), "count");
+	metric("lost", lost, "pages");
 	kvm_vm_free(vm);
 	TEST_ASSERT(!lost, "the guest has access to pages that were taken away");
 	return 0;

@@ -31,12 +31,13 @@
 #include <linux/bitops.h>
 #include <linux/kernel.h>
 
-#include "kvm_util.h"
+#include "compat.h"
+#include "host_mm.h"
 #include "latency_hist.h"
-#include "processor.h"
-#include "test_util.h"
+#include "metric.h"
+#include "stress_util.h"
 
-#ifdef __aarch64__
+#ifdef HAVE_VGIC_V3_SUPPORTED
 #include "vgic.h"
 #endif
 
@@ -81,7 +82,7 @@ enum command {
 	TOGGLE_CACHES,
 };
 
-struct vcpu {
+struct vcpu_state {
 	/* How far it got in its part of the fresh memory */
 	u64 written;
 	u64 failed_gva;
@@ -108,13 +109,13 @@ struct shared {
 	u64 caches_off;
 	u64 caches_on;
 
-	struct vcpu vcpu[MAX_VCPUS];
+	struct vcpu_state vcpu[MAX_VCPUS];
 };
 
 /* Options */
 static int nr_vcpus = 4;
 static unsigned long nr_iterations = 1;
-static enum vm_mem_backing_src_type backing_src = VM_MEM_SRC_ANONYMOUS;
+static bool huge;
 static u64 mapped_size = 64UL << 20;
 static u64 fresh_size = 4UL << 20;
 static u64 pause_us = 20;
@@ -127,6 +128,7 @@ static u64 sparse_size = 256UL << 30;
 #endif
 
 static struct kvm_vm *vm;
+static struct kvm_vcpu *vcpus[MAX_VCPUS];
 static struct shared *sh;
 static void *mapped, *fresh, *sparse;
 static unsigned long *bmap;
@@ -143,7 +145,12 @@ static bool quit;
 static inline u64 guest_counter(void)
 {
 #ifdef __aarch64__
-	return read_cntvct();
+	u64 value;
+
+	/* After all instructions before this, and before any behind it */
+	asm volatile("isb\n\tmrs %0, cntvct_el0\n\tisb"
+		     : "=r" (value) : : "memory");
+	return value;
 #else
 	return rdtsc();
 #endif
@@ -157,7 +164,7 @@ static u64 page_value(struct shared *sh, u64 offset)
 
 static void guest_write_fresh(struct shared *sh, u64 id)
 {
-	struct vcpu *vcpu = &sh->vcpu[id];
+	struct vcpu_state *vcpu = &sh->vcpu[id];
 	u64 gva = FRESH_GPA + id * sh->fresh_pages * sh->page_size;
 	u64 i, start, end;
 
@@ -202,7 +209,7 @@ static void guest_toggle_caches(struct shared *sh)
 #endif
 }
 
-static bool guest_verify_pages(struct shared *sh, struct vcpu *vcpu)
+static bool guest_verify_pages(struct shared *sh, struct vcpu_state *vcpu)
 {
 	u64 i, gva, value;
 
@@ -257,10 +264,10 @@ static void *vcpu_worker(void *data)
 		pthread_barrier_wait(&start_barrier);
 		if (READ_ONCE(quit))
 			return NULL;
-		vcpu_run(vm, id);
-		TEST_ASSERT(get_ucall(vm, id, &uc) == UCALL_SYNC,
+		vcpu_run(vcpus[id]);
+		TEST_ASSERT(get_ucall(vcpus[id], &uc) == UCALL_SYNC,
 			    "vCPU %d: unexpected exit, exit_reason=%s", id,
-			    exit_reason_str(vcpu_state(vm, id)->exit_reason));
+			    exit_reason_str(vcpus[id]->run->exit_reason));
 		TEST_ASSERT(uc.args[1] == STAGE_DONE,
 			    "Iteration %lu: the word at 0x%lx is 0x%lx, expected %s", iteration,
 			    sh->vcpu[id].failed_gva, sh->vcpu[id].failed_value,
@@ -296,11 +303,38 @@ static void run_pages(enum command command, u64 gva, u64 size, u64 stride,
 
 /* The host's part */
 
-static void print_time(const char *what, struct timespec start)
+/* The name of a metric: @what with underscores */
+static const char *name_of(const char *what)
 {
-	struct timespec time = timespec_diff_now(start);
+	static char name[64];
+	char *c;
 
-	pr_info("Iteration %lu %s: %ld.%.9lds\n", iteration, what, time.tv_sec, time.tv_nsec);
+	snprintf(name, sizeof(name), "%s", what);
+	while ((c = strchr(name, ' ')))
+		*c = '_';
+	return name;
+}
+
+/* What vCPUs do meanwhile, and how the metric says so */
+enum during {
+	HOST_ONLY,
+	VCPUS_IDLE,
+	VCPUS_WRITING,
+	SPARSE,
+};
+
+static const char * const during_text[] = { ", host only", ", vCPUs idle", ", vCPUs writing", "" };
+static const char * const during_name[] = { ".host", ".idle", ".writing", "" };
+
+static void print_time(const char *what, enum during during, struct timespec start)
+{
+	struct timespec time = timespec_elapsed(start);
+	char name[96];
+
+	pr_info("Iteration %lu %s%s: %ld.%.9lds\n", iteration, what, during_text[during],
+		time.tv_sec, time.tv_nsec);
+	snprintf(name, sizeof(name), "%s_time%s", name_of(what), during_name[during]);
+	metric_of(name, iteration, timespec_to_ns(time) / 1e9, "s");
 }
 
 static struct timespec now(void)
@@ -313,18 +347,7 @@ static struct timespec now(void)
 
 static void set_slot(u32 slot, u32 flags, u64 gpa, u64 size, void *hva)
 {
-	struct kvm_userspace_memory_region region = {
-		.slot = slot,
-		.flags = flags,
-		.guest_phys_addr = gpa,
-		.memory_size = size,
-		.userspace_addr = (uintptr_t)hva,
-	};
-	int ret = ioctl(vm_get_fd(vm), KVM_SET_USER_MEMORY_REGION, &region);
-
-	TEST_ASSERT(!ret,
-		    "KVM_SET_USER_MEMORY_REGION failed, slot: %u flags: 0x%x size: 0x%lx errno: %i (%s)",
-		    slot, flags, size, errno, strerror(errno));
+	vm_set_user_memory_region(vm, slot, flags, gpa, size, hva);
 }
 
 static void discard(void *start, u64 size)
@@ -334,9 +357,8 @@ static void discard(void *start, u64 size)
 }
 
 /* Memory at an address as for huge pages, or as it was before */
-static void *map_memory(void *start, u64 size, enum vm_mem_backing_src_type src)
+static void *map_memory(void *start, u64 size, bool huge)
 {
-	bool huge = src == VM_MEM_SRC_ANONYMOUS_THP;
 	void *p = start;
 
 	if (!p) {
@@ -394,7 +416,7 @@ static void create_sparse(const char *what)
 	struct timespec start = now();
 
 	set_slot(SPARSE_SLOT, 0, SPARSE_GPA, sparse_size, sparse);
-	print_time(what, start);
+	print_time(what, SPARSE, start);
 }
 
 static void delete_sparse(const char *what)
@@ -402,7 +424,7 @@ static void delete_sparse(const char *what)
 	struct timespec start = now();
 
 	set_slot(SPARSE_SLOT, 0, SPARSE_GPA, 0, sparse);
-	print_time(what, start);
+	print_time(what, SPARSE, start);
 }
 
 static void log_sparse(void)
@@ -413,16 +435,16 @@ static void log_sparse(void)
 
 	start = now();
 	set_slot(SPARSE_SLOT, KVM_MEM_LOG_DIRTY_PAGES, SPARSE_GPA, sparse_size, sparse);
-	print_time("sparse log on", start);
+	print_time("sparse log on", SPARSE, start);
 
 	start = now();
-	ret = ioctl(vm_get_fd(vm), KVM_GET_DIRTY_LOG, &log);
-	print_time("sparse get dirty log", start);
+	ret = ioctl(vm->fd, KVM_GET_DIRTY_LOG, &log);
+	print_time("sparse get dirty log", SPARSE, start);
 	TEST_ASSERT(!ret, "KVM_GET_DIRTY_LOG failed, errno: %i (%s)", errno, strerror(errno));
 
 	start = now();
 	set_slot(SPARSE_SLOT, 0, SPARSE_GPA, sparse_size, sparse);
-	print_time("sparse log off", start);
+	print_time("sparse log off", SPARSE, start);
 }
 
 static void toggle_caches(void)
@@ -432,8 +454,10 @@ static void toggle_caches(void)
 	end();
 	pr_info("Iteration %lu sparse caches off: %.9fs\n", iteration,
 		sh->caches_off * ns_per_tick / 1e9);
+	metric_of("sparse_caches_off_time", iteration, sh->caches_off * ns_per_tick / 1e9, "s");
 	pr_info("Iteration %lu sparse caches on: %.9fs\n", iteration,
 		sh->caches_on * ns_per_tick / 1e9);
+	metric_of("sparse_caches_on_time", iteration, sh->caches_on * ns_per_tick / 1e9, "s");
 #endif
 }
 
@@ -449,15 +473,15 @@ static void test_sparse(void)
 
 	start = now();
 	discard(sparse, sparse_size);
-	print_time("sparse discard", start);
+	print_time("sparse discard", SPARSE, start);
 	run_pages(VERIFY_PAGES, SPARSE_GPA, nr_touched * sparse_stride(), sparse_stride(), 0);
 
 	touch_sparse(3 * iteration + 1);
 	start = now();
 	TEST_ASSERT(!munmap(sparse, sparse_size), "munmap() failed (%s)", strerror(errno));
-	print_time("sparse munmap", start);
+	print_time("sparse munmap", SPARSE, start);
 
-	map_memory(sparse, sparse_size, VM_MEM_SRC_ANONYMOUS);
+	map_memory(sparse, sparse_size, false);
 	touch_sparse(3 * iteration + 2);
 	delete_sparse("sparse delete");
 	verify_sparse();
@@ -470,7 +494,7 @@ static void do_nothing(void)
 {
 	struct timespec start = now();
 
-	while (timespec_to_ns(timespec_diff_now(start)) < 1000000)
+	while (timespec_to_ns(timespec_elapsed(start)) < 1000000)
 		;
 }
 
@@ -512,19 +536,27 @@ static const struct op {
 static void print_latency(const struct op *op)
 {
 	struct latency_hist all = {};
+	double p50, p99, most;
 	int id, out = 0;
 
 	for (id = 0; id < nr_vcpus; id++) {
 		latency_add(&all, &sh->vcpu[id].hist);
 		out += sh->vcpu[id].written == sh->fresh_pages;
 	}
+	p50 = latency_percentile(&all, 50) * ns_per_tick;
+	p99 = latency_percentile(&all, 99) * ns_per_tick;
+	most = all.max * ns_per_tick;
 	pr_info("Iteration %lu %s write latency: p50 %.0f ns, p99 %.0f ns, max %.0f ns, %lu writes\n",
-		iteration, op->name, latency_percentile(&all, 50) * ns_per_tick,
-		latency_percentile(&all, 99) * ns_per_tick, all.max * ns_per_tick,
-		latency_count(&all));
-	if (out)
-		pr_info("Iteration %lu %s: %d of %d vCPUs ran out of memory to write to\n",
-			iteration, op->name, out, nr_vcpus);
+		iteration, op->name, p50, p99, most, latency_count(&all));
+	metric_part("write_p50.", name_of(op->name), iteration, p50 / 1e9, "s");
+	metric_part("write_p99.", name_of(op->name), iteration, p99 / 1e9, "s");
+	metric_part("write_max.", name_of(op->name), iteration, most / 1e9, "s");
+	metric_part("writes.", name_of(op->name), iteration, latency_count(&all), "count");
+	if (!out)
+		return;
+	pr_info("Iteration %lu %s: %d of %d vCPUs ran out of memory to write to\n",
+		iteration, op->name, out, nr_vcpus);
+	metric_part("vcpus_out.", name_of(op->name), iteration, out, "count");
 }
 
 /* Have the vCPUs write to memory that the host has mapped, but KVM has not. */
@@ -559,7 +591,7 @@ static void verify_writes(void)
 /* Anew: where there was a small page, there would be no huge one. */
 static void populate_mapped(void)
 {
-	map_memory(mapped, mapped_size, backing_src);
+	map_memory(mapped, mapped_size, huge);
 	populate(mapped, mapped_size);
 }
 
@@ -567,9 +599,7 @@ static void time_op(const struct op *op, bool writes)
 {
 	u64 value = iteration << 32, stride;
 	struct timespec start;
-	char what[64];
 
-	snprintf(what, sizeof(what), "%s, vCPUs %s", op->name, writes ? "writing" : "idle");
 	populate_mapped();
 	run_pages(WRITE_PAGES, MAPPED_GPA, mapped_size, page_size, value);
 	if (writes)
@@ -578,7 +608,7 @@ static void time_op(const struct op *op, bool writes)
 	start = now();
 	op->run();
 	if (!op->control)
-		print_time(what, start);
+		print_time(op->name, writes ? VCPUS_WRITING : VCPUS_IDLE, start);
 
 	if (writes) {
 		end();
@@ -600,7 +630,7 @@ static void test_mapped(void)
 	populate_mapped();
 	start = now();
 	discard(mapped, mapped_size);
-	print_time("discard, host only", start);
+	print_time("discard", HOST_ONLY, start);
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		if (!ops[i].control)
@@ -616,20 +646,19 @@ static void setup_vcpus(void)
 	u64 khz;
 	long i;
 
-	for (i = 0; i < nr_vcpus; i++) {
-		vm_vcpu_add_default(vm, i, guest_code);
-#ifdef __x86_64__
-		vcpu_set_cpuid(vm, i, kvm_get_supported_cpuid());
-#endif
-		vcpu_args_set(vm, i, 1, i);
-	}
+	for (i = 0; i < nr_vcpus; i++)
+		vcpu_args_set(vcpus[i], 1, i);
 
-#ifdef __aarch64__
+#ifdef HAVE_VGIC_V3_SUPPORTED
+	/* Without it each exit looks after userspace's, with a lock for all CPUs. */
 	if (vgic_v3_supported(vm))
 		vgic_v3_setup(vm, nr_vcpus, VGIC_GPA);
-	khz = read_cntfrq() / 1000;
+#endif
+#ifdef __aarch64__
+	asm volatile("mrs %0, cntfrq_el0" : "=r" (khz));
+	khz /= 1000;
 #else
-	khz = _vcpu_ioctl(vm, 0, KVM_GET_TSC_KHZ, NULL);
+	khz = __vcpu_ioctl(vcpus[0], KVM_GET_TSC_KHZ, NULL);
 #endif
 	ns_per_tick = 1e6 / khz;
 	sh->pause_ticks = pause_us * khz / 1000;
@@ -646,41 +675,34 @@ static void create_vm(void)
 	u64 shared_size = roundup(sizeof(*sh), BLOCK_SIZE);
 	u64 pages, guest_page_size, i;
 
-	/* For the guest's page tables: two pages for each block and each touched page. */
-	pages = 2 * DEFAULT_GUEST_PHY_PAGES + nr_vcpus * DEFAULT_STACK_PGS +
-		2 * (mapped_size + all_fresh + shared_size) / BLOCK_SIZE + 2 * nr_touched;
-	vm = vm_create(VM_MODE_DEFAULT, vm_adjust_num_guest_pages(VM_MODE_DEFAULT, pages), O_RDWR);
-	kvm_vm_elf_load(vm, program_invocation_name, 0, 0);
-#ifdef __x86_64__
-	vm_create_irqchip(vm);
-#endif
-	guest_page_size = vm_get_page_size(vm);
+	/* The library adds what is for code, stacks, ucall() and page tables; each touched page has its own. */
+	pages = (mapped_size + all_fresh + shared_size + nr_touched * BLOCK_SIZE) / MIN_PAGE_SIZE;
+	vm = __vm_create_with_vcpus(VM_SHAPE_DEFAULT, nr_vcpus, pages, guest_code, vcpus);
+	guest_page_size = vm->page_size;
 
-	sh = map_memory(NULL, shared_size, VM_MEM_SRC_ANONYMOUS);
+	sh = map_memory(NULL, shared_size, false);
 	sh->page_size = page_size;
 	sh->fresh_pages = fresh_size / page_size;
 	set_slot(SHARED_SLOT, 0, SHARED_GPA, shared_size, sh);
-	virt_map(vm, SHARED_GPA, SHARED_GPA, shared_size / guest_page_size, 0);
+	virt_map(vm, SHARED_GPA, SHARED_GPA, shared_size / guest_page_size);
 
-	fresh = map_memory(NULL, all_fresh, VM_MEM_SRC_ANONYMOUS);
+	fresh = map_memory(NULL, all_fresh, false);
 	set_slot(FRESH_SLOT, 0, FRESH_GPA, all_fresh, fresh);
-	virt_map(vm, FRESH_GPA, FRESH_GPA, all_fresh / guest_page_size, 0);
+	virt_map(vm, FRESH_GPA, FRESH_GPA, all_fresh / guest_page_size);
 
 	if (mapped_size) {
-		mapped = map_memory(NULL, mapped_size, backing_src);
+		mapped = map_memory(NULL, mapped_size, huge);
 		set_slot(MAPPED_SLOT, 0, MAPPED_GPA, mapped_size, mapped);
-		virt_map(vm, MAPPED_GPA, MAPPED_GPA, mapped_size / guest_page_size, 0);
+		virt_map(vm, MAPPED_GPA, MAPPED_GPA, mapped_size / guest_page_size);
 	}
 
 	if (sparse_size) {
-		sparse = map_memory(NULL, sparse_size, VM_MEM_SRC_ANONYMOUS);
-		bmap = bitmap_alloc(sparse_size / page_size);
+		sparse = map_memory(NULL, sparse_size, false);
+		bmap = bitmap_zalloc(sparse_size / page_size);
 		for (i = 0; i < nr_touched; i++)
 			virt_map(vm, SPARSE_GPA + i * sparse_stride(),
-				 SPARSE_GPA + i * sparse_stride(), 1, 0);
+				 SPARSE_GPA + i * sparse_stride(), 1);
 	}
-
-	ucall_init(vm, NULL);
 }
 
 static void help(char *name)
@@ -744,13 +766,11 @@ static u64 bytes_option(const char *option, const char *text, u64 lowest,
 	return number << shift;
 }
 
-static enum vm_mem_backing_src_type parse_backing(const char *text)
+static bool parse_huge(const char *text)
 {
-	if (!strcmp(text, "anonymous"))
-		return VM_MEM_SRC_ANONYMOUS;
-	if (strcmp(text, "anonymous_thp"))
+	if (strcmp(text, "anonymous") && strcmp(text, "anonymous_thp"))
 		invalid("-s", text, "anonymous or anonymous_thp");
-	return VM_MEM_SRC_ANONYMOUS_THP;
+	return !strcmp(text, "anonymous_thp");
 }
 
 static void parse_options(int argc, char *argv[])
@@ -775,7 +795,7 @@ static void parse_options(int argc, char *argv[])
 			mapped_size = bytes_option("-b", optarg, 0, MAX_MAPPED);
 			break;
 		case 's':
-			backing_src = parse_backing(optarg);
+			huge = parse_huge(optarg);
 			break;
 		case 'f':
 			fresh_size = bytes_option("-f", optarg, BLOCK_SIZE, MAX_FRESH / MAX_VCPUS);
@@ -795,27 +815,22 @@ static void parse_options(int argc, char *argv[])
 
 int main(int argc, char *argv[])
 {
-	int i, kvm_fd;
+	int i;
 
 	page_size = getpagesize();
 	parse_options(argc, argv);
-	vm_mem_backing_src_require(backing_src);
-	kvm_fd = open("/dev/kvm", O_RDWR);
-	if (kvm_fd < 0) {
-		print_skip("/dev/kvm cannot be opened (%s)", strerror(errno));
+	if (huge && thp_missing()) {
+		print_skip("%s", thp_missing());
 		return KSFT_SKIP;
 	}
-
-	/* Not the first VM, not the last one: for these KVM patches the scheduler. */
-	TEST_ASSERT(ioctl(kvm_fd, KVM_CREATE_VM, 0) >= 0, "KVM_CREATE_VM failed, errno: %i (%s)",
-		    errno, strerror(errno));
+	kvm_keep_vm();
 
 	setbuf(stdout, NULL);
 	create_vm();
 	setup_vcpus();
 	pr_info("Test iterations: %lu\n", nr_iterations);
 	pr_info("%d vCPUs, %lu MiB of %s mapped, memslot of %lu GiB with %lu pages mapped\n",
-		nr_vcpus, mapped_size >> 20, vm_mem_backing_src_name(backing_src),
+		nr_vcpus, mapped_size >> 20, huge ? "anonymous_thp" : "anonymous",
 		sparse_size >> 30, nr_touched);
 
 	for (iteration = 1; iteration <= nr_iterations; iteration++) {
@@ -830,7 +845,6 @@ int main(int argc, char *argv[])
 	for (i = 0; i < nr_vcpus; i++)
 		pthread_join(vcpu_threads[i], NULL);
 	free(bmap);
-	ucall_uninit(vm);
 	kvm_vm_free(vm);
 	return 0;
 }

@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "kvm_util.h"
-#include "processor.h"
-#include "test_util.h"
+#include "compat.h"
+#include "metric.h"
 
 static void guest_code(void)
 {
@@ -37,5 +36,6 @@ int main(int argc, char *argv[])
 	kvm_vm_free(vm);
 	took = timespec_elapsed(start);
 	printf("%u vCPUs: destroyed in %lld us\n", vcpus, (long long)(timespec_to_ns(took) / 1000));
+	metric("destroy_time", timespec_to_ns(took) / 1e9, "s");
 	return 0;
 }

@@ -66,13 +66,13 @@
 #include <linux/bitops.h>
 #include <linux/kernel.h>
 
-#include "kvm_util.h"
+#include "compat.h"
 #include "host_file.h"
 #include "host_mm.h"
-#include "processor.h"
+#include "metric.h"
 #include "stress_helper.h"
+#include "stress_util.h"
 #include "test_result.h"
-#include "test_util.h"
 
 #ifndef MADV_COLD
 #define MADV_COLD		20
@@ -822,6 +822,7 @@ static bool thp;
 static bool twins;
 
 static struct kvm_vm *vm;
+static struct kvm_vcpu *vcpus[MAX_STRESS_VCPUS];
 static enum log_mode log_mode;
 static struct shared *sh;
 static u32 *seqs;
@@ -889,7 +890,7 @@ static void unlock(pthread_mutex_t *mutex)
 
 static double seconds_since(struct timespec start)
 {
-	return timespec_to_ns(timespec_diff_now(start)) / 1e9;
+	return timespec_to_ns(timespec_elapsed(start)) / 1e9;
 }
 
 /* The memslot and the dirty log */
@@ -1432,8 +1433,12 @@ static void op_exec(struct stress_helper *helper)
 
 static int proc_self_mem = -1;
 
+/* Whether a forced write to memory that is PROT_NONE is allowed, see proc_mem.force_override */
+static bool can_copy;
+
 static const char *setup_remap(void)
 {
+	u64 number = 0;
 	void *p, *q;
 
 	if (mem_fd >= 0)
@@ -1444,6 +1449,9 @@ static const char *setup_remap(void)
 
 	p = mmap(NULL, page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(p != MAP_FAILED, "mmap() failed");
+	can_copy = pwrite(proc_self_mem, &number, 8, (off_t)p) == 8;
+	if (!can_copy)
+		pr_info("remap: no copies, forced writes to /proc/self/mem are not allowed\n");
 	q = mremap(p, page_size, page_size,
 		   MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, stage);
 	munmap(p, page_size);
@@ -1487,7 +1495,7 @@ static bool remap_file(struct stress_helper *helper, struct range *range)
 static bool remap_anon(struct stress_helper *helper, struct range *range)
 {
 	void *away = stage + (range->first % block_pages) * page_size;
-	bool copy = helper_random(helper) & 1;
+	bool copy = (helper_random(helper) & 1) && can_copy;
 	u64 *word;
 	ssize_t ret;
 
@@ -1818,33 +1826,35 @@ static const char * const counter_names[] = {
 	"stage2_ages_unmapped",
 	"stage2_ages_replaced",
 	"stage2_ages_late",
+	"pf_taken",
+	"pf_fixed",
+	"pf_spurious",
 };
 
-/* The others are of no concern for when to stop, and a kernel may lack them. */
+/* By the first four it is decided when to stop. A kernel may lack any of them. */
 #define NR_COUNTERS		ARRAY_SIZE(counter_names)
 #define NR_WANTED_COUNTERS	4
 #define NO_COUNTER		(~0UL)
 
+/* Returns whether KVM counts any. */
 static bool read_counters(u64 *values)
 {
+	bool any = false;
 	int i;
 
 	for (i = 0; i < NR_COUNTERS; i++) {
-		if (vm_read_counter(vm, counter_names[i], &values[i]))
-			continue;
-		if (i < NR_WANTED_COUNTERS)
-			return false;
 		values[i] = NO_COUNTER;
+		any |= vm_read_counter(vm, counter_names[i], &values[i]);
 	}
-	return true;
+	return any;
 }
 
 /* Is there enough of everything? */
-static bool enough(bool have_counters, u64 *counters)
+static bool enough(u64 *counters)
 {
 	int i;
 
-	if (have_counters) {
+	if (counters[NR_WANTED_COUNTERS - 1] != NO_COUNTER) {
 		for (i = 0; i < NR_WANTED_COUNTERS; i++)
 			if (counters[i] < wanted)
 				return false;
@@ -1968,8 +1978,8 @@ static void print_shutdown(int id)
 	u64 value;
 	int i;
 
-	vcpu_regs_get(vm, id, &regs);
-	vcpu_sregs_get(vm, id, &sregs);
+	vcpu_regs_get(vcpus[id], &regs);
+	vcpu_sregs_get(vcpus[id], &sregs);
 	pr_info("vCPU %d shut down: rax %llx rbx %llx rcx %llx rdx %llx rsi %llx rdi %llx rsp %llx rbp %llx r8 %llx r9 %llx r10 %llx r11 %llx r12 %llx r13 %llx r14 %llx r15 %llx cr2 %llx\n",
 		id, regs.rax, regs.rbx, regs.rcx, regs.rdx, regs.rsi, regs.rdi, regs.rsp,
 		regs.rbp, regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13,
@@ -2000,7 +2010,7 @@ static void *vcpu_worker(void *data)
 	char who[16];
 	int ret, place;
 
-	run = vcpu_state(vm, id);
+	run = vcpus[id]->run;
 	snprintf(who, sizeof(who), "vCPU %d", id);
 
 	while (!READ_ONCE(host_quit)) {
@@ -2010,7 +2020,7 @@ static void *vcpu_worker(void *data)
 			slot_nr_closed = window_nr_closed(&slot_window);
 		}
 
-		ret = _vcpu_run(vm, id);
+		ret = _vcpu_run(vcpus[id]);
 		resumed = !ret;
 		if (ret) {
 			TEST_ASSERT(errno == EFAULT, "%s: KVM_RUN failed, errno: %i (%s)",
@@ -2036,7 +2046,7 @@ static void *vcpu_worker(void *data)
 
 		if (run->exit_reason == KVM_EXIT_SHUTDOWN)
 			print_shutdown(id);
-		TEST_ASSERT(get_ucall(vm, id, &uc) == UCALL_SYNC,
+		TEST_ASSERT(get_ucall(vcpus[id], &uc) == UCALL_SYNC,
 			    "%s: unexpected exit, exit_reason=%s", who,
 			    exit_reason_str(run->exit_reason));
 		TEST_ASSERT(uc.args[1] != STAGE_EXCEPTION, "%s: unexpected exception, " EXCEPTION,
@@ -2202,45 +2212,35 @@ static void setup_thp(void)
 			backing_names[backing]);
 }
 
-#ifdef __x86_64__
 static void handle_exceptions(void)
 {
+#ifdef __x86_64__
 	int i;
 
-	vm_init_descriptor_tables(vm);
-	for (i = 0; i < nr_vcpus; i++)
-		vcpu_init_descriptor_tables(vm, i);
 	for (i = 0; i < 32; i++)
-		vm_handle_exception(vm, i, guest_exception);
-	vcpu_sregs_get(vm, 0, &first_sregs);
-}
+		vm_install_exception_handler(vm, i, guest_exception);
+	vcpu_sregs_get(vcpus[0], &first_sregs);
 #endif
+}
 
 static void create_vm(void)
 {
-	struct kvm_enable_cap cap = { .cap = KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2 };
+	u64 caps = KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE;
 	u64 pages, shared_size, seqs_offset, recs_offset;
 	size_t guest_page_size;
 	void *shared;
 	long i;
 
-	/* Code and stacks, page tables for the memory at all its places */
+	/* The library adds what is for code, stacks, ucall() and page tables. */
 	shared_size = mem_size + BLOCK_SIZE;
-	pages = 2 * DEFAULT_GUEST_PHY_PAGES + nr_vcpus * DEFAULT_STACK_PGS +
-		(NR_ALL_PLACES * mem_size + shared_size) / BLOCK_SIZE + 64;
-	vm = vm_create(VM_MODE_DEFAULT, vm_adjust_num_guest_pages(VM_MODE_DEFAULT, pages),
-		       O_RDWR);
-	kvm_vm_elf_load(vm, program_invocation_name, 0, 0);
-#ifdef __x86_64__
-	vm_create_irqchip(vm);
-#endif
+	pages = (NR_ALL_PLACES * mem_size + shared_size) / MIN_PAGE_SIZE;
+	vm = __vm_create_with_vcpus(VM_SHAPE_DEFAULT, nr_vcpus, pages, guest_code, vcpus);
 	if (log_mode != LOG_GET) {
-		cap.args[0] = KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE;
 		if (log_mode == LOG_CLEAR_ALL_SET)
-			cap.args[0] |= KVM_DIRTY_LOG_INITIALLY_SET;
-		vm_enable_cap(vm, &cap);
+			caps |= KVM_DIRTY_LOG_INITIALLY_SET;
+		vm_enable_cap(vm, KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2, caps);
 	}
-	guest_page_size = vm_get_page_size(vm);
+	guest_page_size = vm->page_size;
 
 	/* Of huge pages if possible: faults there are not what this is about. */
 	shared = reserve_aligned(shared_size, BLOCK_SIZE);
@@ -2274,9 +2274,9 @@ static void create_vm(void)
 	sh->code_at_home = !helpers_have(helpers, NR_HELPERS, op_slots);
 	for (i = 0; i < NR_ALL_PLACES; i++) {
 		sh->place_gva[i] = place_gpa[i];
-		virt_map(vm, place_gpa[i], place_gpa[i], mem_size / guest_page_size, 0);
+		virt_map(vm, place_gpa[i], place_gpa[i], mem_size / guest_page_size);
 	}
-	virt_map(vm, SHARED_GPA, SHARED_GPA, shared_size / guest_page_size, 0);
+	virt_map(vm, SHARED_GPA, SHARED_GPA, shared_size / guest_page_size);
 	vm_set_user_memory_region(vm, SHARED_SLOT, 0, SHARED_GPA, shared_size, shared);
 
 	slot_place = HOME;
@@ -2300,17 +2300,9 @@ static void create_vm(void)
 	for (i = 0; i < nr_blocks; i++)
 		WRITE_ONCE(*(u64 *)(mem + i * BLOCK_SIZE), 0);
 
-	for (i = 0; i < nr_vcpus; i++) {
-		vm_vcpu_add_default(vm, i, guest_code);
-#ifdef __x86_64__
-		vcpu_set_cpuid(vm, i, kvm_get_supported_cpuid());
-#endif
-		vcpu_args_set(vm, i, 1, i);
-	}
-#ifdef __x86_64__
+	for (i = 0; i < nr_vcpus; i++)
+		vcpu_args_set(vcpus[i], 1, i);
 	handle_exceptions();
-#endif
-	ucall_init(vm, NULL);
 }
 
 static u64 accesses(void)
@@ -2336,12 +2328,24 @@ static void print_results(double seconds, u64 exits, bool have_counters,
 	pr_info("Verified by vCPUs: ");
 	pr_info("%lu words executed, ", executed());
 	pr_info("%lu writes to the read-only memslot\n", exiting_writes());
-	helpers_print(helpers, NR_HELPERS);
+	helpers_print(helpers, NR_HELPERS, "host.");
 	pr_info("KVM:");
 	for (i = 0; have_counters && i < NR_COUNTERS; i++)
 		if (counters[i] != NO_COUNTER)
 			pr_info(" %s %lu", counter_names[i], counters[i]);
 	pr_info("%s\n", have_counters ? "" : " no counters");
+	for (i = 0; i < NR_COUNTERS; i++)
+		if (counters[i] != NO_COUNTER)
+			metric_part("kvm.", counter_names[i], 0, counters[i], "count");
+	metric("vms", 1, "count");
+	metric("accesses", accesses(), "count");
+	metric("exits", exits, "count");
+	metric("stops", nr_stops, "count");
+	metric("words_verified", nr_words, "count");
+	metric("writes_verified_in_log", nr_dirty, "count");
+	metric("harvests", nr_harvests, "count");
+	metric("words_executed", executed(), "count");
+	metric("writes_to_readonly", exiting_writes(), "count");
 }
 
 /* A test that fails exits: say how far it got. */
@@ -2372,7 +2376,7 @@ static void wait_to_be_killed(bool done)
 {
 	running = false;
 	victim->mem = mem;
-	victim->vm_fd = vm_get_fd(vm);
+	victim->vm_fd = vm->fd;
 	victim->done = done;
 	sem_post(&victim->ready);
 	for (;;)
@@ -2418,7 +2422,7 @@ static bool run_test(double limit)
 		verify_memory();
 		over = seconds_since(started) >= limit;
 		have_counters = read_counters(counters);
-		done = enough(have_counters, counters);
+		done = enough(counters);
 		over |= done;
 
 		/* It goes on for a while where there was nothing to verify. */
@@ -2454,7 +2458,6 @@ static bool run_test(double limit)
 
 	/* MMU notifiers keep on coming while the VM is destroyed. */
 	running = false;
-	ucall_uninit(vm);
 	kvm_vm_free(vm);
 	helpers_stop(helpers, NR_HELPERS, false);
 
@@ -2477,6 +2480,7 @@ static bool run_and_kill_test(double limit, bool keep)
 	int pagemap, counter = -1, status, ret;
 	struct timespec killed;
 	char path[128], text[32] = {};
+	double gone;
 	bool done;
 	pid_t pid;
 
@@ -2530,9 +2534,11 @@ static bool run_and_kill_test(double limit, bool keep)
 
 	if (counter >= 0 && read(counter, text, sizeof(text) - 1) > 0)
 		late = strtoull(text, NULL, 10);
-	pr_info("Killed: gone after %.3f s, %lu pages aged meanwhile",
-		seconds_since(killed), aged);
+	gone = seconds_since(killed);
+	pr_info("Killed: gone after %.3f s, %lu pages aged meanwhile", gone, aged);
 	pr_info(late != NO_COUNTER ? ", stage2_ages_late %lu\n" : "\n", late);
+	metric("exit_time", gone, "s");
+	metric("aged_while_killed", aged, "pages");
 
 	done = victim->done;
 	if (counter >= 0)
@@ -2673,8 +2679,8 @@ int main(int argc, char *argv[])
 	blocks = calloc(nr_blocks, sizeof(*blocks));
 	TEST_ASSERT(blocks, "Memory allocation failed");
 	reported = calloc(nr_pages, sizeof(*reported));
-	bmap = bitmap_alloc(nr_pages);
-	bmap_part = bitmap_alloc(nr_pages);
+	bmap = bitmap_zalloc(nr_pages);
+	bmap_part = bitmap_zalloc(nr_pages);
 	TEST_ASSERT(reported && bmap && bmap_part, "Memory allocation failed");
 	emulated = calloc(nr_pages, sizeof(*emulated));
 	TEST_ASSERT(emulated, "Memory allocation failed");

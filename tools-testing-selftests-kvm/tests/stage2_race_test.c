@@ -25,10 +25,9 @@
 #include <unistd.h>
 #include <sys/mman.h>
 
+#include "compat.h"
 #include "host_mm.h"
-#include "kvm_util.h"
-#include "processor.h"
-#include "test_util.h"
+#include "metric.h"
 
 #define SLOT		1
 #define ADDR		(64ul << 30)
@@ -220,5 +219,9 @@ int main(int argc, char *argv[])
 	printf("%s: %llu harvests, %llu times unmapped, logging turned on and off %llu times, %llu times a page was marked as idle\n",
 	       mode->name, (unsigned long long)harvests, (unsigned long long)unmappings,
 	       (unsigned long long)toggles, (unsigned long long)marked);
+	metric("harvests", harvests, "count");
+	metric("unmappings", unmappings, "count");
+	metric("toggles", toggles, "count");
+	metric("marked", marked, "pages");
 	return 0;
 }

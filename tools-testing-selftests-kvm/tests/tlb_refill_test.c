@@ -22,10 +22,8 @@
 #include <linux/bitops.h>
 #include <linux/sizes.h>
 
-#include "kvm_util.h"
-#include "processor.h"
-#include "test_util.h"
-#include "ucall_common.h"
+#include "compat.h"
+#include "metric.h"
 
 #define LOG_SLOT	1
 #define HOT_SLOT	2
@@ -123,6 +121,8 @@ int main(int argc, char *argv[])
 	}
 	printf("%lu faults of the dirty log, %u pages of hot code and data\n",
 	       (unsigned long)(rounds * NR_LOGGED), NR_HOT);
+	metric("faults", rounds * NR_LOGGED, "count");
+	metric("hot_pages", NR_HOT, "pages");
 	kvm_vm_free(vm);
 	free(log);
 	return 0;
