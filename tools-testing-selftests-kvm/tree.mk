@@ -12,13 +12,18 @@ NEEDS_dirty_hold_test := timer_get_cntct
 NEEDS_gigantic_page_test := VM_MEM_SRC_ANONYMOUS_HUGETLB_1GB
 NEEDS_nested_destroy_test := aarch64_vcpu_add KVM_ARM_VCPU_HAS_EL2
 NEEDS_tlb_refill_test := pin_self_to_any_cpu
-# What lib/compat.h has to know of the library, by what its headers say.
-FEATURES := gva_t timespec_elapsed atoi_positive bitmap_zalloc vm_set_user_memory_region vgic_v3_supported
+# What lib/compat.h has to know of the library: what its headers say, which there are, and which structures.
+FEATURES := gva_t timespec_elapsed atoi_positive bitmap_zalloc vm_set_user_memory_region vgic_v3_supported \
+	TEST_ASSERT_EQ __TEST_REQUIRE
+HEADERS_OF := ucall_common.h guest_modes.h lru_gen_util.h
+STRUCTURES := kvm_vcpu kvm_mmu
 
 headers := include $(LINUX_TOOL_INCLUDE) $(INSTALL_HDR_PATH)/include/asm $(INSTALL_HDR_PATH)/include/linux
-has = $(shell grep -rqsw -e '$(1)' $(headers) && echo yes)
-have := $(foreach name,$(FEATURES),$(if $(call has,$(name)),-DHAVE_$(shell echo $(name) | tr a-z A-Z)))
-have += $(if $(call has,struct kvm_vcpu {),-DHAVE_KVM_VCPU) $(if $(call has,struct kvm_mmu {),-DHAVE_KVM_MMU)
+has = $(shell grep -rqsw --exclude=compat.h -e '$(1)' $(headers) && echo yes)
+found := $(foreach name,$(FEATURES),$(if $(call has,$(name)),$(name)))
+found += $(foreach name,$(HEADERS_OF),$(if $(wildcard include/$(name)),$(name)))
+found += $(foreach name,$(STRUCTURES),$(if $(call has,struct $(name) {),$(name)))
+have := $(addprefix -DHAVE_,$(shell echo $(found) | tr a-z. A-Z_))
 our_arch := $(patsubst x86,x86_64,$(ARCH))
 our_flags := -Wall $(if $(findstring _GNU_SOURCE,$(CFLAGS)),,-D_GNU_SOURCE=) $(have) -I$(OURS)/lib
 
@@ -51,4 +56,8 @@ $(built): $(O)/%: $(OURS)/tests/%.c $(our_lib) $(library) $(wildcard $(OURS)/lib
 $(addprefix $(O)/,$(plain)): $(O)/%: $(OURS)/guest/%.c
 	$(CC) -O2 -static -Wall -Wextra $< -o $@
 
-.PHONY: our-tests
+# For scripts/kvmseries/source/programs.py
+our-features:
+	@echo $(have)
+
+.PHONY: our-tests our-features

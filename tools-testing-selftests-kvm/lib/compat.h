@@ -2,8 +2,7 @@
 /*
  * The library of the KVM selftests, as linux 7.3 has it, for tests of older trees as well
  *
- * What a tree has is for the Makefile to find out (HAVE_...), or for the
- * preprocessor. Tests include this in place of the library's headers that follow.
+ * Tests include this in place of the library's headers that follow.
  */
 
 #ifndef SELFTEST_KVM_COMPAT_H
@@ -12,16 +11,16 @@
 #include "kvm_util.h"
 #include "processor.h"
 #include "test_util.h"
-#if __has_include("ucall_common.h")
+#ifdef HAVE_UCALL_COMMON_H
 #include "ucall_common.h"
 #endif
-#if __has_include("guest_modes.h")
+#ifdef HAVE_GUEST_MODES_H
 #include "guest_modes.h"
 #endif
 
 #ifndef HAVE_GVA_T
-typedef vm_vaddr_t gva_t;
-typedef vm_paddr_t gpa_t;
+#define gva_t	vm_vaddr_t
+#define gpa_t	vm_paddr_t
 #endif
 
 #ifndef HAVE_KVM_VCPU
@@ -56,14 +55,33 @@ static inline u64 compat_get_ucall(struct kvm_vcpu *vcpu, struct ucall *uc)
 	return get_ucall(vcpu->vm, vcpu->id, uc);
 }
 
-#define vcpu_run			compat_vcpu_run
-#define _vcpu_run			compat__vcpu_run
-#define __vcpu_run			compat__vcpu_run
-#define get_ucall			compat_get_ucall
-#define __vcpu_ioctl(vcpu, cmd, arg)	_vcpu_ioctl((vcpu)->vm, (vcpu)->id, cmd, arg)
-#define vcpu_regs_get(vcpu, regs)	vcpu_regs_get((vcpu)->vm, (vcpu)->id, regs)
-#define vcpu_sregs_get(vcpu, sregs)	vcpu_sregs_get((vcpu)->vm, (vcpu)->id, sregs)
-#define vcpu_args_set(vcpu, nr, ...)	vcpu_args_set((vcpu)->vm, (vcpu)->id, nr, __VA_ARGS__)
+static inline int compat_vcpu_ioctl(struct kvm_vcpu *vcpu, unsigned long cmd, void *arg)
+{
+	return _vcpu_ioctl(vcpu->vm, vcpu->id, cmd, arg);
+}
+
+static inline void compat_vcpu_regs_get(struct kvm_vcpu *vcpu, struct kvm_regs *regs)
+{
+	vcpu_regs_get(vcpu->vm, vcpu->id, regs);
+}
+
+static inline void compat_vcpu_sregs_get(struct kvm_vcpu *vcpu, struct kvm_sregs *sregs)
+{
+	vcpu_sregs_get(vcpu->vm, vcpu->id, sregs);
+}
+
+#define vcpu_run		compat_vcpu_run
+#define _vcpu_run		compat__vcpu_run
+#define __vcpu_run		compat__vcpu_run
+#define __vcpu_ioctl		compat_vcpu_ioctl
+#define vcpu_regs_get		compat_vcpu_regs_get
+#define vcpu_sregs_get		compat_vcpu_sregs_get
+#define get_ucall		compat_get_ucall
+#define vcpu_args_set(vcpu, nr, ...) ({						\
+	struct kvm_vcpu *__vcpu = vcpu;						\
+										\
+	vcpu_args_set(__vcpu->vm, __vcpu->id, nr, __VA_ARGS__);			\
+})
 
 #define virt_map(vm, gva, gpa, nr)	virt_map(vm, gva, gpa, nr, 0)
 #define virt_pg_map(vm, gva, gpa)	virt_pg_map(vm, gva, gpa, 0)
@@ -133,11 +151,11 @@ u32 atoi_positive(const char *name, const char *text);
 #define bitmap_zalloc(nr)		bitmap_alloc(nr)
 #endif
 
-#ifndef TEST_ASSERT_EQ
+#ifndef HAVE_TEST_ASSERT_EQ
 #define TEST_ASSERT_EQ(a, b)		ASSERT_EQ(a, b)
 #endif
 
-#ifndef __TEST_REQUIRE
+#ifndef HAVE___TEST_REQUIRE
 #define __TEST_REQUIRE(condition, fmt, ...) do {		\
 	if (!(condition)) {					\
 		print_skip(fmt, ##__VA_ARGS__);			\

@@ -56,8 +56,7 @@
 #include "metric.h"
 #include "stress_util.h"
 #include "test_result.h"
-#if __has_include("lru_gen_util.h")
-#define HAVE_LRU_GEN_UTIL
+#ifdef HAVE_LRU_GEN_UTIL_H
 #include "lru_gen_util.h"
 #endif
 #ifdef HAVE_VGIC_V3_SUPPORTED
@@ -682,7 +681,7 @@ static struct found idle_map_found(struct idle_map *map, u64 turn)
  * are only numbers of pages, and they include what else the cgroup has.
  */
 
-#ifdef HAVE_LRU_GEN_UTIL
+#ifdef HAVE_LRU_GEN_UTIL_H
 static const char *lru_gen_missing(void)
 {
 	u64 enabled, wanted = LRU_GEN_ENABLED | LRU_GEN_MM_WALK;
@@ -777,7 +776,7 @@ static const char *lru_gen_missing(void)
 
 #define lru_gen_mark	NULL
 #define lru_gen_found	NULL
-#endif /* HAVE_LRU_GEN_UTIL */
+#endif /* HAVE_LRU_GEN_UTIL_H */
 
 static const struct mechanism {
 	const char *name;

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..base import progress
+from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..data import benchmarks, ids, parse, repeat, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
@@ -496,8 +496,8 @@ def _own(job: Job) -> list[Path]:
     """Files of this repository that what is measured is made of, besides the patches and what has an id of its own."""
     all_series = {point.series.name: point.series for point in job.points}.values()
     found = [planted.patch(series, name) for series in all_series for name in _debug(job)]
-    programs = dict.fromkeys(selftests.source(job.test, series) for series in all_series)
-    return found + [program for program in programs if program.exists()]
+    program = selftests.source(job.test)
+    return found + ([program, *sorted((paths.TESTS / "lib").glob("*.[ch]"))] if program.exists() else [])
 
 
 def made_of(job: Job) -> Ids:
@@ -517,7 +517,7 @@ def made_of(job: Job) -> Ids:
         },
         "models": {name: ids.model(job.arch, name) for name in job.models} if virtual else {},
         "guest": ids.guest(),
-        "own": {ids.own_name(path): ids.file(path) for path in _own(job)},
+        "own": {path.name: ids.file(path) for path in _own(job)},
         "instrument": ids.instrument() if virtual else None,
         "qemu": ids.program(emulator),
     }
