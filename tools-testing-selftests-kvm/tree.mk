@@ -51,7 +51,7 @@ $(our_lib): $(OUTPUT)/ours/%.o: $(OURS)/lib/%.c $(wildcard $(OURS)/lib/*.h) | $(
 	$(CC) $(our_flags) $(CFLAGS) $(CPPFLAGS) -c $< -o $@
 
 $(built): $(O)/%: $(OURS)/tests/%.c $(our_lib) $(library) $(wildcard $(OURS)/lib/*.h)
-	$(CC) $(our_flags) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) $< $(our_lib) $(library) $(LDLIBS) -o $@
+	$(CC) $(our_flags) $(CFLAGS) $(CPPFLAGS) -MMD -MF $(OUTPUT)/ours/$(@F).d $(LDFLAGS) $< $(our_lib) $(library) $(LDLIBS) -o $@
 
 $(addprefix $(O)/,$(plain)): $(O)/%: $(OURS)/guest/%.c
 	$(CC) -O2 -static -Wall -Wextra $< -o $@
