@@ -32,7 +32,6 @@ NAMES = (
     "calibrate",
     "test",
     "soak",
-    "hunt",
     "trace",
     "report",
     "compare",
