@@ -9,11 +9,11 @@ QEMU = $(filter qemu-%,$(SERIES))
 RESULTS = $(OUT)/results/$(SERIES)-arm64-$(if $(QEMU),migration,dirty_log_perf_test).json
 # Options of make run; migrations have their own numbers of vCPUs.
 BENCH = $(if $(QEMU),,--arch arm64 --vcpus $(VCPUS) --retry 6)
-PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
+PYTEST = PYTHONPATH=scripts:model:qemu-migration:tools-testing-selftests-kvm $(OUT)/venv/bin/python -m pytest
 # With the time of each check, and the same for machines.
 RUN = $(PYTEST) -p checks.testrun --junit-xml=$(OUT)/tests.xml -s -v
 # Quick ones first.
-CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime/selftest $(wildcard scripts/checks/test_*.py)
+CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime model/runner qemu-migration/migrate tools-testing-selftests-kvm $(wildcard scripts/checks/test_*.py)
 
 TREE ?=
 export TREE

@@ -7,9 +7,9 @@ import pytest
 
 from checks import claims, guests
 from kvmseries.base import progress
-from kvmseries.guest import machine, run as guest
 from kvmseries.source import catalog
 from kvmseries.verify import functional
+from kvmseries.vm import machine, run as guest
 
 NAME = "v5.10"
 pytestmark = pytest.mark.reads(NAME)

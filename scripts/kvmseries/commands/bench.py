@@ -9,17 +9,19 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
 
+from migrate import migration
+from vtime import vtime
+
 from .. import report
 from ..base import numbers, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import repeat, results, unfinished
 from ..data.shape import Host, Ids, Run
-from ..guest import machine as machines, vtime
 from ..kernel import toolchain
 from ..measure import bench, here
-from ..qemu import migration
 from ..source import catalog
+from ..vm import machine as machines
 from . import options as shared, show
 
 _TEST, _SLICE = "dirty_log_perf_test", 500

@@ -11,8 +11,8 @@ from pathlib import Path
 from ..base import paths
 from ..base.errors import Fail
 from ..base.progress import say
-from ..guest import image, machine as machines, run as guest
 from ..kernel import build, selftests
+from ..vm import image, machine as machines, run as guest
 from . import options as shared
 
 HELP = "boot a kernel with the selftests in /tests; run a shell, or COMMAND"

@@ -30,9 +30,10 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from vtime import vtime
+
 from ..base import paths
 from ..base.errors import Fail
-from ..guest import vtime
 from ..kernel import kconfig
 from ..source import catalog
 from ..source.git import git

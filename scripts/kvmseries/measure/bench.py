@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vtime import vtime
+
 from ..base import progress
 from ..base.errors import Fail, Usage
 from ..data import benchmarks, ids, parse, repeat, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
-from ..guest import image, machine as machines, run as guest, vtime
 from ..kernel import build, kconfig, planted, selftests, toolchain
 from ..source import catalog, trees
+from ..vm import image, machine as machines, run as guest
 from . import benchargs, counters
 
 # Runs by unfinished.key().

@@ -14,9 +14,9 @@ from ..base import files, paths, progress
 from ..base.errors import Fail
 from ..data import parse, results, schema
 from ..data.shape import Host
-from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, selftests, toolchain
 from ..source import catalog
+from ..vm import emulator, image, machine as machines, run as guest
 
 FORMAT = paths.TESTS / "tests.schema.json"
 # kselftest's exit statuses; 124 is job.sh's for a test whose time was up.
