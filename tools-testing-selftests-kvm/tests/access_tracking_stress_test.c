@@ -60,7 +60,9 @@
 #include "lru_gen_util.h"
 #endif
 #ifdef HAVE_VGIC_V3_SUPPORTED
+#ifdef __aarch64__
 #include "vgic.h"
+#endif
 #endif
 
 #define LRU_GEN_SYSFS		"/sys/kernel/mm/lru_gen/enabled"
@@ -1130,9 +1132,11 @@ static void create_vm(void)
 	extra = (size + shared_size + fresh_size + 4 * ALIGNMENT) / MIN_PAGE_SIZE;
 	vm = __vm_create_with_vcpus(VM_SHAPE(mode), nr_vcpus, extra, guest_main, vcpus);
 #ifdef HAVE_VGIC_V3_SUPPORTED
+#ifdef __aarch64__
 	/* Without it each exit looks after userspace's, with a lock for all CPUs. */
 	if (vgic_v3_supported(vm))
 		vgic_v3_setup(vm, nr_vcpus, 1UL << 31);
+#endif
 #endif
 
 	sh = map_memory(shared_size, ANONYMOUS_THP);

@@ -38,7 +38,9 @@
 #include "stress_util.h"
 
 #ifdef HAVE_VGIC_V3_SUPPORTED
+#ifdef __aarch64__
 #include "vgic.h"
+#endif
 #endif
 
 #define MAX_VCPUS		64
@@ -650,9 +652,11 @@ static void setup_vcpus(void)
 		vcpu_args_set(vcpus[i], 1, i);
 
 #ifdef HAVE_VGIC_V3_SUPPORTED
+#ifdef __aarch64__
 	/* Without it each exit looks after userspace's, with a lock for all CPUs. */
 	if (vgic_v3_supported(vm))
 		vgic_v3_setup(vm, nr_vcpus, VGIC_GPA);
+#endif
 #endif
 #ifdef __aarch64__
 	asm volatile("mrs %0, cntfrq_el0" : "=r" (khz));
