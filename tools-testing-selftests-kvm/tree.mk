@@ -10,7 +10,7 @@ ONLY_x86_64 := invlpg_test
 NEEDS_dirty_block_test := vcpu_get_stat
 NEEDS_dirty_hold_test := timer_get_cntct
 NEEDS_gigantic_page_test := VM_MEM_SRC_ANONYMOUS_HUGETLB_1GB
-NEEDS_nested_destroy_test := aarch64_vcpu_add KVM_ARM_VCPU_HAS_EL2
+NEEDS_nested_destroy_test := kvm_get_default_vcpu_target KVM_CAP_ARM_EL2
 NEEDS_tlb_refill_test := pin_self_to_any_cpu
 # What lib/compat.h has to know of the library: what its headers say, which there are, and which structures.
 FEATURES := gva_t timespec_elapsed atoi_positive bitmap_zalloc vm_set_user_memory_region vgic_v3_supported \
