@@ -134,14 +134,9 @@ def test_all_cpus_are_not_for_a_machine_that_has_them_anyway(patches, refused, t
     assert "--all-cpus is for emulated x86_64" in refused(*line, "--", "/tests/alpha_test")
 
 
-def test_the_text_has_the_counts_of_the_committed_file():
+def test_what_the_committed_file_has_found():
     data = json.loads((paths.ROOT / "Documentation/results/hunt-v5.10-x86_64-stress.json").read_text(encoding="utf-8"))
     base, series = (data["kernels"][label] for label in ("base", "series"))
     assert base["runs"] == series["runs"] == 200 and not series["failures"]
     ((why, count),) = base["failures"].items()
-    assert "exit_reason=SHUTDOWN" in why
-
-    text = (paths.ROOT / "arch-x86-kvm-mmu/README.md").read_text(encoding="utf-8")
-    words = " ".join(text.replace("*", "").split())
-    assert " ".join(data["hunt"]["command"]).partition("/tests/")[2] + "` was run 200 times on base and 200" in words
-    assert f"[base ended so in {count} runs, the series in none](" in words
+    assert "exit_reason=SHUTDOWN" in why and count == 3
