@@ -16,9 +16,7 @@ HEAD = ["found", "mended by", "fails without it"]
 def rows(text):
     """The cells of all rows of the tables of findings."""
     cells = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()
-        if line.startswith("|")
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")
     ]
     return [row for row in cells if row != HEAD and not set("".join(row)) <= {"-"}]
 
