@@ -9,17 +9,16 @@ QEMU = $(filter qemu-%,$(SERIES))
 RESULTS = $(OUT)/results/$(SERIES)-arm64-$(if $(QEMU),migration,dirty_log_perf_test).json
 # Options of make run; migrations have their own numbers of vCPUs.
 BENCH = $(if $(QEMU),,--arch arm64 --vcpus $(VCPUS) --retry 6)
-PYTEST = PYTHONPATH=scripts $(OUT)/venv/bin/python -m pytest
+PYTEST = PYTHONPATH=scripts:model:qemu-migration:tools-testing-selftests-kvm $(OUT)/venv/bin/python -m pytest
 # With the time of each check, and the same for machines.
 RUN = $(PYTEST) -p checks.testrun --junit-xml=$(OUT)/tests.xml -s -v
 # Quick ones first.
-CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime/selftest $(wildcard scripts/checks/test_*.py)
+CHECKS = scripts/kvmseries scripts/checks/unit scripts/vtime model/runner qemu-migration/migrate tools-testing-selftests-kvm $(wildcard scripts/checks/test_*.py)
 
-# KERNEL is the old name.
-TREE ?= $(KERNEL)
+TREE ?=
 export TREE
 
-.PHONY: help run proof ready test test-all check soak deps man clean
+.PHONY: help run proof ready test test-all check soak deps clean
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
@@ -29,14 +28,13 @@ help:
 	@echo 'make check  the checks that boot nothing (minutes)'
 	@echo 'make soak   selftests and stress on all configurations, resumable (HOURS=4 in all); SERIES=qemu-10.0: random migrations'
 	@echo 'make deps   install what the above install when they need it'
-	@echo 'make man    write the man page and completions of bash and zsh below out/share'
 	@echo 'make clean  remove out/, which holds all that was made; downloads and the compiler cache stay'
 	@echo 'CONTAINER=1 with any of these: in a container of Debian, by podman or docker, on hosts that are not Debian'
 	@echo 'Variables: SERIES=$(SERIES) VCPUS=$(VCPUS) TREE=/path/to/your/tree; see scripts/series -h'
 
 ifdef CONTAINER
-run proof test test-all check soak deps man:
-	@scripts/container make $@ $(filter-out CONTAINER=% TREE=% KERNEL=%,$(MAKEOVERRIDES))
+run proof test test-all check soak deps:
+	@scripts/container make $@ $(filter-out CONTAINER=% TREE=%,$(MAKEOVERRIDES))
 else
 
 # A round is disturbed now and then (Documentation/results.md): rounds that do not agree are measured again, and the output says so.
@@ -71,9 +69,6 @@ soak:
 deps:
 	@scripts/series deps
 
-man:
-	@scripts/bootstrap
-	@PYTHONPATH=scripts $(OUT)/venv/bin/python -m kvmseries.manual $(OUT)/share
 
 endif
 

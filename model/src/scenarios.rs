@@ -33,7 +33,7 @@ pub struct Scenario {
 pub enum On { Both, V5_10, V7_3 }
 
 impl Scenario {
-    /// The libraries that it runs on, as scripts/kvmseries/model/source.py calls them.
+    /// The libraries that it runs on, as model/runner/source.py calls them.
     pub fn arches(&self) -> &'static [&'static str] {
         match (self.x86, self.on) {
             (Some(_), _) => &["x86"],

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from kvmseries.base import paths
-from kvmseries.qemu import build as qemu_build, functional
 from kvmseries.source import trees
 from kvmseries.source.git import git
 from kvmseries.verify import check
+from migrate import build as qemu_build, functional
 
 
 def own_base(series):

@@ -3,10 +3,11 @@
 from checks import extra
 from kvmseries.base import paths, progress
 from kvmseries.data import parse
-from kvmseries.guest import image, machine, run as guest, vtime
 from kvmseries.kernel import build, planted as planting, selftests
 from kvmseries.measure import bench
 from kvmseries.source import catalog
+from kvmseries.vm import image, machine, run as guest
+from vtime import vtime
 
 TREE = paths.own_tree()
 # ns, of the virtual clock: as the instrument's own default.

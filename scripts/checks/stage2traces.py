@@ -1,9 +1,9 @@
-"""What the checks of traces of stage 2 share: tools-testing-selftests-kvm/stage2-trace."""
+"""What the checks of traces of stage 2 share: tools-testing-selftests-kvm/stage2_trace."""
 
 from checks import guests
 from kvmseries.base import paths, progress
-from kvmseries.guest import machine, run as guest
-from kvmseries.verify import stage2check
+from kvmseries.vm import machine, run as guest
+from stage2_trace import stage2check
 
 # Runs of one kind at most: on a host that is loaded by others little happens in one.
 MOST = 4

@@ -10,8 +10,8 @@ from checks import extra
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import lacking
-from kvmseries.model import build, coverage, mutants, prove, ROOM, runs, source
 from kvmseries.source import catalog, trees
+from runner import build, coverage, mutants, prove, ROOM, runs, source
 
 TREE = paths.own_tree()
 SERIES = "v5.10"

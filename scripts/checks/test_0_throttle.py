@@ -7,8 +7,8 @@ import pytest
 
 from checks import extra
 from kvmseries.base import paths
-from kvmseries.qemu import simulation
 from kvmseries.source import catalog, trees
+from migrate import simulation
 
 # A line of auto-converge.c, and what it is planted as.
 MISTAKES = {

@@ -5,9 +5,9 @@ import pytest
 from checks import extra
 from kvmseries.base import paths
 from kvmseries.data import ids
-from kvmseries.qemu import check as qemu_check
 from kvmseries.source import catalog, trees
 from kvmseries.verify import check
+from migrate import check as qemu_check
 
 # The user's own tree as the base, as in `make test TREE=/path`.
 TREE = paths.own_tree()

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from checks import claims, guests
-from kvmseries.base import paths, progress
-from kvmseries.guest import machine, run as guest
+from kvmseries.base import progress
 from kvmseries.source import catalog
-from kvmseries.verify import functional, verdicts
+from kvmseries.verify import functional
+from kvmseries.vm import machine, run as guest
 
 NAME = "v5.10"
 pytestmark = pytest.mark.reads(NAME)
@@ -38,24 +38,9 @@ TEST, PAGES, VCPUS = "dirty_log_perf_test", 256, (1, 4)
 
 @functools.cache
 def _default(arch):
-    """(verdicts, complaints) of base and series by default.  Base's are those of the file, or, where it does not
-    know them, of a boot."""
+    """(verdicts, complaints) of base and series in the default configuration."""
     series = catalog.load(NAME)
-    entry, why = (
-        verdicts.known(verdicts.machine_name(series, arch, "max"), verdicts.key(series, arch))
-        if not guests.TREE
-        else (None, "a base of the user's")
-    )
-    if not entry:
-        print(f"base is run, for {verdicts.file().name} is not of it: {why}")
-    recorded = (entry["results"], entry["splats"]) if entry else None
-    return functional.run(
-        series,
-        arch,
-        catalog.points(series, "series" if entry else "base,series"),
-        kernel=guests.TREE,
-        recorded=recorded,
-    )[:2]
+    return functional.run(series, arch, catalog.points(series, "base,series"), kernel=guests.TREE)[:2]
 
 
 def _check(found, complaints):
@@ -68,22 +53,6 @@ def _check(found, complaints):
 @pytest.mark.parametrize("arch", ARCHES)
 def test_selftests_pass_wherever_they_pass_on_base(arch):
     _check(*_default(arch))
-
-
-@pytest.mark.boot
-@pytest.mark.slow
-@pytest.mark.skipif(bool(guests.TREE), reason="the file is of the pinned base")
-@pytest.mark.parametrize("arch", ARCHES)
-def test_base_does_what_the_file_says(arch):
-    series = catalog.load(NAME)
-    seen = functional.observe(series, arch, catalog.points(series, "base"))
-    results, splats = seen.results["base"], seen.splats["base"]
-    name, wanted = verdicts.machine_name(series, arch, "max"), verdicts.key(series, arch)
-    new = paths.out(verdicts.file().name)
-    verdicts.write(new, name, wanted, results, splats)
-    entry, why = verdicts.known(name, wanted)
-    assert entry, f"{verdicts.file()}: {why}: {new} is what it must be"
-    assert not verdicts.complaints(entry, results, splats, seen.mended), f"{new} is what base does now"
 
 
 def _another(case, only=None):

@@ -10,9 +10,9 @@ import re
 import pytest
 
 from kvmseries.base import progress
-from kvmseries.guest import image, machine, run as guest
 from kvmseries.kernel import build, selftests
 from kvmseries.source import catalog
+from kvmseries.vm import image, machine, run as guest
 
 NAME = "v7.3"
 ARCH = "arm64"

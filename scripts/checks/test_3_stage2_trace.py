@@ -1,11 +1,11 @@
-"""TLB maintenance of the arm64 host, by traces of its stage-2 page tables (tools-testing-selftests-kvm/stage2-trace): the
+"""TLB maintenance of the arm64 host, by traces of its stage-2 page tables (tools-testing-selftests-kvm/stage2_trace): the
 series keeps the rules, and mistakes that no selftest notices here are found."""
 
 import pytest
 
 from checks import guests, stage2traces
-from kvmseries.guest import machine, stage2trace
-from kvmseries.verify import stage2check
+from kvmseries.vm import machine
+from stage2_trace import stage2check, stage2trace
 
 pytestmark = pytest.mark.reads("v5.10")
 

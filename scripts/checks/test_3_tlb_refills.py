@@ -1,5 +1,5 @@
 """TLB entries that a nested guest with 2 MiB of hot code and data fills again after each fault of the dirty log, in the
-model of a TLB of tools-testing-selftests-kvm/tlb-refills.
+model of a TLB of tools-testing-selftests-kvm/tlb_refills.
 
 The base of 7.3 invalidates all of the guest's stage 1 of the CPU, the series the VA that has faulted.  All are in `make
 test-all` alone: see extra.quick().
@@ -12,9 +12,10 @@ import pytest
 
 from checks import guests
 from kvmseries.base import progress
-from kvmseries.guest import machine, run as guest, tlbrefills
 from kvmseries.kernel import build
 from kvmseries.source import catalog
+from kvmseries.vm import machine, run as guest
+from tlb_refills import tlbrefills
 
 NAME = "v7.3"
 pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]

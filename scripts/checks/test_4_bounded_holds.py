@@ -11,8 +11,9 @@ import pytest
 from checks import claims, guests
 from kvmseries.base import progress
 from kvmseries.data import parse
-from kvmseries.guest import machine, run as guest, vtime
 from kvmseries.source import catalog
+from kvmseries.vm import machine, run as guest
+from vtime import vtime
 
 NAME = "v7.3"
 pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]

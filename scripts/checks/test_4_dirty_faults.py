@@ -11,9 +11,9 @@ import pytest
 from checks import guests
 from kvmseries.base import progress
 from kvmseries.base.errors import Fail
-from kvmseries.guest import machine, run as guest
 from kvmseries.kernel import build
 from kvmseries.source import catalog
+from kvmseries.vm import machine, run as guest
 
 NAME = "v7.3"
 pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]

@@ -20,10 +20,10 @@ import pytest
 from checks import guests
 from kvmseries.base import paths, proc
 from kvmseries.data import parse, repeat
-from kvmseries.guest import vtime
 from kvmseries.kernel import toolchain
 from kvmseries.measure import bench, counters
 from kvmseries.source import catalog
+from vtime import vtime
 
 pytestmark = pytest.mark.reads("v5.10")
 

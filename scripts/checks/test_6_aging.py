@@ -17,7 +17,7 @@ import pytest
 
 from checks import aging, claims, guests
 from kvmseries.base import progress
-from kvmseries.guest import machine, run as guest
+from kvmseries.vm import machine, run as guest
 
 pytestmark = pytest.mark.reads("v5.10")
 

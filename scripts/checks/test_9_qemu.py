@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from kvmseries.base import progress
-from kvmseries.qemu import build, driver, migration
 from kvmseries.source import catalog, trees
+from migrate import build, driver, migration
 
 SERIES = "qemu-10.0"
 pytestmark = pytest.mark.reads(SERIES, "qemu-migration", migration.KERNEL)

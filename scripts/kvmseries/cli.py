@@ -19,7 +19,7 @@ from .source import catalog, git, projects, trees
 # Options whose value may begin with a minus sign: -p is not an option of the tool in --test-args -p.
 _TAKE_ANY = ("--test-args",)
 # Options that may be empty (--tree in a script that has no TREE means the default), or have a line of their own for it.
-_MAY_BE_EMPTY = (*_TAKE_ANY, "--tree", "--kernel", "--remote", "--ssh")
+_MAY_BE_EMPTY = (*_TAKE_ANY, "--tree")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -15,9 +15,9 @@ import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
-from kvmseries.guest import held, image, tcgplugin
 from kvmseries.kernel import build, selftests, toolchain
 from kvmseries.source import catalog
+from kvmseries.vm import held, image, tcgplugin
 
 NO_NETWORK = """\
 case "$*" in

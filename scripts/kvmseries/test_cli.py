@@ -11,9 +11,9 @@ from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.base.errors import Usage
 from kvmseries.conftest import ARM, below, COMPILER, edit, git, MMU, RUN_JOB, snapshot, SUBJECTS, write
-from kvmseries.guest import machine
 from kvmseries.kernel import kconfig
 from kvmseries.source import trees
+from kvmseries.vm import machine
 
 pytestmark = pytest.mark.usefixtures("patches")
 
@@ -216,7 +216,7 @@ def test_only_the_module_of_a_command_is_loaded():
     )
     loaded = done.stdout.split()
     assert "kvmseries.commands.fetch" in loaded
-    assert not {"kvmseries.commands.bench", "kvmseries.report", "kvmseries.guest", "matplotlib"} & set(loaded)
+    assert not {"kvmseries.commands.bench", "kvmseries.report", "kvmseries.vm", "matplotlib"} & set(loaded)
 
 
 def test_boot_runs_a_command_and_exits_with_its_status(series, built, qemu):
@@ -366,7 +366,7 @@ def test_a_tarball_of_another_version_is_refused_before_it_is_committed(refused,
 @pytest.mark.parametrize("command", ["apply", "bench", "boot", "test"])
 def test_a_tree_that_is_not_there(refused, monkeypatch, tmp_path, command):
     """Before anything is fetched or built, a QEMU for bench, too."""
-    monkeypatch.setattr("kvmseries.guest.machine.check", None)
+    monkeypatch.setattr("kvmseries.vm.machine.check", None)
     words = ["copy"] if command == "apply" else []
     assert (
         refused(command, "mini", *words, "--tree", tmp_path / "none")

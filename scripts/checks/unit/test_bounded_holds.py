@@ -4,7 +4,7 @@ import pytest
 
 from checks import test_4_bounded_holds as checks
 from kvmseries.data.test_parse import HOLDS
-from kvmseries.guest.run import Outcome
+from kvmseries.vm.run import Outcome
 
 MISSING = Outcome("clear", 254, 1, "Clear page 215 value (4) >= iteration (4)\n")
 STALE = Outcome("idle", 254, 1, "  writes are missing in the log\n")

@@ -4,7 +4,7 @@ import pytest
 
 from checks import test_3_dirty_log_fixes as fixes
 from kvmseries.base import paths
-from kvmseries.guest.run import Outcome
+from kvmseries.vm.run import Outcome
 
 LOST = {
     "ring-reset": "round 3, 15 short resets: 119 of 8192 pages were written and are not in the ring, the first is 1",

@@ -27,10 +27,10 @@ NAMES = {
     "scripts/vtime/selftest/expected.py": True,
     "scripts/tmt/plans.fmf": True,
     "scripts/kvmseries/report/templates/page.html": True,
-    "scripts/kvmseries/guest/run.py": True,
+    "scripts/kvmseries/vm/run.py": True,
     "scripts/kvmseries/base/paths.py": True,
     "scripts/kvmseries/report/page.py": False,
-    "scripts/kvmseries/guest/test_guest.py": False,
+    "scripts/kvmseries/vm/test_guest.py": False,
     "scripts/checks/unit/test_claims.py": False,
     "scripts/checks/test_5_stress.py": True,
     "scripts/checks/conftest.py": True,
@@ -46,10 +46,10 @@ NAMES = {
 def _root(tmp_path):
     for name in NAMES:
         write(tmp_path / name, "")
-    for name in ("scripts/kvmseries/__init__.py", "scripts/kvmseries/guest/__init__.py"):
+    for name in ("scripts/kvmseries/__init__.py", "scripts/kvmseries/vm/__init__.py"):
         write(tmp_path / name, "")
-    write(tmp_path / "scripts/checks/test_5_stress.py", "from kvmseries.guest import run\n")
-    write(tmp_path / "scripts/kvmseries/guest/run.py", "import os\nfrom ..base import paths\n")
+    write(tmp_path / "scripts/checks/test_5_stress.py", "from kvmseries.vm import run\n")
+    write(tmp_path / "scripts/kvmseries/vm/run.py", "import os\nfrom ..base import paths\n")
     return tmp_path
 
 
@@ -88,7 +88,7 @@ def test_a_check_of_guests_does_not_depend_on_pages_and_models():
     """In this project as it is: else each change makes all checks run again."""
     code = inputs.Sources().code(paths.ROOT / "scripts/checks/test_5_stress.py")
     found = {line.split()[0].removeprefix(f"{paths.ROOT}/scripts/") for line in code}
-    assert {"checks/guests.py", "checks/conftest.py", "kvmseries/guest/run.py"} <= found
+    assert {"checks/guests.py", "checks/conftest.py", "kvmseries/vm/run.py"} <= found
     assert not [
         name for name in found if name.startswith(("kvmseries/report/", "kvmseries/model/", "kvmseries/commands/"))
     ]

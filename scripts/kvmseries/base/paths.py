@@ -51,8 +51,8 @@ def cache_root() -> Path:
 
 
 def own_tree() -> str | None:
-    """The user's own tree that the environment names: $TREE, or $KERNEL, its old name; None if there is none."""
-    return os.environ.get("TREE") or os.environ.get("KERNEL") or None
+    """The user's own tree that the environment names: $TREE; None if there is none."""
+    return os.environ.get("TREE") or None
 
 
 def check_writable(folder: str | Path) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 from argparse import ArgumentParser, Namespace
-from typing import Protocol, cast
+from typing import cast, Protocol
 
 NAMES = (
     "list",
@@ -32,7 +32,6 @@ NAMES = (
     "calibrate",
     "test",
     "soak",
-    "hunt",
     "trace",
     "report",
     "compare",

@@ -5,23 +5,24 @@ from __future__ import annotations
 import functools
 import platform
 import sys
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
+
+from migrate import migration
+from vtime import vtime
 
 from .. import report
 from ..base import numbers, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import repeat, results, unfinished
-from ..data.shape import Host, Ids, Making, Run
-from ..guest import machine as machines, vtime
+from ..data.shape import Host, Ids, Run
 from ..kernel import toolchain
 from ..measure import bench, here
-from ..qemu import migration
 from ..source import catalog
-from . import elsewhere, options as shared, show
+from ..vm import machine as machines
+from . import options as shared, show
 
 _TEST, _SLICE = "dirty_log_perf_test", 500
 HELP = "measure kernels against each other; for QEMU, live migrations"
@@ -131,8 +132,6 @@ def _kernel_options(parser: ArgumentParser) -> None:
         "or -upto-N",
     )
 
-    elsewhere.add_arguments(parser)
-
 
 def _migration_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group(
@@ -198,9 +197,7 @@ def _selftest(options: Namespace) -> None:
         else paths.out("results", "-".join([job.series.name, job.arch, options.case or job.test]) + ".json")
     )
     show.check_writable(target)
-    begun = time.time()
-    runs, finished = (_elsewhere if options.remote is not None else _measured)(job, options, target)
-    elsewhere.save_kcidb(job, options, target, begun)
+    runs, finished = _measured(job, options, target)
     finished()
     report.print_table([results.load(target)], show.console())
     if job.clock == "virtual" and job.samples < 2:
@@ -209,23 +206,6 @@ def _selftest(options: Namespace) -> None:
     failed = repeat.failed(runs, job.must)
     if failed:
         raise Fail(repeat.complaint(failed))
-
-
-def _elsewhere(job: bench.Job, options: Namespace, target: Path) -> tuple[list[Run], Callable[[], object]]:
-    """Measure on the machine of --remote and write the results file; returns (runs, what to call at the end)."""
-    begin, before = time.monotonic(), bench.state(job)
-    runs, machine, made_of, kept = elsewhere.run(job, options)
-    results.save(
-        target,
-        machine,
-        runs,
-        Making(
-            ids=made_of() if _same(job, before) else {},
-            command=_command(options),
-            seconds=round(time.monotonic() - begin),
-        ),
-    )
-    return runs, kept
 
 
 def _measured(job: bench.Job, options: Namespace, target: Path) -> tuple[list[Run], Callable[[], object]]:
@@ -265,7 +245,7 @@ def _same(job: bench.Job, before: list[str]) -> bool:
 
 def _command(options: Namespace) -> str:
     """The command line, with the tree that came from the environment."""
-    own = ["--tree", options.tree] if options.tree and not {"--tree", "--kernel"} & set(sys.argv) else []
+    own = ["--tree", options.tree] if options.tree and "--tree" not in sys.argv else []
     return results.command([*sys.argv[1:], *own])
 
 
@@ -305,8 +285,7 @@ def _job(options: Namespace) -> bench.Job:
 
 def _clock(options: Namespace) -> str:
     """ "virtual" or "wall"; raises Usage for options that exclude each other."""
-    elsewhere.check(options)
-    real = options.here is not None or options.remote is not None
+    real = options.here is not None
     clock = options.clock or ("virtual" if options.accel in (None, "tcg") and not real else "wall")
     if options.no_counts and options.no_times:
         raise Usage("--no-counts and --no-times leave nothing to measure")

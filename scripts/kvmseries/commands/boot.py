@@ -11,9 +11,9 @@ from pathlib import Path
 from ..base import paths
 from ..base.errors import Fail
 from ..base.progress import say
-from ..guest import image, machine as machines, run as guest
 from ..kernel import build, selftests
-from . import labs, options as shared
+from ..vm import image, machine as machines, run as guest
+from . import options as shared
 
 HELP = "boot a kernel with the selftests in /tests; run a shell, or COMMAND"
 SERIES = True
@@ -46,7 +46,6 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
         metavar="S",
         help="a guest that prints nothing for S seconds counts as hung (default: 60)",
     )
-    labs.add_lava(parser)
     parser.usage = (
         "scripts/series boot SERIES [options] [-- COMMAND]\n\nwith COMMAND: runs it in "
         "the guest, prints its output, exits with its status"
@@ -54,18 +53,13 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
 
 
 def run(options: Namespace) -> int | None:
-    """Become QEMU; with a command run that, and return its status; with --lava write a job."""
-    labs.check_lava(options)
+    """Become QEMU; with a command run that, and return its status."""
     machine = machines.Machine(
         options.arch, options.cpu, options.accel, options.cpus, options.memory, tuple(options.param)
     )
     machines.check(machine)
     kernel = build.kernel(options.series, shared.count(options), options.arch, options.config, options.tree)
-    tests = selftests.build(options.series, options.arch, options.tree)
-    initrd = image.base(options.arch, tests)
-    if options.lava:
-        labs.job(options, kernel, initrd, machine, tests)
-        return None
+    initrd = image.base(options.arch, selftests.build(options.series, options.arch, options.tree))
     if options.command:
         return _run(options, kernel, initrd, machine)
     line = machines.command(machine, kernel, initrd)

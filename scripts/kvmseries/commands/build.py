@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from migrate import build as qemu_build
+
 from ..base.progress import say
 from ..kernel import build
-from ..qemu import build as qemu_build
 from . import options as shared
 
 HELP = "build a kernel (for QEMU, the emulator) and print the path of its image"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from ..qemu import check as qemu_check
+from migrate import check as qemu_check
+
 from ..verify import check
 from . import options as shared
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from argparse import ArgumentParser, Namespace
 
+from runner import build
+
 from ..base import debian, distro
 from ..base.errors import Fail
 from ..base.progress import say
 from ..kernel import toolchain
-from ..model import build
 from ..source import catalog
 
 HELP = "install the Debian packages that the commands need"

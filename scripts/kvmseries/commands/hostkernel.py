@@ -21,7 +21,6 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     """Which kernels, from what, as what."""
     shared.arch(parser)
     shared.kernels(parser)
-    shared.old_name(parser, "--points", "kernels")
     parser.add_argument(
         "--config",
         dest="host_config",

@@ -6,10 +6,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
+from runner import build, coverage, mutants, prove, runs, source
+
 from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..model import build, coverage, mutants, prove, runs, source
 from . import modeltree, options as shared
 
 HELP = "run the MMU code of a tree under a model checker: see model/README.md"

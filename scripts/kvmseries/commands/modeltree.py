@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from runner import mutants, prove, source
+
 from ..base.errors import Usage
 from ..base.progress import say
-from ..model import mutants, prove, source
 from ..source import trees
 from . import options as shared
 

@@ -11,11 +11,12 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from runner import build, mutants, prove
+
 from ..base import files
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import results
-from ..model import build, mutants, prove
 from ..verify import controls
 from . import modeltree, show
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
@@ -77,24 +76,6 @@ def configs(parser: ArgumentParser) -> None:
     )
 
 
-class _Old(argparse.Action):
-    """An option's old name."""
-
-    def __call__(
-        self, parser: ArgumentParser, namespace: Namespace, values: object, option_string: str | None = None
-    ) -> None:
-        print(
-            f"series: {option_string} is called --{self.dest} now; the old name goes with the next release",
-            file=sys.stderr,
-        )
-        setattr(namespace, self.dest, values)
-
-
-def old_name(parser: ArgumentParser, name: str, dest: str) -> None:
-    """`name`, as --kernel, an old name of the option whose value is `dest`: it is taken with a line, and not in -h."""
-    parser.add_argument(name, dest=dest, action=_Old, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-
-
 def tree(parser: ArgumentParser) -> None:
     """--tree"""
     parser.add_argument(
@@ -103,7 +84,6 @@ def tree(parser: ArgumentParser) -> None:
         metavar="TREE",
         help="use your own git tree or tarball as the base; it is only read (default: $TREE)",
     )
-    old_name(parser, "--kernel", "tree")
 
 
 def version(parser: ArgumentParser) -> None:

@@ -7,9 +7,10 @@ import resource
 import time
 from argparse import ArgumentParser, Namespace
 
+from runner import build, coverage, mutants, prove, runs, source
+
 from ..base.errors import Fail
 from ..base.progress import say
-from ..model import build, coverage, mutants, prove, runs, source
 from . import modeltree, options as shared
 
 HELP = "run the whole model: calibration, all scenarios, all mutants; one screen"

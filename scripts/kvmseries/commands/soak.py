@@ -6,9 +6,10 @@ import re
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from migrate import build as qemu_build, migration, soak as migrations
+
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..qemu import build as qemu_build, migration, soak as migrations
 from ..verify import soak, soakfile
 from . import options as shared, show
 

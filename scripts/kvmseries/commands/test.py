@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from migrate import functional as qemu_functional
+
 from ..base import paths
 from ..base.progress import say
-from ..guest import machine as machines
 from ..kernel import kconfig
-from ..qemu import functional as qemu_functional
 from ..source import catalog
 from ..verify import functional
+from ..vm import machine as machines
 from . import labs, options as shared, show
 
 HELP = "run the functional selftests on base and series and compare; for QEMU its unit tests and migration qtests"

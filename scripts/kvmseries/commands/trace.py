@@ -7,12 +7,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from stage2_trace import stage2check
+
 from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..guest import image, machine as machines, run as guest
 from ..kernel import build, selftests
-from ..verify import stage2check
+from ..vm import image, machine as machines, run as guest
 from . import options as shared, show
 
 HELP = "run COMMAND in a guest, record stores to stage-2 page tables and TLBIs, and check them (arm64)"
@@ -38,7 +39,7 @@ def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
     parser.add_argument(
         "--keep",
         metavar="FILE",
-        help="keep the trace in FILE; its format is described in tools-testing-selftests-kvm/stage2-trace/README.md",
+        help="keep the trace in FILE; its format is described in tools-testing-selftests-kvm/stage2_trace/README.md",
     )
     parser.add_argument("--read", metavar="FILE", help="check the trace in FILE, and boot nothing")
     parser.usage = "scripts/series trace SERIES [options] -- COMMAND"

@@ -29,15 +29,14 @@ import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+
+from vtime import vtime
 
 from ..base import paths
 from ..base.errors import Fail
-from ..guest import vtime
 from ..kernel import kconfig
 from ..source import catalog
 from ..source.git import git
-from . import schema
 
 _DIGITS = 16
 _MODULUS = 1 << 4 * _DIGITS
@@ -228,20 +227,6 @@ def guest() -> str:
 def instrument() -> str:
     """The id of the virtual clock's source."""
     return files(vtime.SOURCE, "*.[ch]")
-
-
-def same_times(instrument_id: str) -> str:
-    """The id of the oldest instrument() that gives the same times as that of `instrument_id`, by the file same.yaml."""
-    older = {entry["source"]: entry["like"] for entry in same()}
-    while instrument_id in older:
-        instrument_id = older[instrument_id]
-    return instrument_id
-
-
-@functools.lru_cache(maxsize=1)
-def same() -> list[dict[str, Any]]:
-    """The entries of the virtual clock's same.yaml: what it says at its head."""
-    return list(schema.read(vtime.SOURCE / "same.yaml", vtime.SOURCE / "same.schema.json"))
 
 
 def model(arch: str, variant: str = vtime.NOMINAL) -> str:

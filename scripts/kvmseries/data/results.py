@@ -14,11 +14,11 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ..base import distro, files, paths
 from ..base.errors import Fail
-from . import repeat, schema
+from . import schema
 from .shape import Host, Made, Making, Results, Run, Trace
 
 SCHEMA = 4
@@ -41,40 +41,10 @@ def load(path: str | Path) -> Results:
         raise Fail(f"{path} is not a results file: it is not JSON") from None
     if not isinstance(data, dict) or "runs" not in data:
         raise Fail(f"{path} is not a results file: it has no runs")
-    old = data.get("schema")
-    if old not in (1, 2, 3, SCHEMA):
-        raise Fail(f"{path} has schema {old!r}, this tool reads 1 to {SCHEMA}")
+    if data.get("schema") != SCHEMA:
+        raise Fail(f"{path} has schema {data.get('schema')!r}, this tool reads {SCHEMA}")
     check(data, path)
-    if old == 1:
-        _from_schema_1(data)
-    if old < 3:
-        _from_schema_2(data)
-    if old < SCHEMA:
-        _from_schema_3(data)
     return cast(Results, data)
-
-
-def _from_schema_1(data: dict[str, Any]) -> None:
-    """Schema 1 knew no virtual clock."""
-    for run in data["runs"]:
-        run.setdefault("model", "")
-
-
-def _from_schema_2(data: dict[str, Any]) -> None:
-    """Schema 2 said nothing of what it was made of."""
-    line = data["host"].get("command")
-    data["made"] = {
-        "ids": {},
-        "rounds": rounds(data["runs"]),
-        "seconds": 0,
-        "command": line if isinstance(line, str) else "",
-    }
-
-
-def _from_schema_3(data: dict[str, Any]) -> None:
-    """Schema 3 did not say whether rounds agree: its samples do."""
-    data["schema"] = SCHEMA
-    repeat.mark(data["runs"])
 
 
 def rounds(runs: Iterable[Run]) -> int:
@@ -88,10 +58,7 @@ def rounds(runs: Iterable[Run]) -> int:
 
 
 # Options whose value is a path.
-_TREES = ("--tree", "--kernel")
-# What names somebody's machine, and how it is told.
-_HOST = {"--remote": "HOST", "--ssh": "SSH", "--host-config": "FILE"}
-_PATHS = ("--json", "--picture", *_TREES, *_HOST)
+_PATHS = ("--json", "--picture", "--tree")
 
 
 def command(words: Iterable[str]) -> str:
@@ -111,8 +78,8 @@ def command(words: Iterable[str]) -> str:
 
 
 def _place(option: str, path: str) -> str:
-    if option in _TREES or option in _HOST:
-        return _HOST.get(option, "TREE")
+    if option == "--tree":
+        return "TREE"
     found = Path(path).absolute()
     return str(found.relative_to(paths.ROOT)) if found.is_relative_to(paths.ROOT) else found.name
 

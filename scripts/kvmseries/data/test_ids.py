@@ -6,8 +6,8 @@ from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import ARM, edit, git, MMU, write
 from kvmseries.data import ids
-from kvmseries.guest import vtime
 from kvmseries.source import catalog
+from vtime import vtime
 
 
 def patches(tree):

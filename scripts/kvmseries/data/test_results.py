@@ -6,7 +6,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import committed, below
+from kvmseries.conftest import below, committed
 from kvmseries.data import results, shape
 
 RUN = {

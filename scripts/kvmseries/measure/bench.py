@@ -5,19 +5,20 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vtime import vtime
+
 from ..base import progress
 from ..base.errors import Fail, Usage
 from ..data import benchmarks, ids, parse, repeat, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
-from ..guest import image, machine as machines, run as guest, vtime
 from ..kernel import build, kconfig, planted, selftests, toolchain
 from ..source import catalog, trees
+from ..vm import image, machine as machines, run as guest
 from . import benchargs, counters
 
 # Runs by unfinished.key().
@@ -62,20 +63,10 @@ def settings(test: str) -> dict[str, Any]:
     return known[test]
 
 
-# Old names of cases.
-RENAMED = {"seed1": "zhang2022", "seed1-vgic": "zhang2022-vgic", "seed5": "upton2022"}
-
-
 def case(test: str, name: str) -> dict[str, str]:
     """The case `name` of bench.yaml, for "" an empty one: dict of args (--test-args) and, maybe, cpu, and since: the
     first kernel whose test has what it asks for."""
     known = settings(test).get("cases", {})
-    if name not in known and RENAMED.get(name) in known:
-        print(
-            f"series: --case {name} is called {RENAMED[name]} now; the old name goes with the next release",
-            file=sys.stderr,
-        )
-        name = RENAMED[name]
     if name and name not in known:
         raise Usage(f"unknown case '{name}': {test} has {', '.join(known) or 'none'}")
     return known[name] if name else {"args": ""}

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy
 
+from vtime import vtime
+
 from ..base.errors import Fail
 from ..data import published
 from ..data.shape import Run
-from ..guest import vtime
 from ..source import catalog
 from . import bench
 

@@ -13,10 +13,10 @@ from kvmseries.base.errors import Usage
 from kvmseries.conftest import QEMU, RUN_JOB
 from kvmseries.data import ids, parse, results
 from kvmseries.data.test_parse import lock, OUTPUT
-from kvmseries.guest import vtime
 from kvmseries.kernel import selftests
 from kvmseries.measure import bench
 from kvmseries.source import catalog
+from vtime import vtime
 
 TEST = "dirty_log_perf_test"
 KERNEL = "5.10.262"

@@ -8,8 +8,8 @@ import pytest
 
 from kvmseries.base.errors import Fail
 from kvmseries.data import published
-from kvmseries.guest import vtime
 from kvmseries.measure import bench, calibrate
+from vtime import vtime
 
 COUNTS = (1, 2, 4, 8, 16)
 PLANTED = {"insn": 0.31, "dvm_sync": 390.0}

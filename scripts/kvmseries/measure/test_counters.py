@@ -10,8 +10,8 @@ from kvmseries.conftest import write
 from kvmseries.data import parse
 from kvmseries.data.parse import Measure
 from kvmseries.data.test_parse import CLEARED, NEWER, OUTPUT
-from kvmseries.guest import vtime
 from kvmseries.measure import counters
+from vtime import vtime
 
 ENTRY = {
     "faults_permission": 5,

@@ -74,7 +74,7 @@ def changes(data: Results, series: str, arch: str) -> list[str]:
         words.append("the guest")
     words += [name for name, there in (found.get("own") or {}).items() if there != ids.own(name)]
     clock = found.get("instrument")
-    if clock is not None and ids.same_times(clock) != ids.same_times(ids.instrument()):
+    if clock is not None and clock != ids.instrument():
         words.append("the virtual clock")
     if any(there != ids.model(arch, name) for name, there in (found.get("models") or {}).items()):
         words.append("its model")

@@ -14,9 +14,9 @@ from ..base import files, paths, progress
 from ..base.errors import Fail
 from ..data import parse, results, schema
 from ..data.shape import Host
-from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, selftests, toolchain
 from ..source import catalog
+from ..vm import emulator, image, machine as machines, run as guest
 
 FORMAT = paths.TESTS / "tests.schema.json"
 # kselftest's exit statuses; 124 is job.sh's for a test whose time was up.
@@ -193,14 +193,12 @@ def run(
     params: Sequence[str] = (),
     kernel: str | None = None,
     reference: Iterable[Verdict] | None = None,
-    recorded: tuple[dict[str, str], list[str]] | None = None,
     only: Collection[str] | None = None,
 ) -> tuple[list[Verdict], list[str], Host]:
     """Run the tests on all `points` (catalog.Point); returns (verdicts, complaints, host).
 
     complaints: lines about what is not as it must be, also of the kernels' own reports.
     reference: verdicts of the default configuration, which the series must not do less than here.
-    recorded: (results, splats) of base, as in Observed, where base is not among `points`.
     only: as for observe().
     """
     seen = observe(series, arch, points, cpu, accel, configs, params, kernel, only)
@@ -208,8 +206,6 @@ def run(
     # What hold() is not asked about is judged here.
     excuses = excused(series, arch, (cpu, *params, *configs))
     known = seen.known if reference is not None else {**seen.known, **excuses}
-    if recorded:
-        found, splats = {"base": recorded[0], **found}, {"base": recorded[1], **splats}
     verdicts = [
         judge(
             name,

@@ -22,9 +22,9 @@ from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..base.progress import clock, say
 from ..data import ids, parse, results, schema
-from ..guest import emulator, image, machine as machines, run as guest
 from ..kernel import build, kconfig, planted, selftests
 from ..source import catalog, trees
+from ..vm import emulator, image, machine as machines, run as guest
 from . import functional, soakcounts, soakfile
 from .soakfile import How, Part, Where
 

@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.model import mutants
 from kvmseries.source import catalog
 from kvmseries.verify import controls, litmus
+from runner import mutants
 
 CASE = '<testsuites><testsuite><testcase name="x">{}</testcase></testsuite></testsuites>'
 

@@ -4,7 +4,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.conftest import RUN_JOB, write
-from kvmseries.guest import stage2trace
+from stage2_trace import stage2trace
 
 HEAD = "stage2-trace 1\nroot 0 1000 1 1 40 12\nbegin 0 a kvm_vm_ioctl 0 0\n"
 STORE = "store 0 a 1000 3 201000 800000400007df 8000004000075f stage2_walker\n"

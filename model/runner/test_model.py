@@ -1,0 +1,349 @@
+"""The model's own tools: cutting out definitions, mutants' patches, the checker's last line.  What compiles
+code or runs the checker is in checks/test_0_model.py."""
+
+import json
+
+import pytest
+
+from kvmseries import cli
+from kvmseries.base import distro, paths
+from kvmseries.base.errors import Fail
+from kvmseries.commands import modeltree
+from kvmseries.conftest import write
+from kvmseries.source import trees
+from runner import build, coverage, mutants, prove, runs, source
+
+SOURCE = """\
+static int one(struct kvm *kvm);
+
+#define SIZE	\\
+	2
+
+enum colour {
+	RED,
+};
+
+static int one(struct kvm *kvm,
+	       int size)
+{
+	return size;
+}
+
+static gfn_t
+two(void)
+{
+}
+"""
+ONE = "static int one(struct kvm *kvm, int size)"
+
+
+def test_definitions_are_cut_out_with_their_lines():
+    assert source.cut(SOURCE, ONE, "a.c") == (
+        '#line 10 "a.c"\nstatic int one(struct kvm *kvm,\n\t       int size)\n{\n\treturn size;\n}\n'
+    )
+    assert source.cut(SOURCE, "static gfn_t two(void)", "a.c").startswith('#line 16 "a.c"\nstatic gfn_t\ntwo(')
+    assert source.cut(SOURCE, "#define SIZE", "a.c") == '#line 3 "a.c"\n#define SIZE\t\\\n\t2\n'
+    assert source.cut(SOURCE, "enum colour", "a.c") == '#line 6 "a.c"\nenum colour {\n\tRED,\n};\n'
+
+
+@pytest.mark.parametrize(
+    "wanted, message",
+    [
+        ("int gone(void)", "a.c: gone() is not there, which the model compiles"),
+        ("#define GONE", "a.c: GONE is not there"),
+        ("enum gone", "a.c: gone is not there"),
+        (
+            "static int one(struct kvm *kvm)",
+            "a.c: one() is declared otherwise than the model's shims expect: "
+            "'static int one(struct kvm *kvm, int size)', not 'static int one(struct kvm *kvm)'",
+        ),
+    ],
+)
+def test_what_has_moved_is_said(wanted, message):
+    with pytest.raises(Fail, match=message.replace("(", r"\(").replace(")", r"\)").replace("*", r"\*")):
+        source.cut(SOURCE, wanted, "a.c")
+
+
+def test_a_variable_is_cut_out_with_its_values():
+    text = "struct ops;\nstatic struct ops two;\nstatic struct ops all = {\n\t.one = one,\n};\n"
+    assert source.cut(text, "static struct ops all =", "a.c") == (
+        '#line 3 "a.c"\nstatic struct ops all = {\n\t.one = one,\n};\n'
+    )
+    with pytest.raises(Fail, match="a.c: gone is not there"):
+        source.cut(text, "static struct ops gone =", "a.c")
+
+
+SECTION = source.Section(
+    "functions",
+    "a.c",
+    "",
+    (f"? {ONE}", "? int gone(void)", "< int old(void)", "int two(void) || static gfn_t two(void)"),
+)
+
+
+def test_a_milestone_may_lack_what_is_marked():
+    assert source.present(SOURCE, SECTION) == [ONE, "static gfn_t two(void)"]
+    with pytest.raises(Fail, match="gone.. is not there"):
+        source.cut(SOURCE, "int gone(void)", "a.c")
+    with pytest.raises(Fail, match="one.. is declared otherwise"):
+        source.cut(SOURCE, source.present(SOURCE, SECTION._replace(wanted=("? int one(void)",)))[0], "a.c")
+
+
+def test_the_list_of_functions():
+    for arch in source.ARCHES.values():
+        sections = source.sections(arch.list.read_text(encoding="utf-8"))
+        assert all(source.name_of(wanted) for section in sections for wanted in section.wanted)
+    assert "virt/kvm/kvm_main.c" in source.files()
+    with pytest.raises(Fail, match="a declaration before the first file"):
+        source.sections("int one(void)\n")
+    with pytest.raises(Fail, match="declares nothing"):
+        source.name_of("int one")
+
+
+def test_a_tree_that_is_none(tmp_path):
+    with pytest.raises(Fail, match="has no .*: the model needs a tree made by scripts/series apply"):
+        build.library(tmp_path, "arm64")
+
+
+def _tree(tmp_path, text="a\nb\nc\n"):
+    for name in source.files():
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).write_text(text, encoding="utf-8")
+    return tmp_path / "tree"
+
+
+def _patch(tmp_path, name="virt/kvm/kvm_main.c", line="b"):
+    path = tmp_path / "x.patch"
+    path.write_text(
+        f"Mistake: m\nKind: k\nScenario: s\nEngine: loom bound=2\n\n--- a/{name}\n+++ b/{name}\n"
+        f"@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_a_mistake_is_planted(tmp_path):
+    folder = mutants.plant(_tree(tmp_path), _patch(tmp_path), paths.out("planted"))
+    assert (folder / "virt/kvm/kvm_main.c").read_text(encoding="utf-8") == "a\nB\nc\n"
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"line": "z"}, "x.patch does not apply to what the model compiles of"),
+        ({"name": "mm/memory.c"}, "x.patch changes nothing that the model compiles"),
+    ],
+)
+def test_a_mistake_that_cannot_be_planted(tmp_path, options, message):
+    with pytest.raises(Fail, match=message):
+        mutants.plant(_tree(tmp_path), _patch(tmp_path, **options), paths.out("planted"))
+
+
+def test_a_mutant_says_who_must_find_it(tmp_path):
+    mutant = mutants.load(_patch(tmp_path))
+    assert (mutant.scenario, mutant.engine, mutant.survives) == ("s", ("loom", "bound=2"), "")
+    for old, new, message in (
+        ("Kind: k\n", "", "no line 'Kind: ...'"),
+        ("Scenario: s", "Scenario: none", "'Survives: ...' says"),
+        ("Kind: k", "Kind: k\nSurvives: x", "'Survives: ...' says"),
+    ):
+        path = tmp_path / "y.patch"
+        path.write_text(_patch(tmp_path).read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        with pytest.raises(Fail, match=message):
+            mutants.load(path)
+
+
+def test_all_mutants_have_a_head_and_change_what_is_compiled():
+    every = mutants.every(source.ARCHES)
+    assert len(every) >= 200
+    for mutant in every:
+        text = mutant.path.read_text(encoding="utf-8")
+        assert any(f"+++ b/{name}\n" in text for name in source.files()), mutant.name
+
+
+LAST = "holds\twrite-harvest\t133\t0.04\t27\t2\t1\t\t\tfaults_lockless; lost cmpxchg: f() a.c:1\n"
+
+
+def _outcome(verdict, scenario="write-harvest", survives=""):
+    mutant = mutants.Mutant(mutants.FOLDER / "x.patch", "m", "barrier", scenario, (), survives)
+    return mutants.Outcome(mutant, runs.parse(0, LAST.replace("holds", verdict), "", "x") if scenario else None)
+
+
+def test_the_checkers_last_line():
+    result = runs.parse(0, "  thread 0 ...\n" + LAST, "", "write-harvest")
+    assert result.good and result.executions == 133 and result.trace == "  thread 0 ..."
+    assert result.arms == ("faults_lockless", "lost cmpxchg: f() a.c:1")
+    assert "133 executions" in result.line
+    nothing = runs.parse(1, LAST.replace("holds", "nothing").replace("\t\t\t", "\tages\t\t"), "", "x")
+    assert not nothing.good and nothing.line.endswith("HAS SHOWN NOTHING: never reached ages")
+
+
+@pytest.mark.parametrize(
+    "output, errors, message",
+    [
+        ("", "s2check: no scenario 'x'\n", "the checker ended with status 2: no scenario 'x'"),
+        ("", "", "the checker ended with status 2, and said nothing"),
+    ],
+)
+def test_a_checker_that_says_nothing(output, errors, message):
+    with pytest.raises(Fail, match=message):
+        runs.parse(2, output, errors, "x")
+
+
+def test_outcomes():
+    assert _outcome("found").good and _outcome("nothing").good
+    assert not _outcome("holds").good and "NOT FOUND by write-harvest" in _outcome("holds").line
+    assert _outcome("", scenario="", survives="harmless").good
+    assert prove.summary([_outcome("found"), _outcome("holds")]) == "1 of 2 mutants found: barrier 1/2"
+
+
+def test_the_table_says_where_and_how_long(tmp_path, monkeypatch, capsys):
+    """A mutant that is not found is a row of it, and the status is 1."""
+    verdicts = {"log-no-bit": "found", "log-bit-first": "holds"}
+
+    def judge_all(chosen, _tree, _program, _told):
+        return [
+            mutants.Outcome(m, runs.parse(0, LAST.replace("holds", verdicts[m.name]), "", "x"), 1.5) for m in chosen
+        ]
+
+    monkeypatch.setattr(mutants, "judge_all", judge_all)
+    monkeypatch.setattr(build, "checker", lambda: None)
+    monkeypatch.setattr(modeltree, "find", lambda _: None)
+    path = tmp_path / "x.json"
+    assert cli.main(["mutants", "v5.10", "log-no-bit", "no-dirty-bit", "--json", str(path)]) == 0
+    text = capsys.readouterr()
+    assert "1.5" in text.out and "selftest: not run" in " ".join(text.out.split())
+    assert "found in: model 1 in 2 s, selftest: not run 1; not found: 0" in text.err
+    rows = json.loads(path.read_text(encoding="utf-8"))["mistakes"]
+    assert [(r["name"], r["place"], r["found"], r["executions"], r["seconds"]) for r in rows] == [
+        ("log-no-bit", "model", True, 133, 1.5),
+        ("no-dirty-bit", "selftest", None, None, None),
+    ]
+    assert cli.main(["mutants", "v5.10", "log-no-bit", "log-bit-first"]) == 1
+    text = capsys.readouterr()
+    assert "NOT" in text.out and "FOUND" in text.out and "1 of 2 mutants are not found" in text.err
+
+
+GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "start_line": 3, "end_line": 6},
+ {"name": "g", "start_line": 8, "end_line": 9}], "lines": [{"line_number": 3, "count": 1, "function_name": "f",
+  "branches": [{"count": 1, "throw": false}, {"count": 0, "throw": false}, {"count": 0, "throw": true}]},
+ {"line_number": 4, "count": 0, "function_name": "f"}, {"line_number": 8, "count": 0, "function_name": "g"}]},
+ {"file": "/model/shim/vm.c", "functions": [{"name": "h", "start_line": 1, "end_line": 2}], "lines": []}]}"""
+
+
+def test_lines_that_are_not_run():
+    functions = coverage.parse(GCOV, "/out")
+    assert [function.text for function in functions] == ["pgtable.c: f(): lines 4", "pgtable.c: g() is never run"]
+    assert coverage.summary(functions) == (
+        "1 of 3 lines run (33 %), 1 of 2 branches taken (50 %), of 2 functions; 1 are never run"
+    )
+
+
+def test_where_a_cmpxchg_is():
+    text = '#line 7 "x/mmu.c"\nif (cmpxchg_relaxed(p,\n\t0, 1))\n/* by\n * a cmpxchg() */\n#line 3 "y.h"\ncmpxchg64(p, 0, 1);\n'
+    assert coverage.exchanges("functions.inc", text) == {"mmu.c:7", "y.h:3"}
+    assert coverage.exchanges("pgtable.c", "\n\tcmpxchg(p, 0, 1);\n\ttry_cmpxchg(p, &o, 1);\n") == {
+        "pgtable.c:2",
+        "pgtable.c:3",
+    }
+
+
+def test_the_screen_is_one_screen():
+    result = runs.parse(0, LAST, "", "x")
+    text = prove.screen(
+        [runs.Scenario("write-harvest", "short", "2", 2)],
+        [result],
+        [result],
+        [_outcome("found")],
+        [],
+        ["arm64: 1 of 3 lines run"],
+    )
+    assert "coverage      arm64: 1 of 3 lines run" in text
+    assert len(text.splitlines()) < 24
+    assert "1 up to 2 preemptions" in text and "never" not in text.lower()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["model", "v7.3", "--arch", "x86_64"], "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
+        (
+            ["model", "v5.10", "--arch", "x86_64", "--upto", "bounded"],
+            "x86: nothing to check before the milestone aging-x86: ",
+        ),
+        (["mutants", "v5.10", "--upto", "fixes"], "arm64: nothing to check before patch 20: "),
+        (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
+        (["mutants", "v5.10", "--guests", "--upto", "aging"], "--guests excludes --applied, --upto, --arch and --tree"),
+        (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
+        (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
+        (["model", "v5.10", "--bound", "x"], "--bound x: give a number from 0 to 99, or all"),
+        (["model", "v5.10", "--bound", "300"], "--bound 300: give a number from 0 to 99, or all"),
+        (
+            ["model", "v5.10", "--schedules", "9"],
+            "loom runs every execution, --engine random or pct a number of them: no",
+        ),
+        (["model", "v5.10", "--engine", "loom", "--seed", "0"], "pct a number of them: no --seed"),
+        (
+            ["model", "v5.10", "--engine", "random", "--bound", "2"],
+            "--engine random has no bound of preemptions: no --bo",
+        ),
+        *(
+            (["model", "v5.10", "--coverage", *words], f"--coverage is of all short scenarios: no {words[0]}")
+            for words in (
+                ["--scenario", "short-one"],
+                ["--engine", "loom"],
+                ["--bound", "2"],
+                ["--schedules", "9"],
+                ["--seed", "0"],
+            )
+        ),
+        (["model", "v5.10", "--plant", "/nowhere"], "--plant /nowhere: no such file"),
+        (["model", "v5.10", "--scenario", "write-harves"], "no scenario 'write-harves': the model has write-harvest"),
+        (["model", "v5.10", "--scenario", "SB"], "no scenario 'SB': the model has "),
+        (["model", "v5.10", "--arch", "arm64", "--scenario", "x86-write-harvest"], "no scenario 'x86-write-harvest': "),
+        (["model", "v7.3", "--scenario", "split-age"], "no scenario 'split-age': the model has "),
+    ],
+)
+def test_bad_arguments_are_told_before_a_tree_is_made(capsys, monkeypatch, arguments, message):
+    monkeypatch.setattr(trees, "worktree", None)
+    monkeypatch.setattr(build, "checker", None)
+    assert cli.main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "makefile, message",
+    [
+        (None, "is not a linux kernel tree"),
+        ("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\n", "is linux 6.1.0, and v5.10 is for linux 5.10"),
+    ],
+)
+def test_an_applied_tree_of_something_else_is_told_before_the_checker_is_built(
+    capsys, monkeypatch, tmp_path, makefile, message
+):
+    monkeypatch.setattr(build, "checker", None)
+    (tmp_path / "virt/kvm").mkdir(parents=True)
+    (tmp_path / "virt/kvm/kvm_main.c").touch()
+    if makefile:
+        (tmp_path / "Makefile").write_text(makefile, encoding="utf-8")
+    assert cli.main(["model", "v5.10", "--applied", str(tmp_path)]) == 1
+    assert f"--applied {tmp_path} {message}" in capsys.readouterr().err
+
+
+def test_without_cargo_or_gcc(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None if name in ("cargo", "dpkg-query") else "/bin/true")
+    with pytest.raises(Fail, match="needs cargo and rustc 1.74 or newer"):
+        build.need()
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(Fail, match="install the package gcc"):
+        build.need()
+
+
+@pytest.mark.parametrize(
+    "release, packages",
+    [('ID=debian\nVERSION_ID="12"\n', "cargo-web rustc-web"), ('ID=debian\nVERSION_ID="13"\n', "cargo rustc")],
+)
+def test_cargo_is_installed_as_the_release_has_it(tmp_path, monkeypatch, nothing_installed, release, packages):
+    monkeypatch.setattr(distro, "FILES", (str(write(tmp_path / "os-release", release)),))
+    with pytest.raises(Fail, match=f"^cannot install {packages}: "):
+        build.need()

@@ -1,0 +1,234 @@
+"""QEMU's own tests on base and series, compared: unit tests, and the qtests of migration on every target."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from kvmseries.base import debian, paths, proc, progress, tap
+from kvmseries.base.errors import Fail, Usage
+from kvmseries.base.progress import Note
+from kvmseries.data import results
+from kvmseries.data.shape import Host
+from kvmseries.kernel import toolchain
+from kvmseries.source import catalog, trees
+from kvmseries.verify import functional
+
+from . import build
+
+# Of one qtest and of a unit test's program, in seconds: many times what they take here.
+_LIMIT = 240
+_MULTIPLIER = 4
+_MIGRATION = "tests/qtest/migration-test"
+# What is known to fail, by series, with the reason.
+KNOWN = paths.ROOT / "qemu-migration" / "tests.yaml"
+_WORDS = {"OK": "pass", "SKIP": "skip", "TIMEOUT": "timeout", "EXPECTEDFAIL": "pass"}
+
+
+def known(series: catalog.Series) -> dict[str, str]:
+    """Names of tests that are known to fail on base and series alike, with the reason."""
+    data = yaml.safe_load(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else None
+    return {name: " ".join(reason.split()) for name, reason in ((data or {}).get(series.name) or {}).items()}
+
+
+def run(
+    series: catalog.Series,
+    points: Sequence[catalog.Point],
+    targets: Sequence[str] = ("arm64", "x86_64"),
+    accel: str = "tcg",
+    pattern: str = "",
+    kernel: str | None = None,
+) -> tuple[list[functional.Verdict], list[str], Host]:
+    """Run the tests on all `points` (catalog.Point) with the emulators of `targets`.
+
+    pattern: only those with this in their name (as "precopy/unix" or "unit/").  Returns (list of
+    functional.Verdict, list of complaints, host).
+    """
+    arch = host_arch()
+    check_accel(accel, targets)
+    kind = build.Kind(f"tests-{accel}", arch, tuple(targets), kvm=accel == "kvm", tests=True)
+    debian.install("qemu-test")
+    steps = progress.Steps(
+        [("qemu-tests-build", "QEMU and its tests", 400)]
+        + [
+            step
+            for point in points
+            for step in (
+                (f"qemu-unit-{bool(pattern)}", f"unit tests on {point.label}", 120),
+                (
+                    f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}",
+                    f"migration qtests on {point.label} ({', '.join(targets)}, {accel})",
+                    300 * len(targets),
+                ),
+            )
+        ]
+    )
+    with steps.step("qemu-tests-build") as note:
+        folders = []
+        for point in points:
+            tree = trees.worktree(point.series, point.count, kernel)
+            folders.append((tree, build.compiled(tree, kind, note)))
+    found, versions = {}, {}
+    for point, (tree, folder) in zip(points, folders):
+        env = build.environment(tree.path)
+        log = paths.out("logs", f"qemu-tests-{series.name}-{accel}-{point.label.replace(':', '-')}.log")
+        paths.remove(log)
+        with steps.step(f"qemu-unit-{bool(pattern)}") as note:
+            found[point.label] = unit(folder, env, pattern, log)
+        with steps.step(f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}") as note:
+            for target in targets:
+                found[point.label].update(migration(folder, env, target, pattern, log, note))
+        versions[f"{point.label} {arch}"] = proc.run(
+            [str(folder / build.binary(targets[0])), "--version"], "QEMU"
+        ).splitlines()[0]
+    verdicts = compare(found, known(series))
+    if not verdicts:
+        raise Usage(f"--pattern '{pattern}' is in no test's name")
+    complaints = [verdict.line for verdict in verdicts if verdict.complaint]
+    return verdicts, complaints, results.host_info(["gcc"], versions)
+
+
+def host_arch() -> str:
+    """The arch of this machine, which its tests run on."""
+    for arch in ("arm64", "x86_64"):
+        if not toolchain.prefix(arch):
+            return arch
+    raise Fail("QEMU's tests run on arm64 and x86_64 hosts")
+
+
+def check_accel(accel: str, targets: Iterable[str]) -> None:
+    """Raise Usage or Fail unless the tests can run: QEMU itself would fall back to TCG without a word."""
+    if accel != "kvm":
+        return
+    arch = host_arch()
+    if tuple(targets) != (arch,):
+        raise Usage(f"--accel kvm runs what this machine is: give --arch {arch}")
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        raise Fail(
+            "--accel kvm: /dev/kvm cannot be opened: load KVM, become a member of the group kvm, or use --accel tcg"
+        )
+
+
+def compare(found: Mapping[str, Mapping[str, str]], reasons: Mapping[str, str]) -> list[functional.Verdict]:
+    """Verdicts from {label: {test: result}}.  A test that a series has lost counts as skipped there; one that
+    base does not have must not fail."""
+    names = sorted({name for by_name in found.values() for name in by_name})
+    verdicts = []
+    for name in names:
+        by_label = {
+            label: by_name.get(name, "skip") for label, by_name in found.items() if label != "base" or name in by_name
+        }
+        verdicts.append(functional.judge(name, by_label, reasons.get(name, "")))
+    return verdicts
+
+
+def unit(
+    folder: Path,
+    env: Mapping[str, str],
+    pattern: str = "",
+    log: Path | None = None,
+    names: Collection[str] | None = None,
+) -> dict[str, str]:
+    """Run meson's suite "unit" in a build directory, or those `names` of it; returns {"unit/NAME": result}.
+
+    A program is one test, as meson counts.
+    """
+    chosen = [
+        test["name"]
+        for test in build.tests(folder, env, "unit")
+        if pattern in f"unit/{test['name']}" and (names is None or test["name"] in names)
+    ]
+    if not chosen:
+        return {}
+    record = folder / "meson-logs/testlog.json"
+    paths.remove(record)
+    line = [
+        build.meson(),
+        "test",
+        "--no-rebuild",
+        "--suite",
+        "unit",
+        "--timeout-multiplier",
+        str(_MULTIPLIER),
+        "--print-errorlogs",
+        *chosen,
+    ]
+    _, text = proc.run(line, "meson test", cwd=folder, env=env, check=False)
+    _append(log, text)
+    if not record.exists():
+        raise Fail(f"the unit tests did not run: {proc.reason(text)}")
+    return unit_results(record.read_text(encoding="utf-8"))
+
+
+def unit_results(text: str) -> dict[str, str]:
+    """{"unit/NAME": result} from meson's testlog.json, an object a line."""
+    found = {}
+    for line in text.splitlines():
+        entry = json.loads(line)
+        # "qemu:unit / test-bitmap"
+        name = entry["name"].rpartition(" / ")[2]
+        found[f"unit/{name}"] = _WORDS.get(entry["result"], "fail")
+    return found
+
+
+def migration(
+    folder: Path,
+    env: Mapping[str, str],
+    target: str,
+    pattern: str = "",
+    log: Path | None = None,
+    note: Note | None = None,
+) -> dict[str, str]:
+    """Run the migration qtests for the emulator of `target`, each in a process of its own, as one that fails
+    takes the whole program with it; returns {"aarch64/migration/...": result}."""
+    env = {**env, "QTEST_QEMU_BINARY": str(folder / build.binary(target)), "PYTHON": sys.executable}
+    # --full: the machine's speed is not what decides which tests there are.
+    program = [str(folder / _MIGRATION), "--full"]
+    text = proc.run([*program, "-l"], "migration-test", cwd=folder, env=env)
+    names = listed(text)
+    if not names:
+        raise Fail(f"migration-test has no tests for {toolchain.machine(target)}: {proc.reason(text)}")
+    chosen = [name for name in names if pattern in name]
+    found = {}
+    for number, name in enumerate(chosen, 1):
+        if note:
+            note(f"{number} of {len(chosen)} on {toolchain.machine(target)}")
+        # -p means those below this name, too: (precopy/file/offset and precopy/file/offset/bad).
+        below = [word for other in names if other.startswith(f"{name}/") for word in ("-s", f"/{other}")]
+        status, text = proc.run(
+            ["timeout", "-k", "10", str(_LIMIT), *program, "--tap", "-k", "-p", f"/{name}", *below],
+            "migration-test",
+            cwd=folder,
+            env=env,
+            check=False,
+        )
+        found[name] = qtest_result(name, status, text)
+        _append(log, f"== {name}: {found[name]}\n{text}")
+    return found
+
+
+def listed(text: str) -> list[str]:
+    """Names in what `migration-test -l` prints, without their first slash."""
+    return [line[1:] for line in text.splitlines() if re.fullmatch(r"/[\w+./-]+", line)]
+
+
+def qtest_result(name: str, status: int, text: str) -> str:
+    """The result of one test from what its program (--tap) printed and its exit status."""
+    if status in (124, 137):
+        return "timeout"
+    found = next((one for one in tap.results(text) if one.name == f"/{name}"), None)
+    if not found or not found.passed or status:
+        return "fail"
+    return "skip" if found.skipped else "pass"
+
+
+def _append(log: Path | None, text: str) -> None:
+    if log:
+        with open(Path(log), "a", encoding="utf-8") as file:
+            file.write(text if text.endswith("\n") else f"{text}\n")

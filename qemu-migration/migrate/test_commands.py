@@ -1,0 +1,289 @@
+"""The commands on a series of QEMU; test_build.py and test_functional.py have what is behind them."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
+from kvmseries.conftest import edit, git, write
+from kvmseries.data import results
+from kvmseries.source import catalog
+from kvmseries.verify import check as checks
+from kvmseries.verify.functional import judge
+from migrate import build, check, functional, migration, soak
+from migrate.conftest import KVM
+
+
+@pytest.mark.parametrize(
+    "words, wanted",
+    [
+        (("boot", "qmini"), "qmini is for QEMU: 'boot' is for kernels .for QEMU: fetch, apply, export, check, build"),
+        (("litmus", "qmini"), "'litmus' is for kernels"),
+        (("calibrate", "qmini"), "'calibrate' is for kernels"),
+        (("build", "qmini", "--config", "debug"), "qmini is for QEMU: --config is for kernels"),
+        (("test", "qmini", "--param", "x=1"), "--param is for kernels"),
+        (("test", "qmini", "--cpu", "cortex-a72"), "--cpu is for kernels"),
+        (("soak", "qmini", "--only", "x86-default"), "--only is for kernels"),
+        (("soak", "qmini", "--for", "5"), "--for is for kernels"),
+        (("bench", "qmini", "--here", "x", "--sensitivity"), "qmini is for QEMU: --here is for kernels"),
+        (("bench", "qmini", "--sensitivity"), "--sensitivity is for kernels"),
+        (("bench", "qmini", "--clock", "virtual"), "--clock is for kernels"),
+        (("bench", "qmini", "--case=stall"), "--case is for kernels"),
+        (("bench", "qmini", "--test-args", "-x"), "--test-args is for kernels"),
+        (("bench", "qmini", "--slice", "100"), "--slice is for kernels"),
+        (("bench", "qmini", "--no-counts"), "--no-counts is for kernels"),
+        (("bench", "qmini", "--no-times"), "--no-times is for kernels"),
+        (("bench", "qmini", "--model", "line*2"), "--model is for kernels"),
+        (("bench", "qmini", "--retry", "2"), "--retry is for kernels"),
+        (
+            ("bench", "qmini", "--test", "dirty_log_perf_test"),
+            "bench knows the test migration, not 'dirty_log_perf_test'",
+        ),
+        (("bench", "qmini", "--rate", "-1"), "--rate -1: give a number from 0 on"),
+        (("bench", "qmini", "--bandwidth", "nan"), "--bandwidth nan: give a number above 0"),
+        (("build", "qmini", "--arch", "riscv"), "unknown arch 'riscv': qmini is built for arm64, x86_64"),
+        (("build", "qmini", "--upto", "9"), "--upto 9 is beyond the end"),
+        (("test", "qmini", "--kernels", "other"), "unknown kernel 'other'"),
+        (("test", "qmini", "--kernels", "base,v5.10:base"), "unknown series 'v5.10'"),
+    ],
+)
+def test_what_is_not_for_qemu_is_refused(qmini, refused, words, wanted):
+    assert re.search(wanted, refused(*words))
+
+
+def test_a_kernel_is_not_compared_with_qemu(qmini, made, refused):
+    shutil.copytree(made.patches / "mini", paths.PATCHES / "mini")
+    assert (
+        refused("test", "qmini", "--kernels", "base,mini:base")
+        == "--kernels base,mini:base: mini is for linux, qmini for qemu"
+    )
+
+
+@pytest.mark.parametrize(
+    "words, wanted",
+    [
+        (("soak", "mini", "--migrations", "7"), "mini is for linux: --migrations is for series of QEMU"),
+        (("soak", "mini", "--migrations"), "mini is for linux: --migrations is for series of QEMU"),
+        (("soak", "mini", "--seed", "7"), "--seed is for series of QEMU"),
+        (("bench", "mini", "--rings", "7"), "--rings is for series of QEMU"),
+        (("bench", "mini", "--rings=7", "--sensitivity"), "--rings is for series of QEMU"),
+        (("bench", "mini", "--working-set", "x"), "--working-set is for series of QEMU"),
+        (("bench", "mini", "--bogus", "x"), "unrecognized arguments: --bogus x (see scripts/series bench -h)"),
+        (("bench", "mini", "--sens"), "unrecognized arguments: --sens (see scripts/series bench -h)"),
+    ],
+)
+def test_what_is_not_for_kernels_is_refused(mini, refused, words, wanted):
+    assert wanted in refused(*words)
+
+
+def test_a_pattern_is_not_for_kernels(mini, refused):
+    assert refused("test", "mini", "--pattern", "x") == "mini is for linux: --pattern is for series of QEMU"
+
+
+@pytest.mark.parametrize("words, point", [(("--base",), "base"), (("--upto", "1"), "upto-1"), ((), "series")])
+def test_build_prints_the_programs_path(qmini, qemu_mirror, compilers, series, words, point):
+    result = series("build", "qmini", *words)
+    assert result.status == 0, result.err
+    tree = paths.out("trees/qmini-10.0.13+ds-1", point)
+    assert result.out.strip() == str(tree / "build-arm64/qemu-system-aarch64")
+    assert "QEMU 10.0.13 for arm64" in result.err
+
+
+def test_list_says_what_is_fetched(qmini, qemu_mirror, series):
+    assert "not fetched" in series("list").out
+    assert series("fetch", "qmini").status == 0
+    assert "trees: base" in " ".join(series("list").out.split())
+
+
+def test_check_is_fine_with_a_fine_series(qmini, qemu_mirror, compilers, series):
+    result = series("check", "qmini")
+    assert result.status == 0, result.err
+    assert "qmini: 2 patches are fine" in result.err
+
+
+def test_check_of_a_base_alone(qmini, qemu_mirror, compilers, series):
+    for file in qmini.path.glob("*.patch"):
+        file.unlink()
+    assert series("check", "qmini").status == 0
+
+
+def test_checkpatch_names_the_patch(qmini, qemu_mirror):
+    patch = qmini.patches[1]
+    write(patch, patch.read_text(encoding="utf-8").replace("+int second;", "+int second; /* BADSTYLE */"))
+    with pytest.raises(Fail, match="^checkpatch: 0002-.*WARNING: line over 80 characters"):
+        check.checkpatch(qmini)
+
+
+def test_round_trip(qmini, qemu_mirror):
+    checks.round_trip(qmini)
+    write(qmini.patches[0], qmini.patches[0].read_text(encoding="utf-8").replace("[PATCH]", "[PATCH v2]"))
+    with pytest.raises(Fail, match="is not what `scripts/series export qmini` writes"):
+        checks.round_trip(catalog.load("qmini"))
+
+
+def test_patches_that_change_no_program_are_not_built(qmini, qemu_mirror, compilers, series, tmp_path):
+    assert series("apply", "qmini", tmp_path / "own").status == 0
+    edit(tmp_path / "own", "docs/devel.rst", "words", "more words")
+    git(tmp_path / "own", "commit", "-q", "-a", "-m", "docs: Say more")
+    assert series("export", "qmini", tmp_path / "own").status == 0
+    assert check.builds(catalog.load("qmini"), "arm64", lambda text: None) == [1, 2]
+    assert KVM in (catalog.load("qmini").patches[0]).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """functional.run() with these results; returns what it was called with."""
+    seen = {}
+
+    def fake(results):
+        def run(_series, points, targets, accel, pattern, _kernel):
+            seen.update(points=[point.label for point in points], targets=targets, accel=accel, pattern=pattern)
+            verdict = judge("unit/test-a", results, "")
+            complaints = [f"{verdict.name}: {verdict.complaint}"] if verdict.complaint else []
+            return [verdict], complaints, {"machine": "x"}
+
+        monkeypatch.setattr(functional, "run", run)
+        return seen
+
+    return fake
+
+
+def test_test_saves_its_results(qmini, series, judged):
+    seen = judged({"base": "pass", "series": "pass"})
+    result = series("test", "qmini", "--pattern", "unit/")
+    assert result.status == 0, result.err
+    assert seen == {"points": ["base", "series"], "targets": ("arm64", "x86_64"), "accel": "tcg", "pattern": "unit/"}
+    saved = json.loads(paths.out("results/qmini-arm64-x86_64-tests-tcg.json").read_text(encoding="utf-8"))
+    assert saved["tests"][0]["results"] == {"base": "pass", "series": "pass"}
+    assert "unit tests and migration qtests" in result.out
+
+
+def test_test_fails_with_a_complaint(qmini, series, judged):
+    assert judged({"base": "pass", "series": "fail"}) == {}
+    result = series("test", "qmini", "--arch", "arm64")
+    assert result.status == 1
+    assert "1 complaint, the first: unit/test-a: fail on series, but pass on base" in result.err
+
+
+def test_a_program_is_for_the_arch_that_is_asked_for(qmini, qemu_mirror, compilers):
+    assert build.program(qmini, 0, "x86_64").path.name == "qemu-system-x86_64"
+
+
+@pytest.fixture(name="nothing_runs")
+def _nothing_runs(monkeypatch):
+    """Calls of what bench and soak come down to, which do nothing."""
+    made = []
+    monkeypatch.setattr(migration, "check", lambda accel, arch: made.append(("check", accel, arch)))
+    monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
+    monkeypatch.setattr(migration, "run", lambda job, taken, keep: made.append(("run", job)) or keep(0) or taken)
+    monkeypatch.setattr(
+        migration, "made_of", lambda job: {"kernels": {point.label: f"{point.count:016x}" for point in job.points}}
+    )
+    monkeypatch.setattr(soak, "run", lambda *words: made.append(("soak", words[1:])) or [])
+    return made
+
+
+def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
+    result = series("soak", "qmini", "--migrations", "7", "--seed", "x", "--hours", "1")
+    assert result.status == 0, result.err
+    assert nothing_runs == [
+        ("check", "tcg", "arm64"),
+        ("program", (2, "arm64")),
+        ("soak", ("the program", 7, "x", paths.out("results/soak-qmini-x.json"), "tcg", 1.0, "arm64")),
+    ]
+
+
+def test_soak_of_another_architecture(qmini, series, nothing_runs):
+    assert series("soak", "qmini", "--migrations", "7", "--arch", "x86_64").status == 0
+    assert nothing_runs == [
+        ("check", "tcg", "x86_64"),
+        ("program", (2, "x86_64")),
+        ("soak", ("the program", 7, "1", paths.out("results/soak-qmini-x86_64.json"), "tcg", 4, "x86_64")),
+    ]
+
+
+@pytest.mark.parametrize(
+    "words, where",
+    [
+        (("--commit-results",), paths.ROOT / "Documentation/results/soak-qmini.json"),
+        (("--json", "my-file.json"), Path("my-file.json")),
+    ],
+)
+def test_soak_writes_to_the_file_that_is_asked_for(qmini, series, nothing_runs, words, where):
+    assert series("soak", "qmini", *words).status == 0
+    assert nothing_runs[-1][1][3] == where
+
+
+def test_a_run_of_another_host_is_refused_before_any_work(qmini, refused, nothing_runs):
+    host = {**results.host_info(), "cpu": "Another CPU"}
+    write(
+        paths.out("results/soak-qmini.json"),
+        json.dumps(
+            {
+                "schema": 1,
+                "series": "qmini",
+                "patches": qmini.patches_id(2),
+                "seed": "1",
+                "seconds": 1,
+                "host": host,
+                "summary": {},
+                "migrations": [],
+            }
+        ),
+    )
+    assert "is an unfinished run on another host (cpu: Another CPU, here " in refused("soak", "qmini")
+    assert nothing_runs == [("check", "tcg", "arm64")]
+
+
+def test_a_seed_is_part_of_a_file_name(qmini, refused, nothing_runs):
+    assert "--seed 'a/b'" in refused("soak", "qmini", "--seed", "a/b")
+
+
+def test_bench_takes_turns_for_all_combinations(qmini, series, nothing_runs, tmp_path):
+    result = series(
+        "bench",
+        "qmini",
+        "--rings",
+        "bitmap,1024",
+        "--vcpus",
+        "1,4",
+        "--working-set",
+        "2",
+        "--rate",
+        "0",
+        "--bandwidth",
+        "2.5",
+        "--limit",
+        "9",
+        "--json",
+        str(tmp_path / "x.json"),
+    )
+    assert result.status == 0, result.err
+    _, (_, job) = nothing_runs
+    assert [point.label for point in job.points] == ["base", "series"] and job.samples == 2
+    assert {(one.ring, one.vcpus) for one in job.settings} == {(0, 1), (1024, 1), (0, 4), (1024, 4)}
+    assert {(one.working_set, one.rate, one.bandwidth, one.limit) for one in job.settings} == {(2048, 0, 2500000, 9)}
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {
+        "kernels": {"base": "0" * 16, "series": f"{2:016x}"}
+    }
+
+
+@pytest.mark.parametrize("words, arch", [((), "arm64"), (("--arch", "x86_64"), "x86_64")])
+def test_bench_migrates_guests_of_an_architecture(qmini, series, nothing_runs, words, arch):
+    assert series("bench", "qmini", *words).status == 0
+    assert nothing_runs[0] == ("check", "tcg", arch) and nothing_runs[1][1].arch == arch
+    assert paths.out(f"results/qmini-{arch}-migration.json").exists()
+
+
+def test_bench_whose_sources_change_meanwhile_is_of_an_unknown_state(
+    qmini, series, nothing_runs, tmp_path, monkeypatch
+):
+    numbers = iter(range(100))
+    monkeypatch.setattr(migration, "state", lambda job: next(numbers))
+    result = series("bench", "qmini", "--json", str(tmp_path / "x.json"))
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {}
+    assert "have changed meanwhile: these results are of an unknown state" in result.err

@@ -1,0 +1,373 @@
+"""Tests of the bench of live migrations: what is run, in which order, and the tables."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from kvmseries import report
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail, Usage
+from kvmseries.data import ids, results, unfinished
+from kvmseries.source import trees
+from kvmseries.vm import run as guest
+from migrate import driver, migration, soak
+from migrate.test_driver import PRINTED
+
+BASE = SimpleNamespace(label="base", count=0)
+SERIES = SimpleNamespace(label="series", count=3)
+
+
+class FakeRunner:
+    """Answers with PRINTED, for the series with fewer steps; notes what it is asked."""
+
+    def __init__(self, programs, *_):
+        self.events = {label: driver.EVENTS if label == "series" else ("kvm_dirty_ring_flush",) for label in programs}
+        self.asked, self.version, self.reports = [], "7.3", []
+        self.text = {
+            "base": PRINTED,
+            "series": PRINTED.replace("throttle_steps 8", "throttle_steps 2").replace(
+                "total_time_ms 50230", "total_time_ms 10046"
+            ),
+        }
+
+    def run(self, commands, note=None):
+        self.asked.append(commands)
+        return [guest.Outcome(name, 0, 1.0, self.text[label]) for name, label, _ in commands]
+
+    def close(self):
+        """Nothing was made."""
+
+
+@pytest.fixture
+def runner(monkeypatch):
+    made = FakeRunner({"base": None, "series": None})
+    monkeypatch.setattr(migration, "Runner", lambda *_: made)
+    return made
+
+
+def job(**others):
+    series = SimpleNamespace(name="qemu-10.0", patches_id=lambda count: f"p{count}")
+    settings = migration.settings((0, 1024), (1, 4), (2, 8))
+    return migration.Job(series, (BASE, SERIES), settings, **{"samples": 2, **others})
+
+
+def test_settings_are_all_combinations():
+    found = job().settings
+    assert len(found) == 8 and {(one.ring, one.vcpus, one.working_set) for one in found} == {
+        (ring, vcpus, size) for ring in (0, 1024) for vcpus in (1, 4) for size in (2048, 8192)
+    }
+    assert [len(group) for group in migration.groups(job())] == [2, 2, 2, 2]
+
+
+def test_run(runner):
+    left = []
+    taken = migration.run(job(), keep=left.append, built={"base": None, "series": None})
+    assert len(runner.asked) == 4 and left == [3, 2, 1, 0]
+    assert not taken.complaints and taken.versions == {"L1 arm64 normal": "7.3"}
+    runs = taken.runs
+    labels = [label for _, label, _ in runner.asked[0]]
+    assert labels == ["base", "series", "series", "base"] * 2
+    # Every command has a name of its own: job.log is taken apart by them.
+    assert len({name for name, _, _ in runner.asked[0]}) == len(runner.asked[0])
+    for number, run in enumerate(runs):
+        results.check(run, f"run {number}", "run")
+        assert len(run["samples"]) == 2
+    steps = {(run["kernel"], *run["samples"]) for run in runs if run["metric"] == "throttle_steps"}
+    assert steps == {("base", 8, 8), ("series", 2, 2)}
+
+
+def test_boots_that_are_done_are_not_run_again(runner):
+    whole = migration.run(job(), built={"base": None, "series": None})
+    half, broken = unfinished.Taken(), []
+
+    def breaks_off(left):
+        broken.append(left)
+        if left == 2:
+            raise Fail("no more")
+
+    with pytest.raises(Fail, match="no more"):
+        migration.run(job(), half, breaks_off, {"base": None, "series": None})
+    before = len(runner.asked)
+    assert migration.run(job(), half, broken.append, {"base": None, "series": None}) is half
+    assert len(runner.asked) == before + 2 and broken == [3, 2, 1, 0]
+    assert half.table == whole.table and half.parts == whole.parts
+
+
+def test_lost_pages_are_a_complaint(runner):
+    runner.text["series"] = PRINTED.replace("pages_lost 0", "pages_lost 7")
+    taken = migration.run(job(samples=1), built={"base": None, "series": None})
+    assert len(taken.complaints) == 8 and "series, bitmap, 1 vCPUs, 2048 KiB: 7 pages differ" in taken.complaints[0]
+    lost = {run["kernel"]: run["samples"] for run in taken.runs if run["metric"] == "pages_lost"}
+    assert lost == {"base": [0], "series": [7]}
+
+
+def test_results_say_what_they_are_of(qmini, qemu_mirror, program):
+    """On a machine with KVM: of QEMU's sources and the tools alone.  The fake tree is one of each count."""
+    points = (
+        SimpleNamespace(label="base", count=0, series=qmini),
+        SimpleNamespace(label="series", count=len(qmini.patches), series=qmini),
+    )
+    job_ = migration.Job(qmini, points, (), 1, accel="kvm")
+    found = migration.made_of(job_)
+    assert len(set(found["kernels"].values())) == 2 and set(found["kernels"]) == {"base", "series"}
+    tree = trees.worktree(qmini, len(qmini.patches)).path
+    assert found["kernels"]["series"] == ids.source(tree, "arm64", "qemu")
+    assert found["tests"] == {
+        "driver": ids.files(driver.FOLDER / "driver"),
+        "guest": ids.files(driver.FOLDER / "guest"),
+        "guest/arm64": ids.files(driver.FOLDER / "guest/arm64"),
+    }
+    other = migration.made_of(replace(job_, arch="x86_64"))
+    assert other["tests"]["guest/x86_64"] == ids.files(driver.FOLDER / "guest/x86_64")
+    assert other["tests"].keys() == {"driver", "guest", "guest/x86_64"}
+    results.check({"ids": found, "rounds": 1, "command": "", "seconds": 1}, "here", "made")
+
+
+def test_a_run_is_of_its_architecture(runner):
+    taken = migration.run(job(arch="x86_64", samples=1), built={"base": None, "series": None})
+    assert {run["arch"] for run in taken.runs} == {"x86_64"} and taken.versions == {"L1 x86_64 vmm": "7.3"}
+
+
+def test_kvm_is_for_guests_of_this_machine(monkeypatch):
+    monkeypatch.setattr(migration.platform, "machine", lambda: "x86_64")
+    with pytest.raises(Usage, match="the guest is for arm64, this is x86_64"):
+        migration.check("kvm")
+    monkeypatch.setattr(migration.platform, "machine", lambda: "aarch64")
+    with pytest.raises(Usage, match="the guest is for x86_64, this is aarch64: use --accel tcg, or another --arch"):
+        migration.check("kvm", "x86_64")
+
+
+def test_an_emulated_x86_machine_is_told_the_speed_of_its_tsc(monkeypatch):
+    monkeypatch.setattr(driver, "ticks", lambda: 2500000)
+    assert migration.machine("tcg", 4, "x86_64").params == ("tsc_early_khz=2500000", "tsc=reliable")
+    assert migration.machine("kvm", 4, "x86_64").params == migration.machine("tcg", 4, "arm64").params == ()
+
+
+def test_a_hang_is_a_failure():
+    with pytest.raises(Fail, match="hangs; it last printed: speed 5"):
+        migration.found(guest.Outcome("x", 124, 9, "steady 1\nspeed 5\n"))
+    with pytest.raises(Fail, match="x: hang: source"):
+        migration.found(guest.Outcome("x", 1, 9, "error hang: source\n"))
+    with pytest.raises(Fail, match="status 137"):
+        migration.found(guest.Outcome("x", 137, 9, "speed 5\n"))
+
+
+@pytest.mark.parametrize("text", ["1000", "1024,1024", "a", "131072", ""])
+def test_rings_that_cannot_be(text):
+    with pytest.raises(Usage, match="--rings"):
+        migration.rings(text)
+
+
+def test_rings():
+    assert migration.rings("bitmap,1024") == (0, 1024)
+
+
+def test_tables(runner):
+    """bench prints what report prints."""
+    runs = migration.run(job(), built={"base": None, "series": None}).runs
+    console = Console(width=220, record=True, file=open("/dev/null", "w", encoding="utf-8"))
+    report.print_table([{"schema": 4, "host": {}, "runs": runs}], console)
+    text = console.export_text()
+    assert "ring-1024: series/base" in text and "2 of 2" in text and "0 of 2" not in text
+    rows = [line.split() for line in text.splitlines() if "series/base" in line]
+    assert len(rows) == 8
+    assert all("0.25" in row and "0.20" in row for row in rows)  # throttle steps, length of the migration
+
+
+def test_soak_is_the_same_for_the_same_seed():
+    assert soak.plan("1", 50) == soak.plan("1", 80)[:50] != soak.plan("2", 50)
+    drawn = [setting for _, setting in soak.plan("1", 300)]
+    assert {one.scenario for one in drawn} == set(soak.SCENARIOS)
+    assert {one.ring for one in drawn} == set(migration.RINGS)
+
+
+def test_soak_draws_guests_that_write_most_of_their_memory_while_it_is_sent():
+    drawn = [setting for _, setting in soak.plan("1", 300)]
+    memory, written = sum(one.memory for one in drawn), sum(one.working_set for one in drawn) / 1024
+    assert 0.6 < written / memory < 0.8
+    # As much as the network carries, or more: what the throttle is for.
+    busy = [one for one in drawn if one.auto_converge and (one.rate == 0 or one.rate * 4096 >= 0.99 * one.bandwidth)]
+    assert len(busy) > 0.7 * len(drawn)
+
+
+def test_soak_tells_how_many_of_the_compared_pages_were_written_and_where_the_throttle_acted():
+    setting = driver.Setting()
+    found = soak.summary(
+        [
+            (0, setting, {"pages_compared": 100, "pages_written": 60, "throttle_steps": 2}, []),
+            (1, setting, {"pages_compared": 100, "pages_written": 30, "throttle_steps": 0}, []),
+            # It did not complete: nothing was compared.
+            (2, setting, {"pages_written": 500, "throttle_steps": 1}, []),
+        ]
+    )["plain"]
+    assert (found["pages_compared"], found["pages_written"], found["throttled"], found["run"]) == (200, 90, 2, 3)
+
+
+class DyingRunner(FakeRunner):
+    """L1 dies in the third migration, once."""
+
+    name = "soak-test"
+    dead = False
+
+    def run(self, commands, note=None):
+        if not self.dead:
+            self.dead = True
+            raise Fail("the guest's kernel panicked")
+        return super().run([(name, "base", setting) for name, _, setting in commands], note)
+
+
+def test_soak_goes_on_after_a_boot_that_died(monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    dying = DyingRunner({"series": None})
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: dying)
+    log = tmp_path / "out/runs/soak-test/job.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        "".join(f"@@ begin m{number}\n{PRINTED}@@ end m{number} rc=0 seconds=1.0\n" for number in (0, 1))
+        + "@@ begin m2\nspeed 5\n"
+    )
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    wrong = soak.run(series, None, 12, "1", tmp_path / "soak.json")
+    assert len(wrong) == 1 and wrong[0].startswith("migration 2 (") and "panicked" in wrong[0]
+    assert sum(entry["run"] for entry in soak.summary([]).values()) == 0
+    text = (tmp_path / "soak.json").read_text(encoding="utf-8")
+    assert text.count('"setting"') == 12
+
+
+def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    calm = FakeRunner({"series": None})
+    calm.text["series"] = PRINTED
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    path = tmp_path / "soak.json"
+    soak.run(series, None, 20, "1", path, hours=0)
+    assert not calm.asked
+
+    def asked():
+        return [name for commands in calm.asked for name, _, _ in commands]
+
+    for count, first in ((10, 0), (20, 10), (20, 0)):
+        # What is complete is run anew.
+        calm.asked.clear()
+        assert not soak.run(series, None, count, "1", path)
+        assert asked() == [f"m{number}" for number in range(first, count)]
+        assert path.read_text(encoding="utf-8").count('"setting"') == count
+    # Other patches, another seed, another architecture.
+    for new, seed, arch in (("y", "1", "arm64"), ("x", "2", "arm64"), ("x", "1", "x86_64")):
+        soak.run(series, None, 10, "1", path)
+        other = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _, new=new: new)
+        calm.asked.clear()
+        soak.run(other, None, 20, seed, path, arch=arch)
+        assert len(asked()) == 20
+
+
+def test_both_guests_fit_into_half_of_the_memory_of_the_machine_below():
+    for size in (2, 8, 64, 512, 2048):
+        data = driver.Setting(working_set=size << 10).memory
+        # What is left is for the programs.
+        assert migration.memory(data) / 2 >= 2 * data + 512
+    assert migration.memory(driver.Setting(working_set=64 << 10).memory) == migration.memory(0) == 2048
+
+
+def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+    folder = tmp_path / "out/runs/soak"
+    folder.mkdir(parents=True)
+    (folder / "console.log").write_text("WARNING: at kvm_vcpu_load_debug", encoding="utf-8")
+    reported = guest.Result([guest.Outcome("m0", 0, 1.0, PRINTED)], ["WARNING: at f"], "7.3", folder)
+    monkeypatch.setattr(guest, "run", lambda *_: reported)
+    real = object.__new__(migration.Runner)
+    real.accel, real.name, real.kernel, real.folder, real.reports = "tcg", "soak", True, folder, []
+    real.machine = migration.machine("tcg", 4, "arm64")
+    assert len(real.run([("m0", "series", driver.Setting())])) == 1 and real.reports == ["WARNING: at f"]
+    (kept,) = (tmp_path / "out/reports").iterdir()
+    assert kept.name.startswith("soak-m0-") and "load_debug" in (kept / "console.log").read_text(encoding="utf-8")
+
+    calm = FakeRunner({"series": None})
+    calm.text["series"], calm.reports = PRINTED, real.reports
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    path = tmp_path / "soak.json"
+    assert soak.run(series, None, 10, "1", path) == ["L1's kernel reported: WARNING: at f"]
+    # An earlier part's report is kept.
+    calm.reports = []
+    assert soak.run(series, None, 20, "1", path) == ["L1's kernel reported: WARNING: at f"]
+    assert json.loads(path.read_text(encoding="utf-8"))["reports"] == ["WARNING: at f"]
+
+
+def test_the_committed_soak_lost_no_page():
+    path = paths.ROOT / "Documentation/results/soak-qemu-10.0-4.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    rows = data["migrations"]
+    total = {name: sum(entry[name] for entry in data["summary"].values()) for name in data["summary"]["plain"]}
+    assert total["run"] == len(rows) and total["pages_lost"] == 0
+    assert total["pages_written"] >= total["pages_compared"] / 2 and total["throttled"] >= total["run"] / 2
+    # Two guests that did not start are all that was wrong: Documentation/QEMU-BUGS.md.
+    complaints = [line for row in rows for line in row["complaints"]]
+    assert len(complaints) == 2 and all(line.endswith("of the guest does not start") for line in complaints)
+    # The report of the first boot was not kept.
+    assert len(data["reports"]) == 1 and "debug.c:157 at kvm_vcpu_load_debug" in data["reports"][0]
+
+
+@pytest.mark.parametrize(
+    "text, line", [("[]", "is not a file of a soak of QEMU"), ('{"seed": 1}', "is not a file"), ("{", "is cut short")]
+)
+def test_soak_overwrites_no_file_of_another_kind(tmp_path, text, line):
+    path = tmp_path / "soak.json"
+    path.write_text(text, encoding="utf-8")
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    with pytest.raises(Fail, match=line):
+        soak.interrupted(path, series, "1", [])
+    assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("key, value", [("cpu", "Another CPU"), ("cpus", 99), ("os", "Another OS")])
+def test_soak_does_not_go_on_what_another_host_has_begun(monkeypatch, tmp_path, key, value):
+    calm = FakeRunner({"series": None})
+    calm.text["series"] = PRINTED
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
+    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    path = tmp_path / "soak.json"
+    soak.run(series, None, 10, "1", path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["host"][key] = value
+    path.write_text(json.dumps(data), encoding="utf-8")
+    before, calm.asked = path.read_text(encoding="utf-8"), []
+    with pytest.raises(Fail, match=f"is an unfinished run on another host .{key}: {value}, here "):
+        soak.run(series, None, 20, "1", path)
+    assert not calm.asked and path.read_text(encoding="utf-8") == before
+
+
+SAMPLES = "sample 0.00 2000000 0 0 1\nsample 0.10 1500000 20 500000 2\nsample 0.20 0 30 2100000 4\n"
+
+
+def test_migrations_are_recorded_over_time(runner, tmp_path):
+    """From the driver's lines to the results file and the page."""
+    runner.text["series"] = runner.text["series"] + SAMPLES
+    taken = migration.run(job(samples=1), built={"base": None, "series": None})
+    runs, traces = taken.runs, taken.traces
+    assert len(traces) == 8 and {trace["kernel"] for trace in traces} == {"series"}
+    assert traces[0]["rows"] == [[0.0, 2000000, 0, 0, 1], [0.1, 1500000, 20, 500000, 2], [0.2, 0, 30, 2100000, 4]]
+    made = {"ids": {}, "command": "", "seconds": 1}
+    results.save(tmp_path / "x.json", {}, runs, made, traces)
+    data = results.load(tmp_path / "x.json")
+    assert data["traces"] == traces
+    page = report.write_page([data], tmp_path / "page", []).read_text(encoding="utf-8")
+    assert (
+        "Migrations over time, 4 vCPUs, bitmap" in page and "throttle of the vCPUs" in page and "bandwidth used" in page
+    )
+    assert "no samples over time" not in page
+    for rows in ([[1, 2]], [["0", 1, 2, 3, 4]], 5):
+        with pytest.raises(Fail, match="trace"):
+            results.save(tmp_path / "x.json", {}, runs, made, [{**traces[0], "rows": rows}])
+    assert results.load(tmp_path / "x.json")["traces"] == traces
+
+
+def test_a_second_migration_of_a_run_is_no_part_of_the_series():
+    assert len(driver.samples(SAMPLES + SAMPLES)) == 3
+    assert driver.samples(PRINTED) == []
+    assert driver.parse(PRINTED + SAMPLES)["steady"] == 1

@@ -1,0 +1,99 @@
+"""Fetching and applying for QEMU: what differs from kernels."""
+
+import pytest
+
+from kvmseries.base import debian, paths
+from kvmseries.base.errors import Fail
+from kvmseries.conftest import edit, git, NO_NETWORK, write
+from kvmseries.source import catalog, git as git_module, trees
+from migrate.conftest import FILE, KVM
+
+
+def test_the_series_says_what_it_is_for(qmini):
+    assert (qmini.project, qmini.kernel, len(qmini.patches)) == ("qemu", "10.0.13", 2)
+    version = qmini.versions[0]
+    assert (version.kernel, version.file, version.key) == ("10.0.13", FILE, "10.0.13+ds-1")
+
+
+def test_an_unknown_project_is_named(qmini):
+    write(qmini.path / "base", "project: hurd\n")
+    with pytest.raises(Fail, match="unknown project 'hurd': there is linux, qemu"):
+        catalog.load("qmini")
+
+
+def test_base_is_debians_tarball(qmini, qemu_mirror):
+    tree = trees.base(qmini)
+    assert (tree.version, tree.count) == ("10.0.13", 0)
+    assert tree.path == paths.out("trees/qmini-10.0.13+ds-1/base")
+    assert (tree.path / KVM).exists()
+    assert trees.base(qmini) == tree
+    assert qemu_mirror.read_text(encoding="utf-8").splitlines() == [
+        "-q source --download-only --tar-only qemu=1:10.0.13+ds-1"
+    ]
+    lines = paths.out("cache/apt/src-trixie-trixie-security/sources.list").read_text(encoding="utf-8")
+    assert [line.split()[0] for line in lines.splitlines()] == ["deb-src", "deb-src"]
+
+
+def test_the_series_applies(qmini, qemu_mirror):
+    tree = trees.worktree(qmini, 2)
+    assert "int second;" in (tree.path / KVM).read_text(encoding="utf-8")
+
+
+def test_blobs_that_a_build_needs_are_no_changes(qmini, qemu_mirror):
+    tree = trees.worktree(qmini, 2)
+    write(tree.path / "pc-bios/edk2-arm-code.fd.bz2", "")
+    write(tree.path / "build-arm64/x", "")
+    assert git_module.changes(tree.path) == ""
+
+
+def test_a_tarball_with_another_checksum_is_not_kept(qmini, qemu_mirror, program, qemu_made):
+    program("apt-get", f'case "$*" in *update*) exit 0 ;; *source*) echo other > {FILE}; exit 0 ;; esac\n{NO_NETWORK}')
+    with pytest.raises(Fail, match="qemu 1:10.0.13.ds-1 from the mirror has another checksum"):
+        debian.fetch_source(qmini.versions[0])
+    assert not paths.out("cache/deb", FILE).exists()
+
+
+def test_a_cached_tarball_takes_no_network(qmini, qemu_mirror, program):
+    path = debian.fetch_source(qmini.versions[0])
+    program("apt-get", NO_NETWORK)
+    assert debian.fetch_source(qmini.versions[0]) == path
+    write(path, "broken")
+    with pytest.raises(Fail, match="cannot fetch qemu 1:10.0.13.ds-1: no answer from the mirror .*--tree"):
+        debian.fetch_source(qmini.versions[0])
+
+
+def test_a_version_that_has_left_the_mirrors(qmini, qemu_mirror, program):
+    program("apt-cache", "echo ' qemu | 1:10.0.14+ds-1 | http://x Sources'\n")
+    with pytest.raises(Fail, match="has left the mirrors .trixie, trixie-security.: .*--tree"):
+        debian.fetch_source(qmini.versions[0])
+
+
+@pytest.mark.parametrize("what", ["tree", "tarball"])
+def test_a_users_own_qemu(qmini, qemu_made, what):
+    tree = trees.worktree(qmini, 2, getattr(qemu_made, what))
+    assert tree.version == "10.0.13"
+    assert "int first;" in (tree.path / KVM).read_text(encoding="utf-8")
+
+
+def test_a_kernel_is_no_qemu(qmini, kernel, refused):
+    assert (
+        refused("fetch", "qmini", "--tree", kernel)
+        == f"--tree {kernel} is not a QEMU tree: it has no VERSION and accel/kvm/kvm-all.c at its top"
+    )
+
+
+def test_a_qemu_is_no_kernel(mini, qemu_made, refused):
+    assert "is not a linux kernel tree" in refused("fetch", "mini", "--tree", qemu_made.tree)
+
+
+def test_a_patch_that_does_not_apply_names_the_versions(qmini, qemu_made, tmp_path):
+    tree = tmp_path / "own"
+    git(tmp_path, "clone", "-q", str(qemu_made.tree), str(tree))
+    edit(tree, KVM, "int kvm30;", "int other;")
+    write(tree / "VERSION", "10.0.14\n")
+    git(tree, "commit", "-q", "-a", "-m", "newer")
+    with pytest.raises(
+        Fail,
+        match="patch 2 does not apply .* of accel/kvm/kvm-all.c .*the tree is QEMU 10.0.14, the series is for 10.0.13",
+    ):
+        trees.worktree(qmini, 2, tree)

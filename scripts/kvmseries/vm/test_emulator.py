@@ -1,0 +1,100 @@
+"""Which QEMU a guest runs on.  Fetching a newer one is tested with virtual time, in test_vtime.py."""
+
+import pytest
+
+from kvmseries.base import debian
+from kvmseries.base.errors import Fail
+from kvmseries.vm import emulator
+
+STRESS = "/tests/stage2_fault_stress_test"
+
+
+@pytest.mark.parametrize(
+    "words, executes",
+    [
+        ([STRESS, "-t", "24", "-b", "8M"], True),
+        ([STRESS, "-o", "log,exec"], True),
+        ([STRESS, "-oexec", "-t", "9"], True),
+        ([STRESS, "-to", "exec"], True),
+        ([STRESS, "-t", "24", "-o", "log,punch", "-b", "8M"], False),
+        ([STRESS, "-olog,punch"], False),
+        (["sh", "-c", "cat /proc/x; $0 $@", f"{STRESS} -o log,exec"], True),
+        (["/tests/dirty_log_test", "-o", "exec"], False),
+        ([], False),
+    ],
+)
+def test_what_executes_code_that_a_guest_has_written(words, executes):
+    assert emulator.executes([("other", 1, ["/tests/dirty_log_test"]), ("it", 1, words)]) == executes
+
+
+@pytest.fixture(name="newest")
+def _newest(monkeypatch, tmp_path):
+    """A list of what was asked for; what is had is /newer."""
+    asked = []
+
+    def newer(arch, oldest, *_):
+        asked.append((arch, oldest))
+        return emulator.Qemu("/newer", tmp_path)
+
+    emulator._that_zeroes.cache_clear()  # pylint: disable=protected-access
+    monkeypatch.setattr(emulator, "newer", newer)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "version, accel, params, found",
+    [
+        ("7.2.22", "tcg", ("a=1", "kvm-arm.mode=nested"), "/newer"),
+        ("8.2.0", "tcg", ("kvm-arm.mode=nested",), "/newer"),
+        ("9.0.0", "tcg", ("kvm-arm.mode=nested",), "qemu-system-aarch64"),
+        ("7.2.22", "kvm", ("kvm-arm.mode=nested",), "qemu-system-aarch64"),
+        ("7.2.22", "tcg", ("kvm-arm.mode=protected",), "qemu-system-aarch64"),
+    ],
+)
+def test_nested_guests_get_a_qemu_whose_cpu_has_them(program, newest, version, accel, params, found):
+    program("qemu-system-aarch64", f"echo 'QEMU emulator version {version} (Debian)'\n")
+    assert emulator.for_commands("arm64", [("x", 1, ["/tests/dirty_log_test"])], accel, params).program == found
+    assert newest == ([("arm64", (9, 0))] if found == "/newer" else [])
+
+
+@pytest.mark.parametrize(
+    "version, arch, words, accel, found",
+    [
+        ("7.2.22", "arm64", [STRESS], "tcg", "/newer"),
+        ("8.1.5", "arm64", [STRESS], "tcg", "/newer"),
+        ("8.2.0", "arm64", [STRESS], "tcg", "qemu-system-aarch64"),
+        ("10.0.2", "arm64", [STRESS], "tcg", "qemu-system-aarch64"),
+        ("7.2.22", "arm64", [STRESS, "-o", "log"], "tcg", "qemu-system-aarch64"),
+        ("7.2.22", "arm64", [STRESS], "kvm", "qemu-system-aarch64"),
+        ("7.2.22", "x86_64", [STRESS], "tcg", "qemu-system-x86_64"),
+    ],
+)
+def test_only_what_executes_code_gets_a_newer_qemu(program, newest, version, arch, words, accel, found):
+    program(emulator.binary(arch), f"echo 'QEMU emulator version {version} (Debian)'\n")
+    assert emulator.for_commands(arch, [("x", 1, words)], accel).program == found
+    assert newest == ([("arm64", (8, 2))] if found == "/newer" else [])
+
+
+def test_where_there_is_no_newer_one_its_own_is_taken_and_a_line_says_so_once(program, monkeypatch, capsys):
+    program("qemu-system-aarch64", "echo 'QEMU emulator version 7.2.22 (Debian)'\n")
+
+    def fetch(package):
+        raise Fail(f"no {package} here")
+
+    emulator._that_zeroes.cache_clear()  # pylint: disable=protected-access
+    monkeypatch.setattr(debian, "fetch_backport", fetch)
+    for _ in range(2):
+        assert emulator.for_commands("arm64", [("x", 1, [STRESS])]).program == "qemu-system-aarch64"
+    emulator._that_zeroes.cache_clear()  # pylint: disable=protected-access
+    lines = [line for line in capsys.readouterr().err.splitlines() if "Going on" in line]
+    assert len(lines) == 1
+    assert "needs QEMU 8.2 or newer, and none can be had: no qemu-system-arm here" in lines[0]
+    assert "QEMU emulator version 7.2.22 (Debian), on which stage2_fault_stress_test may fail" in lines[0]
+
+
+def test_the_words_of_a_command_line(tmp_path):
+    assert emulator.Qemu("qemu").words() == ["qemu"]
+    (tmp_path / "usr/lib/some-triplet/qemu").mkdir(parents=True)
+    words = emulator.Qemu(tmp_path / "usr/bin/qemu", tmp_path).words()
+    assert words[:3] == ["env", f"QEMU_MODULE_DIR={tmp_path}/usr/lib/some-triplet/qemu", f"{tmp_path}/usr/bin/qemu"]
+    assert words[3:5] == ["-L", f"{tmp_path}/usr/share/qemu"]

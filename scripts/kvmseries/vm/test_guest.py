@@ -1,0 +1,415 @@
+"""Guests that are shell scripts: what they print and how they end is QEMU's and job.sh's."""
+
+import functools
+import re
+import time
+
+import pytest
+
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail
+from kvmseries.conftest import QEMU, RUN_JOB, write
+from kvmseries.vm import run as guest
+from kvmseries.vm.machine import Machine
+
+JOB = """\
+@@ begin one
+hello
+world
+
+@@ end one rc=0 seconds=1.25
+@@ begin two
+half a line
+@@ end two rc=124 seconds=60.01
+@@ taint two before=0 after=512
+@@ done
+
+@@ exit rc=0
+"""
+COMMANDS = [("one", 60, ["/tests/one", "-v", "2"]), ("two", 60, ["/tests/two"])]
+
+
+def test_a_job_is_taken_apart():
+    outcomes, done = guest.parse_job(JOB)
+    assert done
+    assert outcomes == [
+        guest.Outcome("one", 0, 1.25, "hello\nworld\n"),
+        guest.Outcome("two", 124, 60.01, "half a line\n"),
+    ]
+
+
+@pytest.mark.parametrize("end", ["@@ done", "@@ end two"])
+def test_a_job_that_breaks_off_is_not_done(end):
+    outcomes, done = guest.parse_job(JOB[: JOB.index(end)])
+    assert not done
+    assert len(outcomes) == (2 if end == "@@ done" else 1)
+
+
+def test_a_test_that_prints_done_inside_a_line_does_not_end_the_job():
+    assert guest.parse_job("@@ begin a\nwe are @@ done\n") == ([], False)
+
+
+def test_a_name_that_runs_twice_has_two_outputs():
+    text = "".join(f"@@ begin a\n{word}\n@@ end a rc=0 seconds=0.10\n" for word in ("x", "y"))
+    assert [outcome.output for outcome in guest.parse_job(text)[0]] == ["x\n", "y\n"]
+
+
+def test_an_end_without_begin_fails():
+    with pytest.raises(Fail, match="ends 'a', which never began"):
+        guest.parse_job("@@ begin b\n@@ end a rc=0 seconds=0.10\n")
+
+
+def test_nothing_is_no_job():
+    assert guest.parse_job("") == ([], False)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: CPU: 0 PID: 12 at virt/kvm/kvm_main.c:12 f+0x0/0x10",
+        "WARNING: possible circular locking dependency detected",
+        "BUG: KASAN: use-after-free in f",
+        "BUG: sleeping function called from invalid context at f.c:1",
+        "kernel BUG at mm/slub.c:305!",
+        "INFO: possible recursive locking detected",
+        "INFO: task a:1 blocked for more than 120 seconds.",
+        "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
+        "Internal error: Oops: 96000004 [#1] SMP",
+        "Kernel panic - not syncing: Fatal exception",
+        "rcu: INFO: rcu_sched self-detected stall on CPU",
+        "WARNING: suspicious RCU usage",
+        "BUG: Bad page state in process a  pfn:1",
+        "BUG: KCSAN: data-race in f / g",
+        # A write to a page that is free: by pr_err() and dump_stack() alone.
+        "pagealloc: memory corruption",
+        "pagealloc: single bit error",
+        "page dumped because: VM_BUG_ON_PAGE(page_ref_count(page) == 0)",
+        "mm/pgtable-generic.c:50: bad pmd 00e0000012c00f52.",
+        "mm/pgtable-generic.c:50: bad pmd 000000006f8f5e6c(aaaaaaaaaaaaaaaa)",
+        "get_swap_device: Bad swap file entry 3ffffffffffff",
+        "swap_info_get: Unused swap offset entry 00000b2c",
+        "list_add corruption. next->prev should be prev (ffff800011c8d3a0), but was aaaaaaaaaaaaaaaa. "
+        "(next=ffff0000c3f2a008).",
+        "list_add double add: new=ffff0000c3f2a008, prev=ffff0000c3f2a008, next=ffff800011c8d3a0.",
+        "list_del corruption, ffff0000c3f2a008->next is LIST_POISON1 (dead000000000100)",
+        "list_del corruption. prev->next should be ffff0000c3f2a008, but was 0000000000000000",
+        "BUG kmalloc-64 (Not tainted): Poison overwritten",
+        "BUG kvm_mmu_page_header (Tainted: G    B  W        ): Object already free",
+        "BUG anon_vma_chain (Not tainted): Padding overwritten. 0x(____ptrval____)-0x(____ptrval____) @offset=4032",
+        "kmem_cache_destroy pte_list_desc: Slab cache still has objects",
+        "refcount_t: underflow; use-after-free.",
+        "ODEBUG: activate active (active state 1) object type: rcu_head hint: 0x0",
+        "ODEBUG: Out of memory. ODEBUG disabled",
+        "UBSAN: shift-out-of-bounds in arch/x86/kvm/mmu/mmu.c:2219:13",
+        "pte_list_remove: 0000000012345678 0->BUG",
+        "pte_list_remove:  0000000012345678 1->BUG",
+        "__pte_list_remove: 0000000012345678 many->many",
+        "gfn mismatch under direct page 1000 (expected 1001, got 1002)",
+        "Invalid SPTE change: cannot replace a present leaf",
+        "Unexpected SPTE change! Nonpresent SPTEs",
+        "get_mmio_spte: detect reserved bits on spte, addr 0xc0000000, dump hierarchy:",
+        "kvm [71]: Unexpected L2 read permission error",
+        "kvm [71]: Unsupported FSC: EC=0x24 xFSC=0x10 ESR_EL2=0x92000010",
+        "kvm [1]: nVHE hyp BUG at: arch/arm64/kvm/hyp/nvhe/../pgtable.c:512!",
+        "invalid opcode: 0000 [#1] PREEMPT SMP NOPTI",
+        "stack segment: 0000 [#2] SMP NOPTI",
+        "traps: PANIC: double fault, error_code: 0x0",
+        "stage2_fault_st: Corrupted page table at address 7f12a0000000",
+        "general protection fault, probably for non-canonical address 0xaaaaaaaaaaaaaaaa: 0000 [#1] SMP NOPTI",
+        "unchecked MSR access error: WRMSR to 0xc0010117 (tried to write 0x0) at rIP: 0xffffffff8105a0c4 (f+0x24/0x30)",
+        "Insufficient stack space to handle exception!",
+        "Thread overran stack, or stack corrupted",
+        "INFO: trying to register non-static key.",
+        "INFO: task kworker/0:1:12 blocked for more than 120 seconds.",
+        "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+        "rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 1-... } 6309 jiffies s: 57 root: 0x2/.",
+        "DEBUG_LOCKS_WARN_ON(depth <= 0)",
+        "[ BUG: Invalid wait context ]",
+        "WARNING: bad unlock balance detected!",
+        "Double-freed CB 0000000012345678->f+0x0/0x10()!!!   slab kmalloc-64 start 0000000012345678 pointer offset 0",
+        "watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [vcpu:71]",
+        "BUG: workqueue leaked lock or atomic: kworker/0:1/0x00000001/12",
+        "BUG: scheduling while atomic: a/71/0x2",
+    ],
+)
+def test_a_kernels_report_is_seen_and_loses_its_time(line):
+    console = f"[    1.000000] fine\n[   12.345678] {line}\n[   13.000000][  T42] {line}\n"
+    assert guest.splats(console) == [line]
+
+
+def test_ordinary_lines_are_no_reports():
+    assert not guest.splats(
+        "[    0.1] Linux version 5.10.262\n[    0.2] rcu: Hierarchical RCU\n"
+        "[    0.3] Booting Linux on physical CPU 0\n"
+        "[    0.4] kvm [1]: Hyp mode initialized successfully\n"
+        "[    0.5] ODEBUG: 16 of 16 active objects replaced\n"
+        "[    0.6] DMA: preallocated 512 KiB GFP_KERNEL pool for atomic allocations\n"
+        "[    0.7] list_add_test: 1..1\n"
+        "[    0.8] Adding 102396k swap on /dev/zram0.  Priority:-2 extents:1 across:102396k SS\n"
+    )
+
+
+@pytest.fixture
+def run(built):
+    """run(): boots the fake guest with COMMANDS."""
+    return lambda note=None, silence=0.6, commands=COMMANDS: guest.run(
+        built.kernel, built.initrd, Machine("arm64"), commands, "test-run", note, silence
+    )
+
+
+@pytest.fixture
+def started(built, qemu, program, monkeypatch):
+    """started(machine): boots the fake guest there, and returns what it got as job, and QEMU's command line."""
+    monkeypatch.setattr(guest.machines, "check", lambda machine: None)
+    qemu("")
+    for name in ("qemu-system-aarch64", "qemu-system-x86_64"):
+        program(name, QEMU + 'cp "$initrd" "${job%job.log}kept"\nprints() { :; }\n' + RUN_JOB)
+
+    def boot(machine):
+        folder = guest.run(built.kernel, built.initrd, machine, COMMANDS, "test-run").folder
+        return tuple((folder / name).read_text(encoding="utf-8") for name in ("kept", "qemu.sh"))
+
+    return boot
+
+
+@pytest.mark.parametrize(
+    "machine, held", [(Machine("arm64"), True), (Machine("arm64", accel="kvm"), False), (Machine("x86_64"), False)]
+)
+def test_a_vm_is_held_where_branches_are_patched_and_cpus_emulated(started, machine, held):
+    job, _ = started(machine)
+    assert ("\n/hold_vm || " in job, "the program hold_vm\n" in job) == (held, held)
+
+
+@pytest.mark.parametrize(
+    "machine, spared", [(Machine("x86_64"), True), (Machine("x86_64", accel="kvm"), False), (Machine("arm64"), False)]
+)
+def test_commands_keep_off_cpu_0_of_emulated_x86_64_alone(started, machine, spared):
+    """They have as many CPUs as elsewhere."""
+    job, line = started(machine)
+    assert ("\ntaskset -p 1e $$ " in job, f"-smp {5 if spared else 4} " in line) == (spared, True)
+
+
+def test_a_guest_that_ends_well_gives_its_outcomes(run, qemu):
+    qemu('prints() { echo "$*"; }\n' + RUN_JOB + "echo '[    3.000000] WARNING: CPU: 1 PID: 2 at x.c:3 f+0x1/0x2'\n")
+    notes = []
+    result = run(notes.append)
+    assert [(o.name, o.status, o.output) for o in result.outcomes] == [
+        ("one", 0, "/tests/one -v 2\n"),
+        ("two", 0, "/tests/two\n"),
+    ]
+    assert result.version == "5.10.262-fake"
+    assert result.splats == ["WARNING: CPU: 1 PID: 2 at x.c:3 f+0x1/0x2"]
+    assert {path.name for path in result.folder.iterdir()} >= {"console.log", "job.log", "qemu.sh"}
+    assert "qemu-system-aarch64" in (result.folder / "qemu.sh").read_text(encoding="utf-8")
+
+
+def test_a_command_that_fails_is_an_outcome_not_a_failure(run, qemu):
+    qemu("prints() { case $1 in */two) return 124 ;; esac; }\n" + RUN_JOB)
+    assert [outcome.status for outcome in run().outcomes] == [0, 124]
+
+
+def test_the_logs_of_an_earlier_run_are_not_taken_for_this_one(run, qemu):
+    qemu("prints() { :; }\n" + RUN_JOB)
+    run()
+    qemu("exit 0\n")
+    with pytest.raises(Fail, match="ended before its job"):
+        run()
+
+
+def test_progress_names_the_command_that_runs(run, qemu):
+    qemu("prints() { sleep 0.2; }\n" + RUN_JOB)
+    notes = []
+    run(notes.append)
+    assert "one (1 of 2)" in notes and "two (2 of 2)" in notes
+
+
+def test_a_guest_that_hangs_is_killed_and_its_last_words_told(run, qemu, tmp_path):
+    qemu(f"say '@@ begin one'; say 'about to hang'; echo $$ > '{tmp_path}/pid'\nexec sleep 1000\n")
+    begin = time.monotonic()
+    with pytest.raises(
+        Fail,
+        match=r"the guest hangs: nothing for \d+ s; it last printed: "
+        r"'about to hang' \(see .*runs/test-run\)",
+    ):
+        run(commands=[("one", 0.2, ["/tests/one"])])
+    assert 0.7 < time.monotonic() - begin < 10
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    assert not _alive(pid)
+
+
+def _alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_guest_that_hangs_while_booting_is_told_by_its_console(run, qemu):
+    qemu("echo '[    0.5] Waiting for root device'\nexec sleep 1000\n")
+    with pytest.raises(Fail, match="hangs: .*'\\[ 0.5\\] Waiting for root device'"):
+        run(silence=0.3)
+
+
+def test_a_guest_that_says_nothing_at_all_hangs(run, program, qemu):
+    qemu("")
+    program(
+        "qemu-system-aarch64",
+        'case "$1" in --version|-cpu) ;; *) exec sleep 1000 ;; esac\necho QEMU emulator version 0.0\n',
+    )
+    with pytest.raises(Fail, match="it last printed: nothing"):
+        run(silence=0.3)
+
+
+def test_a_guest_that_keeps_talking_does_not_hang(run, qemu):
+    qemu('prints() { for i in 1 2 3 4 5; do echo $i >> "$job"; sleep 0.12; done; }\n' + RUN_JOB)
+    assert len(run(silence=0.35, commands=[("one", 0, ["/tests/one"])]).outcomes) == 1
+
+
+def test_a_guest_that_does_not_power_off_is_killed_and_told(run, qemu):
+    """Its kernel may go on to say where it hangs."""
+    qemu(f"{RUN_JOB}\nwhile sleep 0.1; do echo 'rcu: INFO: rcu_sched self-detected stall on CPU'; done\n")
+    begin = time.monotonic()
+    result = run(silence=0.5, commands=[("one", 0, ["/tests/one"])])
+    assert 0.5 < time.monotonic() - begin < 10
+    assert len(result.outcomes) == 1
+    assert guest.STAYS_ON in result.splats
+
+
+FOREVER = """echo '@@ begin one' >> "$job"
+echo 'WARNING: CPU: 2 PID: 85 at arch/arm64/kvm/mmu.c:363 kvm_s2_put_page+0x11c/0x124'
+while sleep 0.1; do echo 'rcu: INFO: rcu_sched self-detected stall on CPU'; done
+"""
+
+
+def test_a_command_that_cannot_be_killed_is_a_hang_though_the_kernel_prints(run, qemu):
+    qemu(FOREVER)
+    begin = time.monotonic()
+    with pytest.raises(
+        Fail, match=r"the guest hangs: one does not end, \d+ s after it began .* it said first: .*s2_put_page"
+    ):
+        run(silence=0.5, commands=[("one", 1, ["/tests/one"])])
+    assert 1.9 < time.monotonic() - begin < 12
+
+
+@pytest.mark.parametrize("wall", [True, False])
+def test_the_limits_of_a_virtual_clock_are_not_ours(tmp_path, wall):
+    write(tmp_path / "job.log", "@@ begin one\n")
+    line = ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.1; done"]
+    watch = functools.partial(guest._watch, line, tmp_path, {"one": 0.1}, 1, None, 0.2)  # pylint: disable=protected-access
+    if wall:
+        with pytest.raises(Fail, match="one does not end"):
+            watch(True)
+    else:
+        assert watch(False) == 0
+
+
+def test_a_guest_that_powers_off_is_not_told(run, qemu):
+    qemu(RUN_JOB)
+    assert guest.STAYS_ON not in run(commands=[("one", 0, ["/tests/one"])]).splats
+
+
+def test_a_commands_own_time_is_not_silence(tmp_path):
+    job = tmp_path / "job.log"
+    job.write_text("@@ begin one\n", encoding="utf-8")
+    assert guest._patience(tmp_path, {"one": 60}, 5) == 65
+    job.write_text("", encoding="utf-8")
+    assert guest._patience(tmp_path, {"one": 60}, 5) == 5
+    assert guest._patience(tmp_path, {"one": 60}, guest.SILENCE) == guest.BOOT_SILENCE
+
+
+def test_a_panic_is_told_with_what_ran(run, qemu):
+    qemu(
+        "say '@@ begin one'; say 'text'; say '@@ end one rc=0 seconds=0.10'; say '@@ begin two'\n"
+        "echo '[    9.1] Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b'\n"
+    )
+    with pytest.raises(
+        Fail,
+        match=re.escape("the guest's kernel panicked during two: Kernel panic - not syncing: Attempted to kill init!"),
+    ):
+        run()
+
+
+def test_a_panic_while_booting(run, qemu):
+    qemu("echo '[    1.1] Kernel panic - not syncing: VFS: Unable to mount root fs'\n")
+    with pytest.raises(Fail, match="the guest's kernel panicked: Kernel panic.*console.log"):
+        run()
+
+
+def test_a_guest_that_ends_early_says_during_what(run, qemu):
+    qemu("say '@@ begin one'; say 'last words'\n")
+    with pytest.raises(Fail, match="ended before its job during one; it last printed: 'last words'"):
+        run()
+
+
+def test_a_triple_fault_is_told(run, qemu):
+    qemu("say '@@ begin one'; echo 'Triple fault' > \"${job%/*}/resets.log\"\n")
+    with pytest.raises(Fail, match="ended before its job during one by a triple fault; it last printed: "):
+        run()
+
+
+@pytest.mark.parametrize("end, how", [("kill -SEGV $$", "SIGSEGV"), ("exit 3", "status 3")])
+def test_a_qemu_that_dies_says_how(run, qemu, end, how):
+    qemu(f"say '@@ begin one'; say 'last words'\n{end}\n")
+    with pytest.raises(Fail, match=f"QEMU ended with {how} during one; the guest last printed: 'last words'"):
+        run()
+
+
+def test_a_qemu_that_does_not_start_gives_its_reason(run, qemu, program):
+    qemu("")
+    program("qemu-system-aarch64", "echo \"qemu-system-aarch64: unable to find CPU model 'x'\"; exit 1\n")
+    with pytest.raises(Fail, match="QEMU failed: qemu-system-aarch64: unable to find CPU model 'x'"):
+        run()
+
+
+def test_an_interrupt_kills_the_guest(run, qemu, tmp_path):
+    qemu(f"echo $$ > '{tmp_path}/pid'; say '@@ begin one'\nexec sleep 1000\n")
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupt, 5)
+    pid = (tmp_path / "pid").read_text(encoding="utf-8")
+    assert not _alive(int(pid))
+
+
+def test_runs_are_kept_below_out(run, qemu):
+    qemu("prints() { :; }\n" + RUN_JOB)
+    assert run().folder == paths.out("runs", "test-run")
+
+
+def test_a_missing_qemu_is_named(run, qemu, only_tools):
+    with pytest.raises(Fail, match="qemu-system-aarch64 is missing: install the package qemu-system-arm"):
+        run()
+
+
+def test_why_is_not_a_line_of_tap():
+    output = "vCPU 1 does not get on\n# Totals: pass:0 fail:0\n"
+    assert (
+        guest.Outcome("x", 254, 1.0, f"TAP version 13\n1..1\n{output}not ok 1 storm\n").why()
+        == "status 254: vCPU 1 does not get on"
+    )
+    assert guest.Outcome("x", 254, 1.0, "ok 1 merged pages\n").why() == "status 254: nothing printed"
+
+
+def test_why_has_all_that_the_stress_test_tells_of_a_word():
+    # TEST_FAIL()'s last line has no end, and what another thread prints follows it.
+    output = """4 vCPUs, 8 MiB of anonymous_thp, seed 142
+==== Test Assertion Failure ====
+  stage2_fault_stress_test.c:1869: false
+  pid=73 tid=80 - Success
+     1\t0x0000000000402a13: fail_word at stage2_fault_stress_test.c:1869
+  vCPU 1: wrong: not what was written
+  word: 0x1c1 (block 0, page 0, owner 1) at place 0
+  value: 0xd65f03c0d2800020 (owner 86, word 0xd2800020, generation 6227904)
+  record: generation 3, page state 0, log 0
+  page state: 1 before, 2 after it was readIt failed after:
+9.7 s, 1253 accesses by vCPUs
+"""
+    assert guest.Outcome("x", 254, 1.0, output).why() == (
+        "status 254: vCPU 1: wrong: not what was written, word: 0x1c1 (block 0, page 0, owner 1) at place 0, "
+        "value: 0xd65f03c0d2800020 (owner 86, word 0xd2800020, generation 6227904), "
+        "record: generation 3, page state 0, log 0, page state: 1 before, 2 after it was readIt failed after:"
+    )
+    assert len(guest.Outcome("x", 254, 1.0, "it failed\n" + "  more\n" * 1000).why()) < 700

@@ -1,0 +1,1 @@
+"""The virtual clock: a plugin of QEMU in C, and what builds and drives it."""

@@ -1,0 +1,3 @@
+"""As for the tests of the tool: everything that is made is a test's own."""
+
+from kvmseries.conftest import *  # noqa: F403

@@ -1,0 +1,863 @@
+"""The instrument's C, file by file: harnesses that read lines and answer each with one."""
+
+import functools
+import platform
+import random
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from kvmseries.conftest import compiled, encodings, wanted
+from kvmseries.vm import tcgplugin
+from vtime import vtime
+
+HEAD = '#include <stdio.h>\n#include <stdlib.h>\n#include "vtime.h"\n'
+# Decoders: bytes in hexadecimal, the name of their kind.
+KINDS = (
+    HEAD
+    + """
+#define N(kind) [kind] = #kind
+static const char *const names[] = { N(PLAIN), N(EXCEPTION), N(LOAD_EXCLUSIVE), N(ATOMIC),
+	N(RELEASE), N(STORE), N(TLBI_LOCAL), N(TLBI_BROADCAST), N(DSB), N(DSB_OTHER), N(DC), N(WFE), N(SEVL),
+	N(SEV), N(CLOCK), N(PAUSE), N(ENTER_GUEST) };
+
+int main(void)
+{
+	unsigned int byte, size, i;
+
+	while (scanf("%u", &size) == 1) {
+		uint8_t *code = malloc(size);
+
+		for (i = 0; i < size && scanf("%x", &byte) == 1; i++)
+			code[i] = byte;
+		puts(names[DECODE(code, size)]);
+		free(code);
+	}
+}
+"""
+)
+# "now length": when they begin; "-1 0" begins anew.
+CALENDAR = (
+    HEAD
+    + """
+int main(void)
+{
+	static struct calendar calendar, empty;
+	long long now, length;
+
+	while (scanf("%lld %lld", &now, &length) == 2) {
+		if (now < 0)
+			calendar = empty;
+		printf("%lld\\n", now < 0 ? 0 : (long long)calendar_reserve(&calendar, now, length));
+	}
+}
+"""
+)
+# "cpu address kind now": cost, foreign atomics so far, atomics so far, when the line counts as
+# written or -1, its version, accesses out of order so far.
+LINES = (
+    HEAD
+    + """
+struct cpu cpus[MAXCPU];
+struct costs costs = { .atomic = 5, .line = 47 };
+struct stats stats;
+
+void die(const char *format, ...)
+{
+	puts(format);
+	__builtin_trap();
+}
+
+int main(void)
+{
+	unsigned int cpu, kind;
+	long long address, now;
+
+	while (scanf("%u %lld %u %lld", &cpu, &address, &kind, &now) == 4) {
+		struct write write = { 0 };
+		long long cost = line_access(cpu, address, kind, now, &write);
+		long long written = write.line ? write.at : -1;
+
+		printf("%lld %llu %llu %lld %llu %llu\\n", cost, (long long)cpus[cpu].foreign,
+		       (long long)cpus[cpu].atomics, written,
+		       (long long)line_version(address / 64 + 1), (long long)stats.inversions);
+	}
+}
+"""
+)
+# CPU 0 waits as QEMU has it, on "resume" (until all may go on) or on "stop" (until all have stopped),
+# while CPU 1 comes to wait for its turn: whether that one passes, and whether it strays if it comes
+# again "after" so many instructions.
+CLOCK = (
+    HEAD
+    + """
+#include <string.h>
+#include <unistd.h>
+#include "clock.h"
+
+struct costs costs = { .wfe = 1000 };
+int64_t slice = 500000;
+static struct score scores[2];
+static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER, list = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t halt, resume, stop;
+static volatile int step;
+static int after;
+
+static void *second(void *unused)
+{
+	start_cpu(1);
+	idling = true;
+	pthread_mutex_lock(&big);
+	step = 1;
+	clocks_idle(&halt, &big);
+	pthread_mutex_unlock(&big);
+	while (step < 2)
+		usleep(1000);
+	scores[1].ps = 1000;
+	order(1, 0);
+	scores[1].insns = after;
+	order(1, 0);
+	step = 3;
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t thread;
+	char word[8];
+	int i;
+
+	scanf("%7s %d", word, &after);
+	ncpu = 2;
+	cpus[0].score = &scores[0];
+	cpus[1].score = &scores[1];
+	start_cpu(0);
+	pthread_create(&thread, NULL, second, NULL);
+	while (!step || cpus[1].state != IDLE)
+		usleep(1000);
+	clocks_signal(&halt, true);
+	while (cpus[1].state != RUN)
+		usleep(1000);
+	/* Which one is broadcast is seen the first time. */
+	clocks_wait(&resume, &list);
+	clocks_signal(&resume, true);
+	clocks_waited(&resume, &list);
+	clocks_wait(strcmp(word, "stop") ? &resume : &stop, &list);
+	step = 2;
+	for (i = 0; step < 3 && i < (strcmp(word, "stop") ? 300 : 30000); i++)
+		usleep(1000);
+	printf("%d %d\\n", (int)stats.passes, (int)stats.strays);
+	fflush(stdout);
+	_exit(0);
+}
+"""
+)
+# CPU 0 waits for an event, with the line at 4096 as that of its last load-exclusive, while CPU 1, at 300, does EVENT and goes to
+# sleep; then CPU 0's clock.
+WFE = (
+    HEAD
+    + """
+#include <unistd.h>
+#include "clock.h"
+
+struct costs costs = { .wfe = 1000, .atomic = 5, .line = 5 };
+int64_t slice = 500000;
+static struct score scores[2];
+static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t halt;
+
+static void *second(void *unused)
+{
+	while (!cpus[0].wfe)
+		usleep(1000);
+	lock();
+	me = 1;
+	EVENT;
+	unlock();
+	idling = true;
+	pthread_mutex_lock(&big);
+	clocks_idle(&halt, &big);
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	ncpu = 2;
+	cpus[0].score = &scores[0];
+	cpus[1].score = &scores[1];
+	start_cpu(1);
+	start_cpu(0);
+	access_memory(1, 4096, EXCLUSIVE);
+	access_memory(0, 4096, SHARED);
+	cpus[1].clock = 300;
+	cpus[0].clock = 0;
+	pthread_create(&thread, NULL, second, NULL);
+	wait_for_event(0, 0);
+	printf("%d\\n", (int)cpus[0].clock);
+	fflush(stdout);
+	_exit(0);
+}
+"""
+)
+# Links libc.c as QEMU would have it; its one argument says what to do before "ok".
+TSC = (
+    HEAD
+    + """
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include <x86intrin.h>
+#include "clock.h"
+#include "libc.h"
+
+bool active;
+_Thread_local int me = -1;
+_Thread_local bool idling, main_loop;
+static int64_t ps = 0x123456789abll * 1000;
+
+int64_t now_ps(void) { return ps; }
+void clocks_kick(void (*kick)(void)) { }
+bool clocks_idle(pthread_cond_t *c, pthread_mutex_t *m) { return false; }
+void clocks_wait(pthread_cond_t *c, pthread_mutex_t *m) { }
+void clocks_waited(pthread_cond_t *c, pthread_mutex_t *m) { }
+void clocks_signal(pthread_cond_t *c, bool all) { }
+void clocks_poll(int64_t t) { }
+bool clocks_due(bool *sure) { return true; }
+void clocks_polled(bool due) { }
+void die(const char *format, ...) { abort(); }
+
+static void *in_thread(void *unused)
+{
+	unsigned int aux = 7;
+	uint64_t real;
+
+	active = true;
+	printf("%llx ", (long long)__rdtsc());
+	printf("%llx ", (long long)__rdtscp(&aux));
+	printf("%x ", aux);
+	active = false;
+	real = __rdtsc();
+	printf("%d ", real != (uint64_t)ps / 1000 && __rdtsc() > real);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int64_t before;
+	time_t now;
+
+	if (!libc_trap_tsc())
+		return 77;
+	if (!strcmp(argv[1], "null"))
+		*(volatile int *)0 = 1;
+	if (!strcmp(argv[1], "wild"))	/* not canonical: SI_KERNEL, as for RDTSC */
+		*(volatile int *)0xdead000000000000 = 1;
+	pthread_create(&thread, NULL, in_thread, NULL);
+	pthread_join(thread, NULL);
+	/* A library's own, and the instrument's. */
+	active = true;
+	before = libc_real_ns();
+	timespec_get(&(struct timespec){ 0 }, TIME_UTC);
+	printf("%d ok\\n", libc_real_ns() > before);
+	return 0;
+}
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory):
+    """harness(text, file..., define): the C program `text` with these files of the instrument,
+    as a function of lines of input to lines of output."""
+
+    @functools.cache
+    def build(text, *files, define="HARNESS"):
+        folder = tmp_path_factory.mktemp("harness")
+        sources = (vtime.SOURCE / name for name in files)
+        program = compiled(folder, text, sources, (vtime.SOURCE,), f"-D{define}")
+
+        def run(lines):
+            text = "".join(f"{line}\n" for line in lines)
+            done = subprocess.run([program], input=text, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            return done.stdout.splitlines()
+
+        return run
+
+    return build
+
+
+# What an instruction is
+
+
+ARM64 = {
+    "LOAD_EXCLUSIVE": ["ldxr x0, [x1]", "ldaxr w0, [x1]", "ldaxrb w0, [x1]", "ldxp x0, x1, [x2]", "ldaxp w0, w1, [x2]"],
+    "ATOMIC": [
+        "stxr w0, x1, [x2]",
+        "stlxr w0, w1, [x2]",
+        "stlxrh w0, w1, [x2]",
+        "stxp w0, x1, x2, [x3]",
+        "cas x0, x1, [x2]",
+        "casal w0, w1, [x2]",
+        "casab w0, w1, [x2]",
+        "casp x0, x1, x2, x3, [x4]",
+        "caspal w0, w1, w2, w3, [x4]",
+        "ldadd x0, x1, [x2]",
+        "ldaddal w0, w1, [x2]",
+        "stadd x0, [x1]",
+        "ldclrh w0, w1, [x2]",
+        "ldset x0, x1, [x2]",
+        "ldeor x0, x1, [x2]",
+        "ldsmaxl x0, x1, [x2]",
+        "ldumina w0, w1, [x2]",
+        "swp x0, x1, [x2]",
+        "swpalb w0, w1, [x2]",
+    ],
+    "RELEASE": ["stlr x0, [x1]", "stlr w0, [x1]", "stlrb w0, [x1]", "stlur x0, [x1, #8]", "stlurh w0, [x1, #-2]"],
+    "STORE": [
+        "str x0, [x1]",
+        "str xzr, [x1, #8]",
+        "str x0, [x1, x2]",
+        "str x0, [x1, w2, uxtw #3]",
+        "stur x0, [x1, #1]",
+        "str x0, [x1], #8",
+        "str x0, [x1, #8]!",
+    ],
+    "TLBI_BROADCAST": [
+        f"tlbi {name}"
+        for name in (
+            "vae1is, x0",
+            "vmalle1is",
+            "vmalle1os",
+            "vmalls12e1is",
+            "vmalls12e1os",
+            "alle1is",
+            "alle2is",
+            "aside1is, x0",
+            "vae2is, x0",
+            "vale1is, x0",
+            "vaae1os, x0",
+            "ipas2e1is, x0",
+            "ipas2le1is, x0",
+            "ipas2e1os, x0",
+            "ipas2le1os, x0",
+            "ripas2e1is, x0",
+            "ripas2le1is, x0",
+            "ripas2e1os, x0",
+            "ripas2le1os, x0",
+            "rvae1is, x0",
+            "rvae1os, x0",
+            "rvale2is, x0",
+        )
+    ],
+    "TLBI_LOCAL": [
+        f"tlbi {name}"
+        for name in (
+            "vae1, x0",
+            "vmalle1",
+            "vmalls12e1",
+            "alle1",
+            "alle2",
+            "aside1, x0",
+            "vae2, x0",
+            "ipas2e1, x0",
+            "ipas2le1, x0",
+            "ripas2e1, x0",
+            "ripas2le1, x0",
+            "rvae1, x0",
+            "rvale2, x0",
+        )
+    ],
+    "DSB": ["dsb ish", "dsb sy", "dsb osh", "dsb ishnxs", "dsb oshnxs", "dsb synxs"],
+    "DSB_OTHER": ["dsb ishst", "dsb ishld", "dsb nsh", "dsb nshst", "dsb st", "dsb ld", "dsb nshnxs"],
+    "DC": [
+        "dc civac, x0",
+        "dc cvac, x0",
+        "dc cvau, x0",
+        "dc ivac, x0",
+        "dc cisw, x0",
+        "ic ivau, x0",
+        "ic iallu",
+        "ic ialluis",
+    ],
+    "EXCEPTION": ["eret", "eretaa", "eretab"],
+    "WFE": ["wfe"],
+    "SEV": ["sev"],
+    "SEVL": ["sevl"],
+    "CLOCK": [
+        "mrs x0, cntvct_el0",
+        "mrs x30, cntpct_el0",
+        "mrs x1, cntvctss_el0",
+        "mrs x1, cntpctss_el0",
+        "msr icc_sgi1r_el1, x0",
+        "msr icc_asgi1r_el1, x0",
+        "msr icc_sgi0r_el1, x30",
+    ],
+    "PLAIN": [
+        "ldapr x0, [x1]",
+        "ldaprb w0, [x1]",
+        "ldapur x0, [x1, #8]",
+        "ldar x0, [x1]",
+        "ldarh w0, [x1]",
+        "ldr x0, [x1]",
+        "str x0, [sp, #8]",
+        "str w0, [x1]",
+        "sttr x0, [x1]",
+        "str x0, [sp, #-16]!",
+        "str d0, [x1]",
+        "ldr x0, [x1], #8",
+        "ldp x0, x1, [x2]",
+        "stp x0, x1, [x2]",
+        "ldr x0, [x1, x2]",
+        "stur w0, [x1, #1]",
+        "prfm pldl1keep, [x0, x1]",
+        "prfm pstl1strm, [x0]",
+        "ldr q0, [x1, x2]",
+        "ssbb",
+        "pssbb",
+        "dmb ish",
+        "isb",
+        "clrex",
+        "nop",
+        "wfi",
+        "yield",
+        "hvc #0",
+        "svc #0",
+        "dc zva, x0",
+        "at s1e1r, x0",
+        "at s12e1w, x0",
+        "mrs x0, cntfrq_el0",
+        "mrs x0, cntv_ctl_el0",
+        "msr icc_eoir1_el1, x0",
+        "msr daifset, #2",
+        "ret",
+        "br x1",
+        "add x0, x1, x2",
+    ],
+}
+X86_64 = {
+    "ATOMIC": [
+        "lock cmpxchg %rax,(%rbx)",
+        "lock cmpxchg %r9d,(%r8)",
+        "lock incl (%rax)",
+        "lock xaddw %ax,(%rbx)",
+        "lock btsq $1,%gs:(%rax)",
+        "lock cmpxchg16b (%rdi)",
+        "xchg %rax,(%rbx)",
+        "xchg %r8b,(%r9)",
+        "xchg %eax,4(%rsp)",
+        "xchg %ax,x(%rip)",
+    ],
+    "TLBI_LOCAL": ["invlpg (%rax)", "invlpg (%r9)", "invlpga %rax,%ecx", "mov %rax,%cr3", "mov %r9,%cr3"],
+    "CLOCK": ["rdtsc", "rdtscp"],
+    "ENTER_GUEST": ["vmrun"],
+    "PAUSE": ["pause"],
+    "DSB_OTHER": ["mfence"],
+    "EXCEPTION": ["iretq", "iretl", "sysretq", "sysretl"],
+    "RELEASE": ["movb $0,(%rdi)", "movb $0,(%r9)", "movb $1,%gs:8(%rax)", "movb $0,x(%rip)"],
+    "PLAIN": [
+        "xchg %rax,%rbx",
+        "xchg %al,%bl",
+        "xchg %r8,%r9",
+        "xchg %rax,%r8",
+        "nop",
+        "cmpxchg %rax,(%rbx)",
+        "incl (%rax)",
+        "movb $0,%al",
+        "movb %al,(%rdi)",
+        "movl $0,(%rdi)",
+        "mov (%rdi),%rax",
+        "mov %rax,%cr0",
+        "mov %rax,%cr4",
+        "mov %cr3,%rax",
+        "lfence",
+        "sfence",
+        "vmload",
+        "vmsave",
+        "clgi",
+        "sgdt (%rax)",
+        "lgdt (%rax)",
+        "swapgs",
+        "invd",
+        "syscall",
+        "rep movsb",
+        "nopw 0(%rax,%rax,1)",
+        "ret",
+        "x: hlt",
+    ],
+}
+
+
+@pytest.mark.parametrize("arch, kinds", [("arm64", ARM64), ("x86_64", X86_64)])
+def test_every_instruction_is_what_the_assembler_says(harness, tmp_path, arch, kinds):
+    wanted = [(word, kind) for kind, words in kinds.items() for word in words]
+    codes = encodings(tmp_path, arch, [word for word, _ in wanted])
+    decode = harness(KINDS, f"{arch}.c", define=f"DECODE={arch}_kind")
+    found = decode(f"{len(code)} {code.hex(' ')}" for code in codes)
+    assert list(zip((word for word, _ in wanted), found)) == wanted
+
+
+def test_an_instruction_that_is_cut_off_is_plain(harness):
+    """QEMU hands out no more than what it has translated."""
+    decode = harness(KINDS, "x86_64.c", define="DECODE=x86_64_kind")
+    for code in ("66 66", "48", "0f", "48 0f", "66 0f", "0f 01", "0f 22", "0f ae", "86", "c6", "f3"):
+        assert decode([f"{len(code.split())} {code}"]) == ["PLAIN"]
+
+
+# Which code writes page tables
+
+
+TABLES = (
+    HEAD
+    + """
+int main(int argc, char **argv)
+{
+	unsigned long long address;
+
+	if (!tables_open(argv[1] ? argv[1] : "/dev/stdin"))
+		return 0;
+	puts("read");
+	for (address = 0; address < 10; address++)
+		printf("%d ", tables_code(address));
+	puts("");
+}
+"""
+)
+
+
+def test_code_that_writes_page_tables_is_what_the_marks_say(harness):
+    run = harness(TABLES, "tables.c")
+    assert run(["n_tty_write 3", "tables_from 1", "tables_to 3", "x 4", "tables_from 8", "tables_to 9"]) == [
+        "read",
+        "0 1 1 0 0 0 0 0 1 0 ",
+    ]
+    assert run(["n_tty_write 3"]) == ["read", "0 0 0 0 0 0 0 0 0 0 "]
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        ["tables_from 3", "tables_to 3"],
+        ["tables_from 3", "tables_to 2"],
+        [f"tables_{end} {at * 4 + (end == 'to'):x}" for at in range(1, 66) for end in ("from", "to")],
+    ],
+)
+def test_ranges_of_code_that_cannot_be_are_refused(harness, marks):
+    assert harness(TABLES, "tables.c")(marks) == []
+
+
+# What does one thing at a time
+
+
+def _fit(busy, now, length):
+    """Take the first `length` units that are free of the set `busy` from `now` on, which join it, in as many
+    pieces as it takes; returns the time by which they are done, less `length`."""
+    at = now
+    for _ in range(length):
+        while at in busy:
+            at += 1
+        busy.add(at)
+        at += 1
+    return at - length if length else now
+
+
+def _calendar(reserve, asked):
+    busy = set()
+    assert list(map(int, reserve(f"{now} {length}" for now, length in [(-1, 0), *asked])))[1:] == [
+        _fit(busy, now, length) for now, length in asked
+    ]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [(0, 10), (0, 10), (5, 10)],  # one after the other
+        [(100, 10), (0, 10), (95, 10)],  # who comes out of turn takes nothing
+        [(0, 10), (20, 10), (5, 10), (0, 10)],  # a gap that just fits is closed
+        [(0, 10), (20, 10), (5, 11)],  # one that does not is filled all the same
+        [(0, 10), (15, 10), (30, 10), (0, 12)],  # no time is lost between two
+        [(10, 0), (10, 10), (12, 0), (10, 10)],
+    ],
+)  # nothing waits for nothing
+def test_a_reservation_takes_what_is_free_first(harness, asked):
+    _calendar(harness(CALENDAR, "calendar.c"), asked)
+
+
+def test_random_reservations_are_those_of_the_model(harness):
+    reserve = harness(CALENDAR, "calendar.c")
+    rng = random.Random(3)
+    for _ in range(60):
+        # No more than there are slots, in any order.
+        width = rng.choice([50, 300, 2000])
+        _calendar(reserve, [(rng.randrange(width), rng.randrange(20)) for _ in range(24)])
+    # More than there are slots, nearly in order: what is forgotten is what nobody asks about.
+    _calendar(reserve, [(at * 100 + rng.randrange(800), rng.randrange(60)) for at in range(400)])
+
+
+# Cache lines
+
+
+SHARED, EXCLUSIVE, POSTED, STORED = range(4)
+ATOMIC, LINE = 5, 47
+
+
+class _Line:
+    """A line as scripts/vtime/README.md has it."""
+
+    def __init__(self):
+        self.asker, self.holders, self.writer = None, set(), None
+        self.version, self.last, self.moves = 0, 0, set()
+
+    def access(self, cpu, kind, now):
+        """(cost, whether it moves, when it is written or -1, whether it is out of order)"""
+        late = self.asker != cpu and self.last > now
+        if now >= self.last:
+            self.last, self.asker = now, cpu
+        moves = self.writer is not None and (cpu not in self.holders if kind == SHARED else self.holders != {cpu})
+        end = _fit(self.moves, now, LINE) + LINE if moves else now
+        if self.writer is None or kind != SHARED:
+            self.writer = cpu
+        self.holders = self.holders | {cpu} if kind == SHARED else {cpu}
+        self.version += kind != SHARED
+        wait = end - now
+        cost = {SHARED: wait, EXCLUSIVE: wait if moves else ATOMIC, POSTED: 0, STORED: wait}[kind]
+        return cost, moves, -1 if kind == SHARED else end, late
+
+
+def _lines(access, asked):
+    """Check (cpu, address, kind, now) in this order against the model; returns the costs."""
+    lines, foreign, atomics, late, wanted = {}, {}, {}, 0, []
+    for cpu, address, kind, now in asked:
+        line = lines.setdefault(address // 64, _Line())
+        cost, moves, written, out_of_order = line.access(cpu, kind, now)
+        foreign[cpu] = foreign.get(cpu, 0) + (moves and kind == EXCLUSIVE)
+        atomics[cpu] = atomics.get(cpu, 0) + (kind == EXCLUSIVE)
+        late += out_of_order
+        wanted.append([cost, foreign[cpu], atomics[cpu], written, line.version, late])
+    found = access(" ".join(map(str, one)) for one in asked)
+    assert [list(map(int, line.split())) for line in found] == wanted
+    return [line[0] for line in wanted]
+
+
+@pytest.mark.parametrize(
+    "asked, costs",
+    [
+        # Owned: the first to come, and who has it alone.
+        ([(0, 0, EXCLUSIVE, 0), (0, 8, EXCLUSIVE, 10), (0, 0, SHARED, 20), (0, 0, POSTED, 20)], [ATOMIC, ATOMIC, 0, 0]),
+        # It moves to who wants it, and back; the next line is another.
+        (
+            [(0, 0, EXCLUSIVE, 0), (1, 63, EXCLUSIVE, 100), (0, 0, EXCLUSIVE, 200), (1, 64, EXCLUSIVE, 300)],
+            [ATOMIC, LINE, LINE, ATOMIC],
+        ),
+        # Sharers have it until somebody writes, who waits for them to lose it; 64 is another word.
+        (
+            [
+                (0, 0, EXCLUSIVE, 0),
+                (64, 0, SHARED, 100),
+                (64, 0, SHARED, 200),
+                (0, 0, SHARED, 300),
+                (0, 0, EXCLUSIVE, 400),
+                (64, 0, SHARED, 500),
+            ],
+            [ATOMIC, LINE, 0, 0, LINE, LINE],
+        ),
+        # Who comes while it moves waits for its turn.
+        (
+            [(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 100), (2, 0, EXCLUSIVE, 100), (3, 0, EXCLUSIVE, 110)],
+            [ATOMIC, LINE, 2 * LINE, 3 * LINE - 10],
+        ),
+        # A release waits for nothing, but who comes next does.
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100), (0, 0, EXCLUSIVE, 110)], [ATOMIC, 0, 2 * LINE - 10]),
+        # A store to a page table waits for a line that moves, and for nothing else.
+        (
+            [
+                (0, 0, STORED, 0),
+                (0, 8, STORED, 100),
+                (1, 0, STORED, 200),
+                (1, 0, EXCLUSIVE, 300),
+                (0, 0, STORED, 400),
+                (1, 64, STORED, 500),
+            ],
+            [0, 0, LINE, ATOMIC, LINE, 0],
+        ),
+        # Out of turn: it takes nothing from who came later.
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 900), (2, 0, EXCLUSIVE, 100)], [ATOMIC, LINE, LINE]),
+    ],
+)
+def test_an_access_costs_what_moving_its_line_takes(harness, asked, costs):
+    assert _lines(harness(LINES, "lines.c", "calendar.c"), asked) == costs
+
+
+@pytest.mark.parametrize(
+    "asked, foreign",
+    [
+        ([(0, 0, EXCLUSIVE, 0), (0, 0, EXCLUSIVE, 100)], 0),
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, EXCLUSIVE, 100)], 1),
+        # Load-exclusives, releases and stores move the line, but are no atomics.
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, SHARED, 100)], 0),
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, POSTED, 100)], 0),
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, STORED, 100)], 0),
+        # LDXR, STXR: two moves, one atomic.
+        ([(0, 0, EXCLUSIVE, 0), (1, 0, SHARED, 100), (1, 0, EXCLUSIVE, 200)], 1),
+        # The last writer's own, which others hold, too.
+        ([(1, 0, EXCLUSIVE, 0), (0, 0, SHARED, 100), (1, 0, EXCLUSIVE, 200)], 1),
+    ],
+)
+def test_foreign_atomics_are_atomics_on_a_line_that_another_holds(harness, asked, foreign):
+    found = harness(LINES, "lines.c", "calendar.c")(" ".join(map(str, one)) for one in asked)
+    last = found[-1].split()
+    assert int(last[1]) == foreign <= int(last[2])
+
+
+def test_random_accesses_are_those_of_the_model(harness):
+    access = harness(LINES, "lines.c", "calendar.c")
+    rng = random.Random(5)
+    for width in (1, 40, 400):
+        _lines(
+            access,
+            [
+                (
+                    rng.choice([0, 1, 2, 63, 64, 127]),
+                    rng.randrange(3 * 64),
+                    rng.choice([SHARED, EXCLUSIVE, EXCLUSIVE, POSTED, STORED]),
+                    at * 20 + rng.randrange(width),
+                )
+                for at in range(600)
+            ],
+        )
+
+
+def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
+    count = (1 << 15) + 100
+    asked = [(cpu, number << 6, EXCLUSIVE, number + cpu * 10**7) for cpu in (0, 1) for number in range(count)]
+    access = harness(LINES, "lines.c", "calendar.c")
+    assert _lines(access, asked) == [ATOMIC] * count + [LINE] * count
+
+
+# Whose turn it is
+
+
+@pytest.mark.parametrize(
+    "words, passes, strays",
+    [
+        ("resume 0", 0, 0),  # nobody has to stop
+        ("stop 512", 2, 0),  # once to the end of a block
+        ("stop 513", 2, 1),
+    ],
+)
+def test_a_cpu_passes_only_for_one_that_waits_for_all_to_stop(harness, words, passes, strays):
+    assert harness(CLOCK, "clock.c", "machine.c")([words]) == [f"{passes} {strays}"]
+
+
+# WFE
+
+
+@pytest.mark.parametrize(
+    "event, clock",
+    [
+        # A write to the line, an access that writes nothing, a write to another line, SEV, the limit.
+        ("access_memory(1, 4096, EXCLUSIVE)", 305),
+        ("access_memory(1, 4096, SHARED)", 1000),
+        ("access_memory(1, 8192, EXCLUSIVE)", 1000),
+        ("send_event(cpus[1].clock)", 300),
+        ("(void)0", 1000),
+    ],
+)
+def test_what_ends_a_wait_for_an_event(harness, event, clock):
+    assert harness(WFE, "wfe.c", "clock.c", "lines.c", "calendar.c", "machine.c", define=f"EVENT={event}")([]) == [
+        str(clock)
+    ]
+
+
+# Which file calls which
+
+
+def _files(text):
+    """The C files in the order in which vtime.h lists them."""
+    return [name for line in re.findall(r"^ \*\t(\S+\.c.*?)\t", text, flags=re.M) for name in line.split()]
+
+
+def _calls_upward(folder, order):
+    """(caller, symbol, file) of each symbol that a file uses and a file before it in `order` defines."""
+    wanted("gcc", "nm")
+    defined, used = {}, {}
+    for name in order:
+        subprocess.run(["gcc", *tcgplugin.FLAGS[:2], "-fPIC", "-c", "-o", folder / "x.o", folder / name], check=True)
+        text = subprocess.run(["nm", folder / "x.o"], capture_output=True, text=True, check=True).stdout
+        rows = [row.split() for row in text.splitlines()]
+        used[name] = [row[1] for row in rows if row[0] == "U"]
+        defined.update({row[2]: name for row in rows if len(row) == 3 and row[1].isupper()})
+    return [
+        (name, symbol, defined[symbol])
+        for name in order
+        for symbol in used[name]
+        if symbol in defined and order.index(defined[symbol]) < order.index(name)
+    ]
+
+
+def test_each_file_calls_those_below_it_alone(tmp_path):
+    order = _files((vtime.SOURCE / "vtime.h").read_text(encoding="utf-8"))
+    assert sorted(order) == sorted(path.name for path in vtime.SOURCE.glob("*.c"))
+    for path in vtime.SOURCE.glob("*.[ch]"):
+        shutil.copy(path, tmp_path)
+    assert not _calls_upward(tmp_path, order)
+    # A call upward is seen.
+    with open(tmp_path / "lines.c", "a", encoding="utf-8") as file:
+        file.write("void planted(void) { send_event(0); }\n")
+    assert _calls_upward(tmp_path, order) == [("lines.c", "send_event", "wfe.c")]
+
+
+# The time-stamp counter of an x86 guest
+
+
+@pytest.fixture(scope="module")
+def tsc(tmp_path_factory):
+    """tsc(word): the completed process of the program TSC; without sanitizers, which want SIGSEGV
+    and libc's functions for themselves."""
+    if platform.machine() != "x86_64":
+        pytest.skip("the time-stamp counter is x86-64's")
+    wanted("gcc")
+    folder = tmp_path_factory.mktemp("tsc")
+    (folder / "main.c").write_text(TSC, encoding="utf-8")
+    subprocess.run(
+        [
+            "gcc",
+            "-D_GNU_SOURCE",
+            "-O1",
+            "-w",
+            f"-I{vtime.SOURCE}",
+            "-o",
+            folder / "main",
+            folder / "main.c",
+            vtime.SOURCE / "libc.c",
+            "-ldl",
+            "-lpthread",
+        ],
+        check=True,
+    )
+
+    def run(word):
+        done = subprocess.run([folder / "main", word], capture_output=True, text=True, check=False, timeout=20)
+        if done.returncode == 77:
+            pytest.skip("PR_SET_TSC is not to be had here")
+        return done
+
+    return run
+
+
+def test_rdtsc_is_virtual_time_in_ns_while_the_clock_runs_and_real_otherwise(tsc):
+    done = tsc("")
+    # RDTSC, RDTSCP and its CPU number; whether the real one goes on; whether real time does.
+    assert (done.stdout, done.returncode) == ("123456789ab 123456789ab 0 1 1 ok\n", 0)
+
+
+@pytest.mark.parametrize("word", ["null", "wild"])
+def test_a_fault_that_is_no_rdtsc_ends_the_program(tsc, word):
+    done = tsc(word)
+    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "")

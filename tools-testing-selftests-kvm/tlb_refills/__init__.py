@@ -1,0 +1,1 @@
+"""A plugin of QEMU that counts TLB refills in a model of a TLB."""
