@@ -2,14 +2,13 @@
 
 import copy
 import io
-import json
 
 import pytest
 from rich.console import Console
 
 from kvmseries import cli
 from kvmseries.base.errors import Fail
-from kvmseries.data import summary as s
+from kvmseries.data import results, summary as s
 from kvmseries.report import compare, merging
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 
@@ -247,12 +246,12 @@ def test_the_verb(tmp_path, capsys):
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     before = virtual_results()
     for path, data in zip(paths, (before, planted(before, 1.2, metric=s.DIRTY, vcpus=4))):
-        path.write_text(json.dumps(data), encoding="utf-8")
+        results.save(path, data["host"], data["runs"], {"ids": {}, "command": "", "seconds": 0})
     assert cli.main(["compare", str(paths[0]), str(paths[1])]) == 1
     out = capsys.readouterr().out
     assert out.splitlines()[-1].startswith("worse 4 (most: dirty_memory_time on ")
     assert cli.main(["compare", str(paths[0]), str(paths[0])]) == 0
-    paths[1].write_text(json.dumps(make_file()), encoding="utf-8")
+    results.save(paths[1], {}, [], {"ids": {}, "command": "", "seconds": 0})
     capsys.readouterr()
     assert cli.main(["compare", *map(str, paths)]) == 1
     error = capsys.readouterr().err
