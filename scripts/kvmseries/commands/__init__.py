@@ -35,7 +35,6 @@ NAMES = (
     "trace",
     "report",
     "compare",
-    "figures",
     "model",
     "mutants",
     "proof",

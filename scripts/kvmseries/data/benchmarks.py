@@ -66,9 +66,7 @@ def braces(text: str) -> list[str]:
     found = re.search(r"\{([^{}]*)\}", text)
     if not found:
         return [text]
-    return [
-        one for part in found[1].split(",") for one in braces(text[: found.start()] + part + text[found.end() :])
-    ]
+    return [one for part in found[1].split(",") for one in braces(text[: found.start()] + part + text[found.end() :])]
 
 
 @functools.lru_cache(maxsize=None)

@@ -80,7 +80,10 @@ def parse(test: str, output: str) -> list[Measure]:
     for wanted in needs["metrics"]:
         if not names & set(benchmarks.braces(wanted)):
             raise Fail(f"{test} printed no {wanted}: {needs['hint']}")
-    said, numbers = _ITERATIONS.search(output), {measure.iteration for measure in found} - {None}
+    said, numbers = (
+        _ITERATIONS.search(output),
+        {measure.iteration for measure in found if measure.iteration is not None},
+    )
     if said and numbers != set(range(1, int(said[1]) + 1)):
         raise Fail(f"{test} ran {said[1]} iterations but measured {len(numbers)}: {sorted(numbers)}")
     if nothing_harvested(output):

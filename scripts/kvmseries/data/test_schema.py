@@ -58,7 +58,7 @@ def test_every_committed_soak_of_qemu_has_its_form(path):
 
 def test_what_validates_is_loaded_when_it_is_needed():
     """It takes a quarter of a second."""
-    modules = ["kvmseries.cli", "kvmseries.data.published", "kvmseries.figures.judge", "kvmseries.verify.soak"]
+    modules = ["kvmseries.cli", "kvmseries.data.published", "kvmseries.figures.texts", "kvmseries.verify.soak"]
     code = f"import sys, {', '.join(modules)}; print('jsonschema' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
