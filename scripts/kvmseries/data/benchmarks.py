@@ -15,6 +15,8 @@ from . import schema
 
 FORM = paths.TESTS / "bench.schema.yaml"
 COMMON, MIGRATION = "every test", "migration"
+# A head that says no more than the titles below it.
+PLAIN = "time"
 TIMES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -75,11 +77,14 @@ def _columns(_changed: object, test: str) -> dict[str, Column]:
     for group in _all().get(test, {}).get("metrics", ()):
         of = group["of"] if isinstance(group["of"], Mapping) else dict.fromkeys(group["of"], "")
         for pattern, entry in of.items():
-            more = {"title": entry or pattern} if isinstance(entry, str) else {"title": pattern, **entry}
+            more = {"title": entry} if isinstance(entry, str) else entry
             made = {"unit": group["unit"], **more}
             made.setdefault("better", group.get("better", "less" if made["unit"] in TIMES else "none"))
             made = {key: tuple(value) if isinstance(value, list) else value for key, value in made.items()}
-            found.update((name, Column(name=name, head=group.get("head", ""), **made)) for name in braces(pattern))
+            for name in braces(pattern):
+                found[name] = Column(
+                    name=name, head=group.get("head", ""), **{**made, "title": made.get("title") or name}
+                )
     return found
 
 
@@ -96,3 +101,9 @@ def _all() -> dict[str, dict[str, Any]]:
 def _read(path: Path, _changed: int) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = schema.read(path, FORM)
     return found
+
+
+def counted(name: str) -> Column | None:
+    """The Column of a metric that counts one phase of any test, such as "atomics.dirty", or None."""
+    found = metric(COMMON, name) if "." in name else None
+    return found if found and found.name.endswith(".*") else None

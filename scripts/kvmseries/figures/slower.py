@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..data import summary as s
+from ..data import benchmarks, summary as s
 from ..data.shape import Run
-from ..report import compare, migrating
+from ..report import compare
 from .query import Files
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # By how much a metric may be worse than base without being mentioned.
 WORSE = 1.1
-_HIGHER = ("completed", "guest_speed", "passes", "pages_merged")
 
 # The ratio to base, vCPUs, the variant of the model.
 Worst = tuple[float, int, str]
@@ -29,14 +28,10 @@ Medians = Mapping[tuple[str, ...], tuple[float, float]]
 
 def lower_is_better(run: Run) -> bool | None:
     """Whether less of a run's metric is better; None where that cannot be said, or is by chance."""
-    metric = run["metric"].partition(".")[0]
-    if s.clock_name(run["accel"], run["clock"]) == s.EMULATED and "contentions" in metric:
+    if s.clock_name(run["accel"], run["clock"]) == s.EMULATED and "contentions" in run["metric"]:
         return None
-    if metric in _HIGHER:
-        return False
-    if metric in (*compare.LOWER_IS_BETTER, *migrating.LOWER_IS_BETTER) or run["unit"] == "s":
-        return True
-    return None
+    column = benchmarks.metric(run["test"], run["metric"])
+    return None if not column or column.better == "none" else column.better == "less"
 
 
 def worse(files: Files, name: str, kernels: Iterable[str] = (s.SERIES,)) -> dict[tuple[str, str], Worst]:

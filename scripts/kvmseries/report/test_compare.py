@@ -8,8 +8,8 @@ from rich.console import Console
 
 from kvmseries import cli
 from kvmseries.base.errors import Fail
-from kvmseries.data import results, summary as s
-from kvmseries.report import compare, merging
+from kvmseries.data import benchmarks, results, summary as s
+from kvmseries.report import compare
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
 
 
@@ -83,9 +83,9 @@ def test_instructions_per_fault_are_exact_with_one_vcpu(before, after, vcpus, ve
 @pytest.mark.parametrize(
     "metric",
     [
-        name
-        for name in compare.LOWER_IS_BETTER
-        if not name.endswith(("_time", "_time_while_read", "_per_page")) and name != s.PER_FAULT
+        name.replace(".*", ".dirty")
+        for name, column in benchmarks.columns(benchmarks.COMMON).items()
+        if column.better == "less" and not name.startswith(s.PER_FAULT)
     ],
 )
 @pytest.mark.parametrize(
@@ -101,8 +101,7 @@ def test_instructions_per_fault_are_exact_with_one_vcpu(before, after, vcpus, ve
     ],
 )
 def test_counts(metric, before, after, verdict):
-    for name in (metric, f"{metric}.dirty"):
-        assert outcome(count([before], name, vcpus=2), count([after], name, vcpus=2)) == verdict
+    assert outcome(count([before], metric, vcpus=2), count([after], metric, vcpus=2)) == verdict
 
 
 def test_a_metric_that_is_not_known_is_not_judged():
@@ -160,7 +159,7 @@ def test_a_lock_taken_for_read_instead_of_for_write_is_no_regression():
         return make_file(
             *(
                 make_run(config="lockstat", metric=f"{metric}.dirty", unit="1", samples=[number], vcpus=2)
-                for metric, number in ((s.WRITES, writes), (s.READS, reads))
+                for metric, number in (("mmu_lock_write_acquisitions", writes), ("mmu_lock_read_acquisitions", reads))
             )
         )
 
@@ -262,21 +261,21 @@ def test_the_verb(tmp_path, capsys):
 @pytest.mark.parametrize(
     "metric, unit, before, after, verdict",
     [
-        (merging.READ_EXITS, "1", 0, 0.09, "same"),
-        (merging.READ_EXITS, "1", 0, 1, "worse"),
-        (merging.READ_EXITS, "1", 1.002, 0, "better"),
-        (merging.READ_WHILE_EXITS, "1", 4.6, 4.8, "same"),
-        (merging.READ_WHILE_EXITS, "1", 0.25, 0.3, "same"),
-        (merging.WRITE_EXITS, "1", 2, 2.2, "worse"),
-        (merging.KSMD, "s", 5e-3, 5.2e-3, "same"),
-        (merging.KSMD, "s", 5e-3, 5.3e-3, "worse"),
-        (merging.KSMD_WHILE_READ, "s", 5e-3, 4.7e-3, "better"),
-        (merging.READ, "s", 0, 29e-6, "same"),
-        (merging.READ, "s", 0, 961e-6, "worse"),
-        (merging.WRITE, "s", 5.8e-3, 4.3e-3, "better"),
-        (merging.WRITE, "s", -3e-6, 1e-6, "same"),
-        ("pages_merged", "1", 512, 600, "changed"),
-        ("merge_time", "s", 0.02, 0.04, "changed"),
+        ("read_merged_exits_per_page", "1", 0, 0.09, "same"),
+        ("read_merged_exits_per_page", "1", 0, 1, "worse"),
+        ("read_merged_exits_per_page", "1", 1.002, 0, "better"),
+        ("read_while_merged_exits_per_page", "1", 4.6, 4.8, "same"),
+        ("read_while_merged_exits_per_page", "1", 0.25, 0.3, "same"),
+        ("write_merged_exits_per_page", "1", 2, 2.2, "worse"),
+        ("merge_ksmd_time", "s", 5e-3, 5.2e-3, "same"),
+        ("merge_ksmd_time", "s", 5e-3, 5.3e-3, "worse"),
+        ("merge_ksmd_time_while_read", "s", 5e-3, 4.7e-3, "better"),
+        ("read_merged_vcpu_time", "s", 0, 29e-6, "same"),
+        ("read_merged_vcpu_time", "s", 0, 961e-6, "worse"),
+        ("write_merged_vcpu_time", "s", 5.8e-3, 4.3e-3, "better"),
+        ("write_merged_vcpu_time", "s", -3e-6, 1e-6, "same"),
+        ("pages_merged", "1", 512, 600, "better"),
+        ("merge_time", "s", 0.02, 0.04, "worse"),
         ("read_merged_exits", "1", 0, 512, "changed"),
         ("read_while_merged_vcpu_time", "s", -1e-4, 4e-3, "changed"),
     ],
@@ -285,7 +284,7 @@ def test_merging(metric, unit, before, after, verdict):
     assert (
         outcome(
             *(
-                virtual([number], 2, metric=metric, unit=unit, test=merging.TEST, iteration=2)
+                virtual([number], 2, metric=metric, unit=unit, test="change_pte_test", iteration=2)
                 for number in (before, after)
             )
         )
@@ -294,7 +293,12 @@ def test_merging(metric, unit, before, after, verdict):
 
 
 def test_exits_meanwhile_are_no_evidence_in_an_emulator():
-    data = make_file(*(make_run(test=merging.TEST, metric=metric, unit="1", samples=[1]) for metric in merging.EXITS))
+    data = make_file(
+        *(make_run(test="change_pte_test", metric=metric, unit="1", samples=[1]) for metric in merging.EXITS)
+    )
     comparison = compare.compare(data, planted(data, 2))
-    assert [change.key["metric"] for change in comparison.of("worse")] == [merging.READ_EXITS, merging.WRITE_EXITS]
+    assert [change.key["metric"] for change in comparison.of("worse")] == [
+        "read_merged_exits_per_page",
+        "write_merged_exits_per_page",
+    ]
     assert comparison.left_out == {compare.WALL: 1}
