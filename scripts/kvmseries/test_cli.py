@@ -164,16 +164,9 @@ def test_apply_makes_a_tree_and_prints_its_path(series, kernel, tmp_path, upto, 
     )
 
 
-@pytest.mark.parametrize("name", ["TREE", "KERNEL"])
-def test_the_tree_may_come_from_the_environment(series, kernel, tmp_path, monkeypatch, name):
-    monkeypatch.setenv(name, str(kernel))
+def test_the_tree_may_come_from_the_environment(series, kernel, tmp_path, monkeypatch):
+    monkeypatch.setenv("TREE", str(kernel))
     assert series("apply", "mini", tmp_path / "copy").status == 0
-
-
-def test_the_old_name_of_tree_is_taken_with_a_line(series, kernel, tmp_path):
-    result = series("apply", "mini", tmp_path / "copy", "--kernel", kernel)
-    assert result.status == 0
-    assert "series: --kernel is called --tree now; the old name goes with the next release\n" in result.err
 
 
 @pytest.mark.parametrize("words", [["--test-args", "-p -x 3"], ["--test-args=-p -x 3"]])
@@ -188,7 +181,6 @@ def test_arguments_of_a_test_may_begin_with_a_minus_sign(words):
         ["bench", "mini", "--arch", ""],
         ["bench", "mini", "--vcpus="],
         ["bench", "mini", "--here", ""],
-        ["boot", "mini", "--lava", ""],
         ["soak", "mini", "--json="],
     ],
 )
@@ -278,7 +270,6 @@ def test_a_destination_that_is_not_empty(refused, kernel, tmp_path):
     [
         (["apply", "mini", "/proc/new"], "no directory can be made in /proc ("),
         (["bench", "mini", "--json", "/proc/new.json"], "no file can be made in /proc ("),
-        (["hunt", "mini", "--json", "/proc/new.json", "--", "/tests/alpha_test"], "no file can be made in /proc ("),
     ],
 )
 def test_a_place_in_which_nobody_can_write_is_told_before_the_work(refused, mirror, monkeypatch, words, line):
