@@ -89,7 +89,7 @@ def run(
         ).splitlines()[0]
     verdicts = compare(found, known(series))
     if not verdicts:
-        raise Usage(f"--pattern '{pattern}' is in no test's name")
+        raise Usage(f"--only '{pattern}' is in no test's name")
     complaints = [verdict.line for verdict in verdicts if verdict.complaint]
     return verdicts, complaints, results.host_info(["gcc"], versions)
 

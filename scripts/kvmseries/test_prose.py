@@ -1,12 +1,12 @@
 """What people read: README stays short, the index of results has each file with its command, and texts are in plain
 English: words that are this project's own, or that make a reader stop, stay out of them."""
 
-import argparse
 import fnmatch
 import os
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from kvmseries import cli
@@ -225,13 +225,12 @@ def complaints(text, where="x"):
     ]
 
 
-def help_texts(parser):
-    """{command: its -h} of a parser and of all parsers below it."""
-    found = {parser.prog: parser.format_help()}
-    for action in parser._actions:  # pylint: disable=protected-access
-        if isinstance(action, argparse._SubParsersAction):  # pylint: disable=protected-access
-            for below in action.choices.values():
-                found.update(help_texts(below))
+def help_texts():
+    """{command: its -h}"""
+    found = {"": cli.GROUP.get_help(click.Context(cli.GROUP))}
+    for name in cli.NAMES:
+        command = cli.Command(name)
+        found[name] = command.get_help(click.Context(command, info_name=name))
     return found
 
 
@@ -290,7 +289,7 @@ def test_negative_control_words_that_are_left():
 
 
 def test_help_is_in_plain_english():
-    texts_ = help_texts(cli.parser())
+    texts_ = help_texts()
     assert len(texts_) > 10
     assert [line for where, text in texts_.items() for line in complaints(text, where)] == []
 

@@ -53,7 +53,7 @@ def check(phases: Iterable[Counted], health: Counted, where: str | Path) -> None
             raise Fail(
                 f"virtual time out of order: in the phase that ends with '{entry['line']}' "
                 f"{entry['inversions']} of {entry['accesses']} accesses to cache lines came "
-                f"too late; use a smaller --slice, or fewer vCPUs (see {where})"
+                f"too late; use fewer vCPUs (see {where})"
             )
         if entry["strays"] > MAX_STRAYS * entry["turns"]:
             raise Fail(

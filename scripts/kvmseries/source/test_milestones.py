@@ -59,7 +59,7 @@ def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(serie
         (["--milestone", "nope"], "mini has no milestone 'nope' (milestones: first, rwlock)"),
         (["--milestone", ""], "--milestone '': give a value"),
         (["--milestone", "first", "--upto", "1"], "--upto excludes"),
-        (["--upto", "1", "--b4"], "--upto excludes --milestone and --b4"),
+        (["--upto", "1", "--b4"], "--upto excludes --b4: a cover letter is for"),
         (["--milestone", "first", "--b4"], "the milestone 'first' of mini has no cover letter"),
     ],
 )

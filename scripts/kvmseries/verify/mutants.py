@@ -1,8 +1,7 @@
-"""scripts/series mutants"""
+"""Whether each mistake of model/mutants and patches/debug is found: a table of where, and how long it took."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +10,12 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from runner import build, mutants, prove
+from runner import mutants
 
 from ..base import files
-from ..base.errors import Fail, Usage
-from ..base.progress import say
 from ..data import results
-from ..verify import controls
-from . import modeltree, show
+from . import controls
 
-HELP = "check that each mistake of model/mutants and patches/debug is found: a table of where, and how long it took"
-SERIES = True
-PROJECTS = ("linux",)
 # Of the file that --json names.
 SCHEMA = 1
 
@@ -48,60 +41,11 @@ class Row(NamedTuple):
         return self.place if self.found else "NOT FOUND"
 
 
-def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
-    """Which tree, which mistakes."""
-    modeltree.add_arguments(parser)
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="only these: files of model/mutants without .patch, names of patches/debug/planted.yaml (default: all)",
-    )
-    parser.add_argument(
-        "--guests",
-        action="store_true",
-        help="also run the checks that boot guests for the bugs of patches/debug (hours; NAME chooses some). Those of virtual "
-        "time are run only if NAME names them. Without --guests they are listed as not run",
-    )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="also write the table to FILE")
-
-
-def run(options: Namespace) -> None:
-    """Print which are found; raise Fail if one is not, that must be."""
-    own = bool(options.applied or options.upto or options.arch or options.tree)
-    if options.guests and own:
-        raise Usage("--guests excludes --applied, --upto, --arch and --tree: the checks are of the whole series")
-    every = modeltree.mutants_of(options)
-    planted = [] if own else controls.of_series(options.series.name)
-    unknown = set(options.names) - {mutant.name for mutant in every} - {control.name for control in planted}
-    if unknown:
-        raise Usage(f"no mutant '{sorted(unknown)[0]}' in {mutants.FOLDER}, and no such bug in {controls.FILE}")
-    modeltree.check(options)
-    if options.json:
-        show.check_writable(options.json)
-    chosen = [mutant for mutant in every if not options.names or mutant.name in options.names]
-    bugs = [control for control in planted if not options.names or control.name in options.names]
-    rows: list[Row] = []
-    if chosen:
-        tree = modeltree.find(options)
-        outcomes = mutants.judge_all(chosen, tree, build.checker(), lambda outcome: say(outcome.line))
-        rows += [of_mutant(outcome) for outcome in outcomes]
-    rows += [of_control(outcome) for outcome in controls.judge(bugs, options.series, options.guests, options.names)]
-    show.table(table(rows))
-    if chosen:
-        say(prove.summary(outcomes))
-    say(summary(rows))
-    if options.json:
-        data = {
-            "schema": SCHEMA,
-            "series": options.series.name,
-            "host": results.host_info(("gcc", "rustc")),
-            "mistakes": [row._asdict() for row in rows],
-        }
-        files.write(options.json, files.lines(data, "mistakes"))
-    bad = [row for row in rows if not row.good]
-    if bad:
-        raise Fail(f"{len(bad)} of {len(rows)} mutants are not found, the first: {bad[0].name}: {bad[0].by}")
+def save(path: Path, series: str, rows: Sequence[Row]) -> None:
+    """Write the table as JSON."""
+    host = results.host_info(("gcc", "rustc"))
+    data = {"schema": SCHEMA, "series": series, "host": host, "mistakes": [row._asdict() for row in rows]}
+    files.write(path, files.lines(data, "mistakes"))
 
 
 def of_mutant(outcome: mutants.Outcome) -> Row:

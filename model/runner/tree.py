@@ -1,34 +1,23 @@
-"""Which tree the model is of: options of model, mutants and proof, and which architectures."""
+"""Which tree the model is of, by options of `scripts/series prove`: --applied, --upto, --arch, --tree."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from types import SimpleNamespace as Options
 
-from runner import mutants, prove, source
+from kvmseries.base.errors import Usage
+from kvmseries.base.progress import say
+from kvmseries.source import trees
 
-from ..base.errors import Usage
-from ..base.progress import say
-from ..source import trees
-from . import options as shared
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """--applied, --upto, --arch, --tree"""
-    parser.add_argument("--applied", metavar="DIR", help="a tree that apply has made (default: the tool's own)")
-    parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
-    parser.add_argument(
-        "--arch", choices=("arm64", "x86_64"), help="only the code of this architecture (default: both)"
-    )
-    shared.tree(parser)
+from . import mutants, prove, source
 
 
-def arches(options: Namespace) -> tuple[str, ...]:
+def arches(options: Options) -> tuple[str, ...]:
     """The names of the architectures that --arch asks for, as far as there is something to check."""
     return tuple(name for name in _asked(options) if not too_early(options, name))
 
 
-def _asked(options: Namespace) -> tuple[str, ...]:
+def _asked(options: Options) -> tuple[str, ...]:
     chosen = source.of_series(options.series.name)
     found = tuple(name for name in chosen if options.arch in (None, name.partition("-")[0].replace("x86", "x86_64")))
     if not found:
@@ -36,7 +25,7 @@ def _asked(options: Namespace) -> tuple[str, ...]:
     return found
 
 
-def too_early(options: Namespace, name: str) -> str:
+def too_early(options: Options, name: str) -> str:
     """Why there is nothing to check for the Arch of that name in the tree that the options ask for: one line. "" if there is.
     With --applied nobody knows, so there is."""
     arch = source.ARCHES[name]
@@ -46,13 +35,13 @@ def too_early(options: Namespace, name: str) -> str:
     return f"{name}: nothing to check before {first}: {arch.before}"
 
 
-def mutants_of(options: Namespace) -> list[mutants.Mutant]:
+def mutants_of(options: Options) -> list[mutants.Mutant]:
     """The Mutants of the tree that is asked for. Those of a milestone's own code go with the whole series."""
     every = mutants.every(arches(options))
     return [m for m in every if not m.milestone] if options.applied or options.upto else every
 
 
-def later(options: Namespace) -> set[str]:
+def later(options: Options) -> set[str]:
     """The names of scenarios that need not hold, as the tree lacks the milestone that makes them hold. None with --applied,
     for nobody knows what that tree has."""
     if options.applied:
@@ -60,16 +49,16 @@ def later(options: Namespace) -> set[str]:
     return prove.later(options.series, _count(options))
 
 
-def large(options: Namespace) -> tuple[str, ...]:
+def large(options: Options) -> tuple[str, ...]:
     """How the names of scenarios begin that have too many executions in that tree for a bound of their own."""
     return () if options.applied else prove.large(options.series, _count(options))
 
 
-def _count(options: Namespace) -> int:
+def _count(options: Options) -> int:
     return len(options.series.patches) if options.upto is None else int(options.series.upto(options.upto))
 
 
-def check(options: Namespace) -> None:
+def check(options: Options) -> None:
     """Raise Usage or Fail, before anything is built or fetched, for options that name no tree that the model is of."""
     series = options.series
     if not source.of_series(series.name):
@@ -79,14 +68,14 @@ def check(options: Namespace) -> None:
     if not arches(options):
         raise Usage("; ".join(too_early(options, name) for name in _asked(options)))
     if options.applied:
-        if options.upto or options.tree:
-            raise Usage("--applied excludes --upto and --tree")
+        if options.tree:
+            raise Usage("--applied excludes --tree, also from $TREE: it is a tree with patches")
         if not Path(options.applied).is_dir():
             raise Usage(f"--applied {options.applied}: no such directory")
         trees.check(series, options.applied, "--applied")
 
 
-def find(options: Namespace) -> Path:
+def find(options: Options) -> Path:
     """The path of the tree that --applied or --upto asks for; by default that of the whole series."""
     series = options.series
     check(options)
