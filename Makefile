@@ -47,7 +47,7 @@ run:
 
 proof:
 	@scripts/bootstrap
-	@scripts/series proof $(SERIES)
+	@scripts/series prove $(SERIES)
 
 # Before pytest begins: the unit tests run compilers, too.
 ready:
@@ -64,7 +64,7 @@ check: ready
 	@$(PYTEST) -q -rs -m 'not build and not boot and not slow' $(CHECKS)
 
 soak:
-	@scripts/series soak $(SERIES) --hours $(or $(HOURS),4)
+	@scripts/series test $(SERIES) --soak $(or $(HOURS),4)
 
 deps:
 	@scripts/series deps

@@ -1,7 +1,7 @@
 """Base, every step and the series build, on every architecture of it, without a new warning; with W=1 and by
 sparse what is changed.  Of QEMU the series, for arm64, and on this machine the unit tests that it adds.
 
-Whether every patch does, `scripts/series check SERIES` says: 25 minutes.
+Whether every patch does, `scripts/series verify SERIES` says: 25 minutes.
 """
 
 from collections import Counter

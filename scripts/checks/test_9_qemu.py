@@ -4,7 +4,7 @@ is lost by planted bugs is seen.  calc-dirty-rate counts a page once with the ri
 On arm64, and on x86-64 with SVM, where base migrates, too: its q35 has a second address space, and its vCPUs' logs are
 write-protected pages as on arm64, as TCG has no PML.
 
-Few and short; many, and compared with base: `scripts/series bench qemu-10.0`, `scripts/series soak qemu-10.0`.
+Few and short; many, and compared with base: `scripts/series bench qemu-10.0`, `scripts/series test qemu-10.0 --soak 4`.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tests of `series compare`: planted regressions are found, noise is not; numbers are made up."""
+"""Tests of `series report --compare`: planted regressions are found, noise is not; numbers are made up."""
 
 import copy
 import io
