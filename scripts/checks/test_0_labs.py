@@ -80,7 +80,7 @@ def test_the_kernel_s_own_parser_takes_ktap(tmp_path):
         file = tmp_path / "x.ktap"
         file.write_text(text, encoding="utf-8")
         # -B: nothing is written to the tree.
-        return proc.run([sys.executable, "-B", str(program), "parse", str(file)], "kunit.py parse", check=False)[1]
+        return proc.attempt([sys.executable, "-B", str(program), "parse", str(file)], "kunit.py parse")[1]
 
     program = trees.base(catalog.load("v7.3")).path / "tools/testing/kunit/kunit.py"
     text = ktap.document(outcomes.outcomes(VERDICTS, COMPLAINTS), "v5.10 arm64")

@@ -9,7 +9,7 @@ from ..base import paths
 from ..base.errors import Fail
 from . import catalog, letters, trees
 from .catalog import Series
-from .git import changes, git
+from .git import changes, git, try_git
 
 TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
 # What git writes into a message that is being edited, and leaves there if that is not done in an editor.
@@ -25,9 +25,9 @@ def export(series: Series, tree: str | Path | None = None) -> int:
     tree = Path(tree) if tree else trees.own_series_tree(series)
     if not (tree / ".git").exists():
         raise Fail(f"{tree} is not a git tree")
-    if git(tree, "rev-parse", "-q", "--verify", "base^{commit}", check=False)[0]:
+    if try_git(tree, "rev-parse", "-q", "--verify", "base^{commit}")[0]:
         raise Fail(f"{tree} has no tag 'base': export from a tree made by scripts/series apply")
-    if not git(tree, "rev-parse", "-q", "--verify", "needed^{commit}", check=False)[0]:
+    if not try_git(tree, "rev-parse", "-q", "--verify", "needed^{commit}")[0]:
         raise Fail(
             f"{tree} was made with --milestone or --b4 (it has a tag 'needed'), and export writes the whole series: "
             "cherry-pick your changes onto a tree made without them"

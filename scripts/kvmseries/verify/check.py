@@ -107,12 +107,8 @@ def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
     # spdxcheck.py, which checkpatch calls, imports packages of the tool's own Python.
     env = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     for patch in series.patches:
-        status, text = proc.run(
-            [str(tree.path / "scripts/checkpatch.pl"), *_CHECKPATCH, str(patch)],
-            "checkpatch",
-            cwd=tree.path,
-            env=env,
-            check=False,
+        status, text = proc.attempt(
+            [str(tree.path / "scripts/checkpatch.pl"), *_CHECKPATCH, str(patch)], "checkpatch", cwd=tree.path, env=env
         )
         if status or text.strip():
             raise Fail(f"checkpatch: {patch.name}: {proc.reason(text)}")

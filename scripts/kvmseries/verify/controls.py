@@ -194,12 +194,11 @@ def by_pytest(control: Control) -> Outcome:
     report.parent.mkdir(parents=True, exist_ok=True)
     paths.remove(report)
     begun = time.monotonic()
-    _, text = proc.run(
+    _, text = proc.attempt(
         [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}", control.check],
         "pytest",
         cwd=paths.ROOT,
         env={"PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT / "scripts"), os.environ.get("PYTHONPATH")]))},
-        check=False,
     )
     seconds = time.monotonic() - begun
     if not report.exists():
