@@ -31,22 +31,22 @@ from .source import catalog, git, trees
 COMMANDS = {
     "Patches": {
         "list": "list the series: base, patches, milestones, trees",
-        "apply": "make a git tree of a series: a tag for the base, a commit for each patch",
+        "apply": "make a git tree of a series: a tag for the base, a commit a patch",
         "export": "write patches/ from the commits of such a tree",
-        "verify": "check the patches: they apply, checkpatch is content, each of them builds",
+        "verify": "check the patches: apply, checkpatch, export, a build after each",
     },
     "Build and run": {
-        "build": "build kernels (for QEMU, the emulator), or packages for a machine of yours",
-        "boot": "boot a kernel with the selftests in /tests; run a shell or a command",
+        "build": "build kernels, or packages for a machine; for QEMU, the emulator",
+        "boot": "boot a kernel with the selftests in /tests: a shell or a command",
     },
     "Test": {
-        "test": "run the functional tests on base and series and compare; soak; trace TLB maintenance",
+        "test": "functional tests on base and series; soak; trace TLB maintenance",
         "prove": "model checker, litmus tests, mutants that must be found",
     },
     "Measure": {
         "bench": "measure kernels against each other; for QEMU, live migrations",
-        "report": "tables, plots and a page of results; compare two files of results",
-        "figures": "the figures that the texts quote, and the results that they follow from",
+        "report": "tables, plots and a page of results; compare two results files",
+        "figures": "the figures that texts quote, and the results behind them",
     },
     "Set up": {"deps": "install the Debian packages that the commands need"},
 }
@@ -170,7 +170,8 @@ class _Group(click.Group):
 
 GROUP = _Group(
     help="Patch series on a base: apply, build, boot, test, prove, measure. Everything is made under out/.",
-    epilog="scripts/series COMMAND -h has the options of a command.",
+    epilog="scripts/series COMMAND -h has a command's options. To begin: scripts/series apply v5.10 DIR makes a patched "
+    "kernel tree.",
     no_args_is_help=False,
     subcommand_metavar="COMMAND ...",
     options_metavar="",

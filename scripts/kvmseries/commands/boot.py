@@ -24,15 +24,15 @@ SILENCE = 60
 PARAMS = [
     shared.SERIES,
     shared.ARCH,
-    Option("--kernel", default="series", metavar="K", help="base, series or upto:MILESTONE"),
+    Option("--kernel", "K", "base, series or upto:MILESTONE", default="series"),
     shared.CONFIG,
     shared.TREE,
     shared.cpu(),
     shared.accel(),
     shared.PARAM,
-    Option("--cpus", type=COUNT, default=4, metavar="N", help="CPUs of the machine"),
-    Option("--memory", type=COUNT, default=3072, metavar="MIB", help="memory of the machine"),
-    Option("--timeout", type=COUNT, default=600, metavar="S", help="time limit of COMMAND in seconds"),
+    Option("--cpus", "N", "CPUs of the machine", type=COUNT, default=4),
+    Option("--memory", "MIB", "memory of the machine", type=COUNT, default=3072),
+    Option("--timeout", "S", "time limit of COMMAND in seconds", type=COUNT, default=600),
 ]
 
 

@@ -24,20 +24,19 @@ PARAMS = [
     shared.SERIES,
     shared.ARCH,
     shared.kernels("series", "what is built"),
-    shared.CONFIG,
     shared.TREE,
-    Option(
-        "--package",
-        type=click.Choice(sorted(hostkernel.FORMATS)),
-        help="a package (.deb) or archive (tar) with the configuration of a machine, instead of a small kernel for guests",
-        project="linux",
-    ),
-    Option(
-        "--host-config",
-        default=f"/boot/config-{platform.release()}",
-        metavar="FILE",
-        help="that machine's kernel configuration, for --package",
-        project="linux",
+    *shared.of(
+        "linux",
+        shared.CONFIG,
+        Option(
+            "--package",
+            None,
+            "a package (.deb) or archive (tar) with a machine's configuration, instead of a small kernel for guests",
+            type=click.Choice(sorted(hostkernel.FORMATS)),
+        ),
+        Option(
+            "--host-config", "FILE", "that configuration, for --package", default=f"/boot/config-{platform.release()}"
+        ),
     ),
 ]
 

@@ -44,22 +44,20 @@ PARAMS = [
     shared.ANY_ARCH,
     shared.UPTO,
     shared.TREE,
-    Option("--applied", metavar="DIR", help="a tree that apply has made (default: the tool's own)"),
-    Option("--plant", metavar="PATCH", help="add this patch, a mutant that --model must find"),
+    Option("--applied", "DIR", "a tree that apply has made (default: the tool's own)"),
+    Option("--plant", "PATCH", "add this patch, a mutant that --model must find"),
     Option(
         "--engine",
+        None,
+        "of --model: loom, every execution (default); random or pct, schedules of shuttle, of the long scenarios",
         type=click.Choice(["loom", "random", "pct"]),
-        help="of --model: loom, every execution (default); random or pct, schedules of shuttle, of the long scenarios",
     ),
-    Option("--bound", metavar="N", help="of loom: at most N preemptions, or all (default: each scenario's own)"),
-    Option("--schedules", type=COUNT, metavar="N", help=f"number of schedules (default: {_SCHEDULES}; of all: {_ALL})"),
-    Option("--seed", type=Number(0), default=1, metavar="N", help="random seed of the schedules"),
+    Option("--bound", "N", "of loom: at most N preemptions, or all (default: each scenario's own)"),
+    Option("--schedules", "N", f"number of schedules (default: {_SCHEDULES}; of all: {_ALL})", type=COUNT),
+    Option("--seed", "N", "random seed of the schedules", type=Number(0), default=1),
     flag("--coverage", "list the lines of the kernel's functions that no short scenario of --model runs"),
-    flag(
-        "--guests",
-        "of --mutants: also boot guests, for bugs of patches/debug (hours); those of virtual time only if NAMES has them",
-    ),
-    Option("--json", type=shared.Output(), metavar="FILE", help="also write the table of --mutants"),
+    flag("--guests", "of --mutants: also boot guests (hours); those of virtual time only if NAMES has them"),
+    Option("--json", "FILE", "also write the table of --mutants", type=shared.Output()),
 ]
 
 

@@ -14,16 +14,11 @@ from ..base.progress import say
 from ..data import results
 from ..report import compare
 from . import shared
-from .shared import flag
+from .shared import flag, Option
 
 PARAMS = [
     click.Argument(["files"], nargs=-1, required=True),
-    shared.Option(
-        "--picture",
-        type=shared.Output(),
-        metavar="PNG",
-        help="also draw the plot of growth; of results of aging or merging only, theirs",
-    ),
+    Option("--picture", "PNG", "also draw the plot of growth, or of aging or merging", type=shared.Output()),
     flag("--markdown", "print the table as Markdown"),
     flag("--ascii", "print the table in ASCII, for a cover letter"),
     flag("--quiet", "write the page, print no table"),

@@ -26,11 +26,13 @@ Options = SimpleNamespace
 
 
 class Option(click.Option):
-    """An option for series of `project` alone, or of all.  Its value is not empty, and no other option, unless it is `raw`."""
+    """An option for series of `project`, or of all.  Its value is not empty, and no other option, unless it is `raw`."""
 
-    def __init__(self, *names: str, project: str | None = None, raw: bool = False, **keys: Any) -> None:
-        super().__init__(list(names), **keys)
-        self.project, self.raw = project, raw
+    project: str | None = None
+
+    def __init__(self, name: str, metavar: str | None, text: str, raw: bool = False, **keys: Any) -> None:
+        super().__init__([name], metavar=metavar, help=text, **keys)
+        self.raw = raw
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         for text in value if isinstance(value, (list, tuple)) else (value,):
@@ -39,14 +41,21 @@ class Option(click.Option):
         return super().process_value(ctx, value)
 
 
-def flag(name: str, text: str, project: str | None = None) -> Option:
+def flag(name: str, text: str) -> Option:
     """An option without a value."""
-    return Option(name, is_flag=True, show_default=False, help=text, project=project)
+    return Option(name, None, text, is_flag=True, show_default=False)
 
 
-def several(name: str, metavar: str, text: str, project: str | None = None) -> Option:
+def several(name: str, metavar: str, text: str) -> Option:
     """An option that may be repeated."""
-    return Option(name, multiple=True, metavar=metavar, help=f"{text}; may be repeated", project=project)
+    return Option(name, metavar, f"{text}; may be repeated", multiple=True)
+
+
+def of(project: str, *options: Option) -> list[Option]:
+    """`options`, for series of `project` alone."""
+    for option in options:
+        option.project = project
+    return list(options)
 
 
 class Number(click.ParamType):
@@ -111,42 +120,38 @@ def writable(target: Path, option: str) -> Path:
 
 
 SERIES = click.Argument(["series"], type=Series())
-ARCH = Option("--arch", default="arm64", metavar="ARCH", help="arm64 or x86_64")
-ANY_ARCH = Option("--arch", metavar="ARCH", help="arm64 or x86_64 alone (default: all that the series has)")
+ARCH = Option("--arch", "ARCH", "arm64 or x86_64", default="arm64")
+ANY_ARCH = Option("--arch", "ARCH", "arm64 or x86_64 alone (default: all that the series has)")
 TREE = Option(
     "--tree",
+    "TREE",
+    "your own git tree or tarball as the base; it is only read",
+    raw=True,
     default=paths.own_tree,
     show_default="$TREE",
-    raw=True,
-    metavar="TREE",
     callback=lambda _context, _option, value: value or None,
-    help="your own git tree or tarball as the base; it is only read",
 )
 CONFIG = several(
-    "--config",
-    "NAME",
-    f"overlay on the normal kernel: {', '.join(name for name in kconfig.overlays() if name != 'normal')}",
-    "linux",
+    "--config", "NAME", f"overlay on the normal kernel: {', '.join(sorted({*kconfig.overlays()} - {'normal'}))}"
 )
-UPTO = Option("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
-PARAM = several("--param", "WORD", "kernel parameter, such as kvm_amd.npt=0", "linux")
+UPTO = Option("--upto", "N", "only the first N patches, or those up to the milestone N")
+PARAM = several("--param", "WORD", "kernel parameter, such as kvm_amd.npt=0")
 
 
 def accel(default: str | None = "tcg") -> Option:
     """--accel"""
     text = "kvm needs a host of the same arch, with nested virtualisation"
-    return Option("--accel", default=default, type=click.Choice(["tcg", "kvm"]), help=text)
+    return Option("--accel", None, text, default=default, type=click.Choice(["tcg", "kvm"]))
 
 
 def cpu(default: str | None = "max", text: str = "QEMU's CPU: max, cortex-a72, ...") -> Option:
     """--cpu"""
-    return Option("--cpu", default=default, help=text, project="linux")
+    return Option("--cpu", "CPU", text, default=default)
 
 
 def kernels(default: str | None, text: str) -> Option:
     """--kernels"""
-    text += ": base, series, upto:MILESTONE, OTHER:base"
-    return Option("--kernels", default=default, metavar="K,...", help=text)
+    return Option("--kernels", "K,...", f"{text}: base, series, upto:MILESTONE, OTHER:base", default=default)
 
 
 def point(series: catalog.Series, option: str, label: str) -> catalog.Point:

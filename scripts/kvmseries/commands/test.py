@@ -30,34 +30,28 @@ from .shared import COUNT, flag, Number, Option, several
 COMMAND = True
 PARAMS = [
     shared.SERIES,
-    shared.kernels(None, "which are compared, or the one that is traced (default: base,series; traced: series)"),
+    shared.kernels(None, "which are compared (default: base,series), or the one that is traced (series)"),
     shared.TREE,
-    Option("--arch", metavar="ARCH", help="arm64 or x86_64 (default: arm64; for QEMU's tests what it emulates, both)"),
+    Option("--arch", "ARCH", "arm64 or x86_64 (default: arm64; for QEMU's tests what it emulates, both)"),
     shared.accel(),
-    Option("--repeat", type=COUNT, default=1, metavar="N", help="run the tests up to N times, until one fails"),
+    Option("--repeat", "N", "run the tests up to N times, until one fails", type=COUNT, default=1),
     several("--only", "NAME", "only this configuration or part of soak.yaml; for QEMU tests with NAME in their name"),
-    Option(
-        "--soak", type=Number(0, kind=float), metavar="HOURS", help="soak until the parts in the file add up to HOURS"
+    Option("--soak", "HOURS", "soak until the parts in the file add up to HOURS", type=Number(0, kind=float)),
+    Option("--json", "FILE", "the soak's file (default: out/results/soak-<series>.json)", type=shared.Output()),
+    *shared.of(
+        "linux",
+        shared.CONFIG,
+        shared.cpu(),
+        shared.PARAM,
+        Option("--trace", "FILE", "check TLB maintenance of COMMAND, and keep the trace in FILE; or check FILE"),
+        flag("--ktap", "print KTAP instead of the table"),
+        Option("--junit", "FILE", "also write JUnit's XML", type=shared.Output()),
     ),
-    Option(
-        "--json",
-        type=shared.Output(),
-        metavar="FILE",
-        help="the soak's file, which is added to (default: out/results/soak-<series>.json)",
+    *shared.of(
+        "qemu",
+        Option("--migrations", "N", "number of migrations of a soak", type=COUNT, default=200),
+        Option("--seed", "SEED", "random seed of the migrations", default="1"),
     ),
-    shared.CONFIG,
-    shared.cpu(),
-    shared.PARAM,
-    Option(
-        "--trace",
-        metavar="FILE",
-        help="check TLB maintenance of COMMAND, and keep the trace in FILE; without COMMAND, check FILE",
-        project="linux",
-    ),
-    flag("--ktap", "print KTAP instead of the table", "linux"),
-    Option("--junit", type=shared.Output(), metavar="FILE", help="also write JUnit's XML", project="linux"),
-    Option("--migrations", type=COUNT, default=200, metavar="N", help="number of migrations of a soak", project="qemu"),
-    Option("--seed", default="1", help="random seed of the migrations", project="qemu"),
 ]
 
 
