@@ -1,6 +1,9 @@
 """Kernels with patches/debug: each is built once, and again when what it is made from has changed; and what is documented of them."""
 
+import os
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +13,7 @@ from kvmseries.base import paths
 from kvmseries.conftest import below, write
 from kvmseries.kernel import build, toolchain
 from kvmseries.source import catalog, trees
+from kvmseries.verify import controls
 
 
 @pytest.fixture(name="made")
@@ -114,3 +118,16 @@ def test_each_bug_that_a_check_plants_is_there():
     checks = "\n".join(path.read_text(encoding="utf-8") for path in (paths.ROOT / "scripts/checks").glob("*.py"))
     planted = set(re.findall(r'guests\.bug\("([\w-]+)"\)', checks))
     assert planted and planted <= bugs
+
+
+def _collected():
+    """The ids of all checks, as pytest collects them."""
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "scripts/checks"]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(words, cwd=paths.ROOT, env=environ, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+def test_each_check_that_must_find_a_planted_bug_is_there():
+    wanted = {control.check for control in controls.load() if control.check}
+    assert wanted and wanted - _collected() == set()
