@@ -1,100 +1,78 @@
-"""What the checks of aging share, arm64's (test_6_aging.py) and x86-64's (test_7_aging_x86.py)."""
+"""What the checks of aging share: of 5.10's on arm64 and x86-64, and of 7.3's."""
 
-import re
-
-from checks import guests
-from kvmseries.base import paths
-from kvmseries.base.errors import Fail
-from kvmseries.data import parse
-from kvmseries.measure import bench, counters
+from kvmseries.measure import bench
 from kvmseries.source import catalog
+from tests.lab import Lab, races, script
 
 ACCESS = "access_tracking_stress_test"
-# Arguments with which vCPUs access pages that are aged, after each page that they fault in; and the share of
+# Of 5.10: arguments with which vCPUs access pages that are aged, after each page that they fault in; and the share of
 # these pages that a pass finds young, at least.  Measured: 0.97 and more.
 HOT, YOUNG = "-H 4", 0.8
 # A pass beside faulting vCPUs by one over pages as young beside idle ones: 0.95 to 1.04 was measured.
 BESIDE = 1.2
 # vCPUs' time with aging by that without: 0.99 to 1.04 was measured.
 SLOWER = 1.1
+# What the test says that has found an access forgotten.
+FORGOTTEN = r"\d+ pages were found idle, although vCPUs accessed them after a flush"
 
 
-def delayed(kernel, name, command, seconds, delay_us, params=()):
-    """(guest.Outcome, splats, {race: walks}) of one command on `kernel`, one of patches/debug's with
-    delays, where aging waits for up to `delay_us`."""
-    outcome, splats = guests.stress(
-        kernel, f"aging-{name}", guests.script("ages.sh", delay_us, *command), seconds, params=params
+def ages(delay_us, command):
+    """`command` on a kernel of 5.10 with delays, where aging waits for up to so many us."""
+    return script("ages.sh", delay_us, *command)
+
+
+def lose_nothing(lab, name, command, seconds, delay_us, wanted, most):
+    """Run `command` until it has met so many walks that age and that have raced, `wanted`; all runs must go well."""
+    races(
+        {f"walks_that_age.{what}": times for what, times in wanted.items()},
+        most,
+        lambda: lab.stress(ages(delay_us, command), seconds, f"aging-{name}").good().counts(),
     )
-    walks = {what: int(count) for what, count in re.findall(r"^Walks that age: (\w+) (\d+)$", outcome.output, re.M)}
-    return outcome, splats, walks
 
 
-def races(kernel, name, command, seconds, delay_us, wanted, most, params=()):
-    """guests.races() of `command`, run as delayed() does; `wanted`: {race: walks}.  All must go well."""
-
-    def run():
-        outcome, splats, walks = delayed(kernel, name, command, seconds, delay_us, params)
-        assert not outcome.status, outcome.output
-        assert not splats
-        return walks
-
-    guests.races(wanted, most, run)
-
-
-def wreck(kernel, name, command, delay_us, params=()):
-    """What a minute's run prints on `kernel`, which may not survive it: its output and splats, or the
-    console."""
-    console = paths.out("runs", f"aging-{name}") / "console.log"
-    guests.initrd(kernel.arch)
-    paths.remove(console)
-    try:
-        # Or what is left of a kernel may wait for what is gone until the time is up.
-        outcome, splats, _ = delayed(kernel, name, command, 60, delay_us, (*params, "oops=panic"))
-        return "\n".join([outcome.output, *splats])
-    except Fail:
-        # What is used by somebody else by now may be the kernel's.
-        return console.read_text(encoding="utf-8", errors="replace")
+def hot(lab, options, vcpus, limit, name):
+    """The Ran of "aging" and "no-aging", in virtual time, with pages that vCPUs access; options: more arguments."""
+    release, line = catalog.load(lab.series).kernel, f"{HOT} {options}"
+    commands = {
+        case: [
+            *bench.scheduling(lab.arch, ACCESS, release),
+            f"/tests/{ACCESS}",
+            "-v",
+            vcpus,
+            *bench.arguments(ACCESS, lab.arch, args, release),
+        ]
+        for case, args in {"aging": line, "no-aging": f"{line} -a 0"}.items()
+    }
+    # Where an access is forgotten although all TLBs were flushed, the test itself fails.
+    return lab.virtual(vcpus + 2).run(commands, limit, f"vtime-aging-{name}").good()
 
 
-def hot(label, arch, options, vcpus, limit, name, params=()):
-    """figures() of "aging" and "no-aging" with pages that vCPUs access; options: more arguments."""
-    line = f"{HOT} {options}"
-    return figures(label, arch, {"aging": line, "no-aging": f"{line} -a 0"}, vcpus, limit, name, params)
-
-
-def found_young(found, vcpus):
+def found_young(ran, vcpus):
     """Assert that passes had young pages to age, of 16 a vCPU, and that no access was forgotten."""
     for when in ("idle", "running"):
-        assert found[f"young.{when}"] >= YOUNG * 16 * vcpus, (when, found[f"young.{when}"])
-    assert found["touched.after"] > 0 and not found["false_idle.after"]
+        young = ran.metric(f"young.{when}", "aging")
+        assert young >= YOUNG * 16 * vcpus, (when, young)
+    assert ran.metric("touched.after", "aging") > 0 and not ran.metric("false_idle.after", "aging")
 
 
-def figures(label, arch, lines, vcpus, limit, name, params=()):
-    """{line: {metric: value}} of the last iteration of access_tracking_stress_test in virtual time, on the
-    kernel `label` ("base").
+def beside(ran):
+    """A pass beside vCPUs that fault, by one beside idle ones."""
+    return ran.metric("pass_median.running", "aging") / ran.metric("pass_median.idle", "aging")
 
-    lines: {line: arguments over bench.yaml's}; limit: seconds for one of them."""
-    release = catalog.load("v5.10").kernel
-    commands = [
-        (
-            line,
-            limit,
-            [
-                *bench.scheduling(arch, ACCESS, release),
-                f"/tests/{ACCESS}",
-                "-v",
-                str(vcpus),
-                *bench.arguments(ACCESS, arch, args, release),
-            ],
-        )
-        for line, args in lines.items()
-    ]
-    # Where an access is forgotten although all TLBs were flushed, the test itself fails.
-    result = guests.virtual(guests.built(label, arch), f"aging-{name}", commands, cpus=vcpus + 2, params=params)
-    counted = counters.by_test(counters.load(result.folder))
-    found = {}
-    for outcome in result.outcomes:
-        measures = parse.parse(ACCESS, outcome.output) + counters.measures(counted[outcome.name])
-        last = max(measure.iteration or 0 for measure in measures)
-        found[outcome.name] = {measure.metric: measure.value for measure in measures if measure.iteration == last}
-    return found
+
+def with_aging(ran, metric):
+    """`metric` with aging by that without."""
+    return ran.metric(metric, "aging") / ran.metric(metric, "no-aging")
+
+
+def forgets(lab, command, name):
+    """Assert that access_tracking_stress_test notices what the mutant of `lab` forgets."""
+    ran = lab.run(command, 300, name)
+    assert ran.status and ran.found(FORGOTTEN), ran.output
+
+
+def mutants(series, arch="arm64", configs=()):
+    """The Lab with delays and mutants for `series`, of which none is planted."""
+    patches = {"v5.10": ("delays", "x86-delays", "planted"), "v7.3": ("planted", "aging-delays", "aging-planted")}
+    kernel = {"v5.10": "series", "v7.3": "upto:aging"}
+    return Lab(series, kernel[series], arch=arch, patches=patches[series], configs=configs)

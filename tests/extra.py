@@ -16,12 +16,6 @@ def own_base(series):
     return paths.own_tree() if series.name == "v5.10" else None
 
 
-def quick(series):
-    """Whether `make test` builds kernels of `series`.  On a clone without a cache each linux takes minutes to compile,
-    7.3 twice as many as 5.10: 7.3 is built in `make test-all` alone."""
-    return series.name != "v7.3"
-
-
 def debug_patches(series, kernel=None):
     """Those of patches/debug for `series` apply on top of it, or of the milestone NAME if the text says "for milestone
     NAME", each with those that its text says it is on top of.  Returns their names."""

@@ -1,105 +1,224 @@
-"""What the checks that boot guests share: kernels of v5.10's series, and what is run on them."""
+"""A kernel of a series in a guest, with the selftests of the series: what commands print there, what they measure, and what
+the kernel reports.
 
-from checks import extra
+    Lab("v7.3", "base", arch="x86_64").run(["/tests/dirty_log_test"], 120, "log").good()
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Union
+
 from kvmseries.base import paths, progress
+from kvmseries.base.errors import Fail
 from kvmseries.data import parse
-from kvmseries.kernel import build, planted as planting, selftests
-from kvmseries.measure import bench
+from kvmseries.kernel import build, planted, selftests
+from kvmseries.measure import bench, counters
 from kvmseries.source import catalog
-from kvmseries.vm import image, machine, run as guest
+from kvmseries.verify import soakcounts
+from kvmseries.vm import image, machine as machines, run as guest
+from tests import extra
 from vtime import vtime
 
-TREE = paths.own_tree()
 # ns, of the virtual clock: as the instrument's own default.
 SLICE = 500
-
-
-# Delays, and bugs of which kvm.planted=NAME plants one: patches/debug/README.md. One kernel of an architecture
-# is for all of them.
-BUGS = ("delays", "x86-delays", "planted")
 # Where v5.10-hold-times.patch counts how often mmu_lock is taken.
-COUNTS = "/sys/kernel/debug/mmu_lock_counts"
+LOCKS = "/sys/kernel/debug/mmu_lock_counts"
+Words = Sequence[object]
+# One command, or several by name.
+Commands = Union[Words, Mapping[str, Words]]
 
 
-def planted(*names, arch="arm64", configs=(), count=None, note=None, name="v5.10"):
-    """The kernel of series `name`, or that of its first `count` patches, with patches/debug/<series>-NAME.patch
-    for each of `names`: kvmseries.kernel.planted."""
-    series = catalog.load(name)
-    return planting.kernel(series, names, arch, configs, count, extra.own_base(series), note)
+@dataclass(frozen=True)
+class Ran:
+    """What became of commands in one boot."""
+
+    outcomes: dict[str, guest.Outcome]  # status and output, by name of the command
+    splats: list[str]  # what the kernel reported
+    folder: Path
+    programs: dict[str, str]  # the test that a command runs
+    virtual: bool
+
+    def one(self, name: str | None = None) -> guest.Outcome:
+        """The Outcome of the command `name`, or of the only one."""
+        if name is None:
+            (name,) = self.outcomes
+        return self.outcomes[name]
+
+    @property
+    def status(self) -> int:
+        """Of the only command."""
+        return self.one().status
+
+    @property
+    def output(self) -> str:
+        """Of the only command."""
+        return self.one().output
+
+    def good(self) -> Ran:
+        """Assert that each command has passed, and that the kernel has reported nothing."""
+        bad = {name: outcome.why() for name, outcome in self.outcomes.items() if outcome.status}
+        assert not bad and not self.splats, (bad, self.splats, self.folder)
+        return self
+
+    def found(self, words: str, name: str | None = None) -> bool:
+        """Whether the command has failed in these words: it was not skipped, and its time was not up."""
+        outcome = self.one(name)
+        return outcome.status not in (0, 4, 124) and bool(re.search(words, outcome.output))
+
+    def finders(self, words: str | Mapping[str, str]) -> set[str]:
+        """The names of the commands that have failed in `words`, those of the command or of all; each other one must have
+        passed."""
+        said = {name: words if isinstance(words, str) else words[name] for name in self.outcomes}
+        found = {name for name in self.outcomes if self.found(said[name], name)}
+        bad = {name: one.why() for name, one in self.outcomes.items() if name not in found and one.status}
+        assert not bad, bad
+        return found
+
+    def counts(self) -> Counter[str]:
+        """The counts of races, and of what was verified, that the only command has printed."""
+        return Counter(soakcounts.counts(self.output))
+
+    def measures(self, name: str | None = None, count: bool = True) -> list[parse.Measure]:
+        """What the test measured; in virtual time also what the clock counted, unless `count` is false."""
+        outcome = self.one(name)
+        # A test that fails says so behind what it has measured.
+        found = parse.parse(self.programs[outcome.name], outcome.output.partition("==== Test Assertion")[0])
+        if self.virtual and count:
+            found += counters.measures(counters.by_test(counters.load(self.folder))[outcome.name])
+        return found
+
+    def metric(self, metric: str, name: str | None = None) -> float:
+        """The value of the last iteration; of what is measured once, the value.  Fail if the last iteration has none."""
+        measures = self.measures(name)
+        last = max(measure.iteration or 0 for measure in measures)
+        values = [one.value for one in measures if one.metric == metric and one.iteration in (None, last)]
+        if not values:
+            raise Fail(f"{self.one(name).name} has no metric {metric} in its last iteration (see {self.folder})")
+        return values[-1]
 
 
-def with_bugs(arch="arm64", configs=()):
-    """The kernel with delays in which bug() plants a bug."""
-    return planted(*BUGS, arch=arch, configs=configs)
+@dataclass(frozen=True)
+class Lab:
+    """A kernel, and the machine that it runs on."""
 
+    series: str
+    kernel: str = "series"  # as --kernels has it: base, series, upto:MILESTONE
+    params: tuple[str, ...] = ()  # of the kernel
+    arch: str = "arm64"
+    patches: tuple[str, ...] = ()  # of patches/debug, on top
+    mutant: str = ""  # which of those that the patches plant; "": none
+    configs: tuple[str, ...] = ()
+    machine: Mapping[str, Any] = field(default_factory=dict)  # other fields of machines.Machine
 
-def bug(name):
-    """The kernel parameter that plants the bug `name` in the kernel of with_bugs()."""
-    return f"kvm.planted={name}"
+    def but(self, **changes: Any) -> Lab:
+        """This one with other fields."""
+        return replace(self, **changes)
 
+    def virtual(self, cpus: int, slice_ns: int = SLICE) -> Lab:
+        """This one in virtual time, with so many CPUs."""
+        clock = {"cpu": vtime.CPUS[self.arch], "cpus": cpus, "clock": "virtual", "slice_ns": slice_ns}
+        return self.but(machine={**self.machine, **clock})
 
-def initrd(arch="arm64", name="v5.10"):
-    """The initramfs with the selftests of series `name`."""
-    series = catalog.load(name)
-    return image.base(arch, selftests.build(series, arch, extra.own_base(series)))
+    def built(self) -> build.Kernel:
+        """The kernel, built or found."""
+        series = catalog.load(self.series)
+        (point,) = catalog.points(series, self.kernel)
+        own = extra.own_base(series)
+        if not self.patches:
+            return build.kernel(series, point.count, self.arch, self.configs, own)
+        count = None if self.kernel == "series" else point.count
+        return planted.kernel(series, self.patches, self.arch, self.configs, count, own)
 
+    def initrd(self) -> Path:
+        """The initramfs with the selftests of the series."""
+        series = catalog.load(self.series)
+        return image.base(self.arch, selftests.build(series, self.arch, extra.own_base(series)))
 
-def run_planted(
-    names, which, commands, seconds, label, arch="arm64", configs=(), params=(), memory=3072, count=None, name="v7.3"
-):
-    """({name: guest.Outcome}, splats) of `commands`, {name: words}, each of which has `seconds`, on planted(*names), with
-    kvm.planted=WHICH or, if it is "", nothing planted."""
-    kernel, archive = planted(*names, arch=arch, configs=configs, count=count, name=name), initrd(arch, name)
-    params = (*params, bug(which)) if which else params
-    label = f"{label}-{which or 'nothing'}-{arch}"
-    with progress.single("planted", label, 120) as note:
-        result = guest.run(
-            kernel,
-            archive,
-            machine.Machine(arch, memory=memory, params=params),
-            [(test, seconds, command) for test, command in commands.items()],
-            label,
-            note,
+    def run(
+        self, commands: Commands, seconds: float | Mapping[str, float], name: str, silence: float = guest.SILENCE
+    ) -> Ran:
+        """Boot, and run `commands`, each of which has `seconds`.  name: of the directory in out/runs.  Raises Fail where
+        the guest dies."""
+        if not isinstance(commands, Mapping):
+            commands = {"test": commands}
+        kernel, initrd = self.built(), self.initrd()
+        params = (*self.params, *([f"kvm.planted={self.mutant}"] if self.mutant else []))
+        machine = machines.Machine(self.arch, params=params, **self.machine)
+        limits = {one: seconds[one] if isinstance(seconds, Mapping) else seconds for one in commands}
+        lines = [(one, limits[one], [str(word) for word in words]) for one, words in commands.items()]
+        with progress.single(f"lab-{name}", f"{name}: {self.kernel} of {self.series}, {self.arch}", 60) as note:
+            result = guest.run(kernel, initrd, machine, lines, name, note, silence)
+        return Ran(
+            {outcome.name: outcome for outcome in result.outcomes},
+            result.splats,
+            result.folder,
+            {one: _program(words) for one, _, words in lines},
+            machine.clock == "virtual",
         )
-    return dict(zip(commands, result.outcomes)), result.splats
+
+    def stress(self, command: Words, seconds: float, name: str) -> Ran:
+        """run() of a command that takes `seconds`, with swap.  All takes longer with lockdep and KASAN."""
+        return self.but(params=(machines.SWAP, *self.params)).run(command, 3 * seconds + 120, name)
+
+    def wreck(self, command: Words, seconds: float, name: str) -> str:
+        """What stress() prints on a kernel that may not survive it: output and reports, or the console."""
+        self.built(), self.initrd()
+        console = paths.out("runs", name) / "console.log"
+        paths.remove(console)
+        try:
+            # Or what is left of a kernel may wait for what is gone until the time is up.
+            ran = self.but(params=(*self.params, "oops=panic")).stress(command, seconds, name)
+            return "\n".join([ran.output, *ran.splats])
+        except Fail:
+            # What is used by somebody else by now may be the kernel's.
+            return console.read_text(encoding="utf-8", errors="replace")
+
+    def lock_counts(self, test: str, args: str, vcpus: Sequence[int], name: str) -> list[dict[str, Any]]:
+        """Runs, as of a results file, of how often each phase of `test` (a key of bench.yaml, with `args` over its defaults)
+        takes mmu_lock: by LOCK_STAT in the configuration lockstat, else by hold-times, which is of `patches` then."""
+        release = catalog.load(self.series).kernel
+        line = bench.arguments(test, self.arch, args, release)
+        counter = [] if "lockstat" in self.configs else ["-f", LOCKS]
+        commands = {
+            f"{test}-{count}": ["/tests/lockphase", *counter, "--", f"/tests/{test}", "-v", count, *line]
+            for count in vcpus
+        }
+        limits = {f"{test}-{count}": (60 if counter else 240) * (1 + count) for count in vcpus}
+        ran = self.run(commands, limits, name).good()
+        return [
+            {
+                "kernel": self.kernel,
+                "vcpus": count,
+                "metric": found.metric,
+                "iteration": found.iteration,
+                "samples": [found.value],
+            }
+            for count in vcpus
+            for found in ran.measures(f"{test}-{count}", count=False)
+            if found.metric.startswith("mmu_lock_")
+        ]
 
 
-def built(label, arch="arm64", configs=()):
-    """The kernel `label`, such as "base" or "series"."""
-    series = catalog.load("v5.10")
-    (point,) = catalog.points(series, label)
-    return build.kernel(series, point.count, arch, configs, TREE)
+def _program(words: Sequence[str]) -> str:
+    """The test that a command runs: the last program of /tests/ among its words."""
+    found = [word for word in words if re.fullmatch(r"/tests/\S+", word)]
+    return found[-1][len("/tests/") :] if found else ""
 
 
-def script(name, *words):
+def script(name: str, *words: object) -> list[object]:
     """The command that runs tools-testing-selftests-kvm/guest/NAME with `words`."""
-    text = (image.GUEST / name).read_text(encoding="utf-8")
-    return ("sh", "-c", text, name, *map(str, words))
+    return ["sh", "-c", (image.GUEST / name).read_text(encoding="utf-8"), name, *words]
 
 
-def stress(kernel, name, command, seconds, cpu="max", params=()):
-    """(guest.Outcome, splats) of one command that takes `seconds` on `kernel`, with swap."""
-    archive = initrd(kernel.arch)
-    with progress.single("stress", name, seconds) as note:
-        # Everything takes longer with lockdep and KASAN, and a vCPU's end is waited for.
-        result = guest.run(
-            kernel,
-            archive,
-            machine.Machine(kernel.arch, cpu, params=(machine.SWAP, *params)),
-            [("stress", 3 * seconds + 120, list(command))],
-            name,
-            note,
-        )
-    if result.outcomes[0].status == 124:
-        # Its output says where its threads were; this, whether the kernel knows why.
-        print(f"{name}: its time was up; the kernel reports: {result.splats or 'nothing'}")
-    return result.outcomes[0], result.splats
-
-
-def races(wanted, most, run):
+def races(wanted: Mapping[str, float], most: int, run: Callable[[], Mapping[str, float]]) -> None:
     """Call run(), which returns {race: times} of what went well, `most` times at most, until each race of
     `wanted`, {race: times}, was met as often."""
-    hit = dict.fromkeys(wanted, 0)
+    hit = dict.fromkeys(wanted, 0.0)
     # A host that is slow by the load of others gets its time.
     for _ in range(most):
         met = run()
@@ -108,79 +227,3 @@ def races(wanted, most, run):
             return
     # Or nothing has raced, and this has shown nothing.
     assert all(hit[race] >= wanted[race] for race in hit), hit
-
-
-def virtual(kernel, name, commands, cpus, params=(), slice_ns=SLICE, memory=3072, series="v5.10"):
-    """Run `commands` in virtual time, of the selftests of `series`: the guest.Result, all of them well."""
-    archive = initrd(kernel.arch, series)
-    with progress.single("vtime-guest", f"virtual time: {name}", 15) as note:
-        emulated = machine.Machine(
-            kernel.arch,
-            vtime.CPUS[kernel.arch],
-            cpus=cpus,
-            memory=memory,
-            params=params,
-            clock="virtual",
-            model=vtime.NOMINAL,
-            slice_ns=slice_ns,
-        )
-        result = guest.run(kernel, archive, emulated, commands, f"vtime-{name}", note)
-    assert not result.splats
-    assert [f"{outcome}"[:4000] for outcome in result.outcomes if outcome.status] == [], result.folder
-    return result
-
-
-def counted_locks(test, args, vcpus, label):
-    """Runs of `test` on arm64 as those of lock_counts(), from the normal configuration with
-    patches/debug/v5.10-hold-times.patch: it counts mmu_lock where KVM takes it today, and nowhere else.  In virtual
-    time, where threads that spin do not keep each other from two CPUs of the host."""
-    series = catalog.load("v5.10")
-    (point,) = catalog.points(series, label)
-    kernel = planted("hold-times", count=point.count)
-    line = bench.arguments(test, "arm64", args, series.kernel)
-    commands = [
-        (
-            f"{test}-{count}",
-            60 * (1 + count),
-            ["/tests/lockphase", "-f", COUNTS, "--", f"/tests/{test}", "-v", str(count), *line],
-        )
-        for count in vcpus
-    ]
-    result = virtual(kernel, f"counts-{label}-{test}", commands, max(vcpus) + 2)
-    return [
-        {
-            "kernel": label,
-            "vcpus": count,
-            "metric": found.metric,
-            "iteration": found.iteration,
-            "samples": [found.value],
-        }
-        for count, outcome in zip(vcpus, result.outcomes)
-        for found in parse.parse(test, outcome.output)
-        if found.metric.startswith("mmu_lock_")
-    ]
-
-
-def lock_counts(test, args, vcpus, kernels, arch="arm64", params=()):
-    """Runs of `test` (a key of bench.yaml, with `args` over its defaults) on the lockstat kernels named by
-    `kernels`, such as "base,series": with lock counts, and without times."""
-    series = catalog.load("v5.10")
-    runs, _ = bench.run(
-        bench.Job(
-            series=series,
-            arch=arch,
-            test=test,
-            line=tuple(bench.arguments(test, arch, args, series.kernel)),
-            vcpus=vcpus,
-            points=catalog.points(series, kernels),
-            samples=1,
-            configs=(),
-            counts=True,
-            times=False,
-            cpu="max",
-            accel="tcg",
-            params=params,
-            kernel=TREE,
-        )
-    )
-    return runs

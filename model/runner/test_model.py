@@ -1,5 +1,5 @@
 """The model's own tools: cutting out definitions, mutants' patches, the checker's last line.  What compiles
-code or runs the checker is in checks/test_0_model.py."""
+code or runs the checker is in tests/v5.10/test_model.py."""
 
 import json
 

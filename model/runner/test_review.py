@@ -82,8 +82,8 @@ def test_each_old_and_each_new_patch_is_told_once():
         ("| x | `patches/debug/none.patch` | None: so |", ["x: no file patches/debug/none.patch"]),
         ("| x | the same | `age-forgot` |", ["x: no mutant, planted bug or check 'age-forgot'"]),
         (
-            "| x | the same | `test_0_model.py::test_nothing` |",
-            ["x: no mutant, planted bug or check 'test_0_model.py::test_nothing'"],
+            "| x | the same | `v5.10/test_model.py::test_nothing` |",
+            ["x: no mutant, planted bug or check 'v5.10/test_model.py::test_nothing'"],
         ),
         ("| x | the same | None |", ["x: neither what fails nor why nothing does"]),
         ("| x | the same | |", ["x: neither what fails nor why nothing does"]),

@@ -11,7 +11,7 @@ from kvmseries.labs import junit, ktap, outcomes
 from kvmseries.labs.test_labs import COMPLAINTS, VERDICTS
 from kvmseries.source import catalog, trees
 
-pytestmark = pytest.mark.build
+pytestmark = pytest.mark.slow
 REQUIREMENTS = paths.ROOT / "scripts/requirements-labs.txt"
 
 # Each prints nothing, and ends with a traceback if what is on its standard input is not right.

@@ -2,62 +2,65 @@
 
 import pytest
 
-from checks import extra
 from kvmseries.base import paths
 from kvmseries.data import ids
 from kvmseries.source import catalog, trees
 from kvmseries.verify import check
 from migrate import check as qemu_check
+from tests import extra
 
 # The user's own tree as the base, as in `make test TREE=/path`.
 TREE = paths.own_tree()
-SERIES = catalog.names()
+EACH = {name: catalog.load(name) for name in catalog.names()}
+each = pytest.mark.parametrize("series", EACH)
+# A series may be its base alone.
+patched = pytest.mark.parametrize("series", [name for name, series in EACH.items() if series.patches])
 
 
-@pytest.fixture(params=SERIES)
-def series(request):
-    """Each directory of patches/."""
-    return catalog.load(request.param)
-
-
-@pytest.fixture
-def patched(series):
-    """Each of them that is more than its base."""
-    if not series.patches:
-        pytest.skip(f"{series.name} has no patches yet")
-    return series
-
-
+@each
 def test_applies_to_every_version_of_its_base(series):
+    series = EACH[series]
     check.applies(series, kernel=extra.own_base(series))
 
 
-def test_checkpatch_is_clean(patched):
-    (qemu_check if patched.project == "qemu" else check).checkpatch(patched, extra.own_base(patched))
+@patched
+def test_checkpatch_is_clean(series):
+    series = EACH[series]
+    (qemu_check if series.project == "qemu" else check).checkpatch(series, extra.own_base(series))
 
 
+@each
 def test_trailers_milestones_and_letters(series):
+    series = EACH[series]
     check.clean(series)
 
 
-def test_fixes_and_milestones_apply_alone(patched):
-    tried = check.alone(patched, extra.own_base(patched))
-    assert tried == len(patched.fixes) + len(patched.on)
-    assert tried or catalog.FIXES not in patched.milestones
+@patched
+def test_fixes_and_milestones_apply_alone(series):
+    series = EACH[series]
+    tried = check.alone(series, extra.own_base(series))
+    assert tried == len(series.fixes) + len(series.on)
+    assert tried or catalog.FIXES not in series.milestones
 
 
 @pytest.mark.skipif(bool(TREE), reason="patches name the contents of the pinned base by hash")
-def test_export_gives_the_same_files_back(patched):
-    check.round_trip(patched)
+@patched
+def test_export_gives_the_same_files_back(series):
+    series = EACH[series]
+    check.round_trip(series)
 
 
-def test_debug_patches_apply(patched):
-    extra.debug_patches(patched, extra.own_base(patched))
+@patched
+def test_debug_patches_apply(series):
+    series = EACH[series]
+    extra.debug_patches(series, extra.own_base(series))
 
 
 @pytest.mark.skipif(bool(TREE), reason="the ids are those of the pinned base")
+@each
 def test_ids_need_no_tree(series):
     """What is said of results by patches/ alone is what a tree says that the patches are applied to."""
+    series = EACH[series]
     whats = (*series.arches, *(() if series.project == "qemu" else (ids.TESTS, ids.SUITE)))
     for label, count in (("base", 0), ("series", len(series.patches))):
         tree = trees.worktree(series, count)

@@ -16,7 +16,7 @@ from kvmseries.source import catalog, trees
 from migrate import build, driver, migration
 
 SERIES = "qemu-10.0"
-pytestmark = pytest.mark.reads(SERIES, "qemu-migration", migration.KERNEL)
+pytestmark = [pytest.mark.boot, pytest.mark.slow]
 # The comparison of both sides must find them; how: patches/debug/README.md.
 PLANTED = "slot-not-synced"
 # A guest that writes as fast as it can, and a migration that ends while it does.
@@ -106,37 +106,27 @@ def _completed(outcome):
     assert values["pages_compared"] >= 64 * 256 and values["work_done"] > 0, outcome.output
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ring", "log", "fast", "busy", "paced"])
 def test_a_migration_completes_and_loses_no_page(outcomes, name):
     _completed(outcomes[name])
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_the_main_loop_was_busy(outcomes):
     """The thread that resets the rings has the priority of the main thread, and vCPUs with a full ring wait for both."""
     values = migration.found(outcomes["busy"])
     assert values["busy_commands"] >= 5 and values.get("trace kvm_dirty_ring_full", 0) > 0, outcomes["busy"].output
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ring", "log"])
 def test_the_throttle_is_computed_in_few_steps(outcomes, name):
     # By trial it takes seven and more. The bar is two on a host that is idle.
     assert 1 <= migration.found(outcomes[name])["throttle_steps"] <= 5, outcomes[name].output
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_negative_control_pages_that_differ_are_counted(outcomes):
     assert migration.found(outcomes["spoiled"])["pages_lost"] == 3, outcomes["spoiled"].output
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_negative_control_a_slot_that_is_not_synced_loses_pages(outcomes):
     assert migration.found(outcomes["planted"])["pages_lost"] > 0, outcomes["planted"].output
 
@@ -146,30 +136,22 @@ def _near(rate, wanted):
     return abs(rate - wanted) <= 0.1 * wanted + 1
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_the_dirty_rate_with_the_ring_is_that_with_the_bitmap(rates):
     # What a guest writes in the time differs with the load of the host.
     told, true = rates["ring"]
     assert _near(told, true) and _near(*rates["bitmap"]), rates
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_negative_control_base_counts_a_page_again_with_the_ring(rates):
     told, true = rates["ring-base"]
     assert not _near(told, true) and told >= 1.5 * true, rates
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, label, setting in X86 if label != "planted" and not setting.corrupt])
 def test_a_migration_on_x86_completes_and_loses_no_page(x86, name):
     _completed(x86[name])
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["full", "full-base", "busy"])
 def test_rings_run_full_on_x86(x86, name):
     values = migration.found(x86[name])
@@ -177,8 +159,6 @@ def test_rings_run_full_on_x86(x86, name):
     assert values.get("busy_commands", 5) >= 5, x86[name].output
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_rings_are_collected_once_in_a_sync_on_x86(x86):
     """Base collects for each address space that is synced: for that of SMM, too.  Each collection begins and ends."""
     of = {name: migration.found(x86[name]) for name in ("ring", "ring-base")}
@@ -189,21 +169,15 @@ def test_rings_are_collected_once_in_a_sync_on_x86(x86):
     assert rounds["ring"] == 1 and rounds["ring-base"] == 2, rounds
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_the_count_with_the_log_is_of_what_the_guest_wrote_on_x86(x86):
     """With a ring it is higher, see qemu-migration/throttle.md."""
     values = migration.found(x86["log"])
     assert values["dirty_counted"] == pytest.approx(values["dirty_true"], rel=0.1), x86["log"].output
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_negative_control_pages_that_differ_are_counted_on_x86(x86):
     assert migration.found(x86["spoiled"])["pages_lost"] == 3, x86["spoiled"].output
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_negative_control_a_slot_that_is_not_synced_loses_pages_on_x86(x86):
     assert migration.found(x86["planted"])["pages_lost"] > 0, x86["planted"].output

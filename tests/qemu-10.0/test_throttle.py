@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from checks import extra
 from kvmseries.base import paths
 from kvmseries.source import catalog, trees
 from migrate import simulation
+from tests import extra
 
 # A line of auto-converge.c, and what it is planted as.
 MISTAKES = {

@@ -2,9 +2,9 @@
 
 import pytest
 
-from checks import claims
 from kvmseries.base import paths
 from kvmseries.data import results
+from tests import claims
 
 
 def _runs(kernel, write, read, contentions=0):

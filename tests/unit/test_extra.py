@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from checks import extra
+from tests import extra
 
 
 def test_the_user_s_tree_is_the_base_of_v5_10_alone(monkeypatch):

@@ -1,15 +1,20 @@
 """Kernels with patches/debug: each is built once, and again when what it is made from has changed; and what is documented of them."""
 
+import os
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
-from checks import guests, test_3_stage2_trace
 from kvmseries.base import paths
 from kvmseries.conftest import below, write
 from kvmseries.kernel import build, toolchain
 from kvmseries.source import catalog, trees
+from kvmseries.verify import controls
+from stage2_trace import stage2trace
+from tests.lab import Lab
 
 
 @pytest.fixture(name="made")
@@ -32,7 +37,12 @@ def _made(own_world, tmp_path, monkeypatch):
         catalog,
         "load",
         lambda _: SimpleNamespace(
-            name="mini", kernel="5.10.262", patches=(1, 2), versions=[SimpleNamespace(sha256="x")], patches_id=str
+            name="mini",
+            kernel="5.10.262",
+            patches=(1, 2),
+            versions=[SimpleNamespace(sha256="x")],
+            patches_id=str,
+            upto=int,
         ),
     )
     for name in ("a", "b"):
@@ -40,9 +50,13 @@ def _made(own_world, tmp_path, monkeypatch):
     return built
 
 
+def _planted(*names, arch="arm64", kernel="series", configs=()):
+    return Lab("mini", kernel, arch=arch, patches=names, configs=configs).built()
+
+
 def test_a_planted_kernel_is_built_once_and_kept(made):
-    first, second = guests.planted("a"), guests.planted("b")
-    assert guests.planted("a") == first and guests.planted("b") == second and len(made) == 2
+    first, second = _planted("a"), _planted("b")
+    assert _planted("a") == first and _planted("b") == second and len(made) == 2
     # Each has a copy of its own, for the tree is that of the last one.
     assert first.image.read_text() == "a None arm64 1" and second.image.read_text() == "b None arm64 2"
     assert first.image.parent.joinpath("System.map").exists() and first.release == "5.10-x"
@@ -50,22 +64,22 @@ def test_a_planted_kernel_is_built_once_and_kept(made):
 
 def test_architectures_points_and_combinations_are_others(made):
     kernels = [
-        guests.planted("a"),
-        guests.planted("a", arch="x86_64"),
-        guests.planted("a", count=0),
-        guests.planted("a", count=1),
-        guests.planted("a", "b"),
-        guests.planted("a", configs=("debug",)),
+        _planted("a"),
+        _planted("a", arch="x86_64"),
+        _planted("a", kernel="base"),
+        _planted("a", kernel="upto:1"),
+        _planted("a", "b"),
+        _planted("a", configs=("debug",)),
     ]
     assert len({kernel.image for kernel in kernels}) == len(made) == 6
 
 
 def test_what_has_changed_is_built_again(made, monkeypatch):
-    guests.planted("a")
+    _planted("a")
     write(paths.PATCHES / "debug/mini-a.patch", "changed")
-    assert guests.planted("a").image.read_text() == "a None arm64 2"
+    assert _planted("a").image.read_text() == "a None arm64 2"
     monkeypatch.setattr(toolchain, "version", lambda arch: "gcc 99")
-    guests.planted("a")
+    _planted("a")
     assert len(made) == 3
 
 
@@ -75,7 +89,7 @@ def test_a_build_that_fails_keeps_nothing(made, monkeypatch):
 
     monkeypatch.setattr(build, "in_tree", fails)
     with pytest.raises(RuntimeError):
-        guests.planted("a")
+        _planted("a")
     assert not below(paths.out("planted", "x").parent)
 
 
@@ -104,13 +118,14 @@ def test_the_readme_names_each_debug_patch_and_each_bug():
 
 
 def test_the_trace_must_find_each_mistake_with_tlbs():
-    mistakes = {*test_3_stage2_trace.MISTAKES, *test_3_stage2_trace.CONTROLS}
+    mistakes = {one.name for one in controls.of_series("v5.10") if one.place == "trace"} | {"no-tlbi-in-unmap"}
     assert _bugs("v5.10-tlb-planted.patch") <= mistakes
-    assert _table(test_3_stage2_trace.FOLDER, "`kvm.planted=`") == mistakes
+    assert _table(stage2trace.SOURCE, "`kvm.planted=`") == mistakes
 
 
-def test_each_bug_that_a_check_plants_is_there():
-    bugs = _bugs("v5.10-planted.patch")
-    checks = "\n".join(path.read_text(encoding="utf-8") for path in (paths.ROOT / "scripts/checks").glob("*.py"))
-    planted = set(re.findall(r'guests\.bug\("([\w-]+)"\)', checks))
-    assert planted and planted <= bugs
+def test_each_check_that_must_find_a_planted_bug_is_there():
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", controls.CHECKS]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(words, cwd=paths.ROOT, env=environ, capture_output=True, text=True, check=True)
+    wanted = {control.check for control in controls.load() if control.check}
+    assert wanted and wanted - set(done.stdout.splitlines()) == set()

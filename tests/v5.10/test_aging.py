@@ -6,7 +6,7 @@ there (patches/debug/v5.10-delays.patch).
 
 A walk that ages counts once, however many leaves of it raced.  Bounded, and so with the normal
 configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two CPUs:
-`SERIES_AGES=1000 make test-all CHECKS=scripts/checks/test_6_aging.py`
+`SERIES_AGES=1000 make test-all CHECKS=tests/v5.10/test_aging.py`
 """
 
 import functools
@@ -15,11 +15,10 @@ import re
 
 import pytest
 
-from checks import aging, claims, guests
-from kvmseries.base import progress
-from kvmseries.vm import machine, run as guest
+from tests import aging, claims
+from tests.lab import Lab
 
-pytestmark = pytest.mark.reads("v5.10")
+pytestmark = pytest.mark.boot
 
 # Pages of a vCPU that are aged, and how often while vCPUs are idle.
 PAGES, PASSES = 64, 4
@@ -29,7 +28,8 @@ VCPUS, ITERATIONS = 16, 3
 # How many of each race there must be; above WANTED with the debug configuration.
 WANTED = 20
 AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
-CONFIGS = ("debug",) if AGES > WANTED else ()
+DELAYED = aging.mutants("v5.10", configs=("debug",) if AGES > WANTED else ())
+MUTANTS = aging.mutants("v5.10")
 
 PROGRAM = "/tests/stage2_fault_stress_test"
 # Never so many of everything that it stops before its time.  No vCPU stays at a word.
@@ -54,134 +54,83 @@ OOPS = r"Unable to handle kernel[^\0]*?\bpc : (stage2_|__kvm_pgtable_)"
 @pytest.fixture(scope="module", name="counts")
 def _counts():
     """Of base and series, aged while vCPUs fault in memory that is new to the host, too."""
+    args = f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}"
     return [
         run
         for label in ("base", "series")
-        for run in guests.counted_locks(
-            aging.ACCESS, f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}", (2,), label
-        )
+        for run in Lab("v5.10", label, patches=("hold-times",))
+        .virtual(2 + 2)
+        .lock_counts(aging.ACCESS, args, (2,), f"counts-{label}-{aging.ACCESS}")
     ]
 
 
-@pytest.mark.boot
+@pytest.mark.slow
 def test_aging_takes_no_lock(counts):
     assert not claims.lockless_aging(counts, "series")
 
 
-@pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_base_takes_the_lock_to_age(counts):
     assert not claims.locked_aging(counts, "base", PAGES, PASSES)
     assert claims.lockless_aging(counts, "base")
 
 
 @functools.cache
-def _figures(label):
+def _hot(label):
     """aging.hot() with so many vCPUs that fault memory in and access what is aged."""
-    return aging.hot(label, "arm64", f"-i {ITERATIONS}", VCPUS, 120, label)
+    return aging.hot(Lab("v5.10", label), f"-i {ITERATIONS}", VCPUS, 120, label)
 
 
-@pytest.mark.boot
+@pytest.mark.slow
 def test_faults_do_not_slow_aging_down():
-    found = _figures("series")["aging"]
-    aging.found_young(found, VCPUS)
-    assert found["pass_median.running"] <= aging.BESIDE * found["pass_median.idle"]
+    aging.found_young(_hot("series"), VCPUS)
+    assert aging.beside(_hot("series")) <= aging.BESIDE
 
 
-@pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_faults_slow_aging_down_on_base():
-    found = _figures("base")["aging"]
-    aging.found_young(found, VCPUS)
-    assert found["pass_median.running"] > 5 * found["pass_median.idle"]
+    aging.found_young(_hot("base"), VCPUS)
+    assert aging.beside(_hot("base")) > 5
 
 
-@pytest.mark.boot
+@pytest.mark.slow
 def test_aging_does_not_slow_faults_down():
-    found, none = _figures("series")["aging"], _figures("series")["no-aging"]
-    metric = "instructions_per_fault.fault"
-    assert found[metric] == pytest.approx(none[metric], rel=0.05)
-    assert found["fault_memory_time"] <= aging.SLOWER * none["fault_memory_time"]
+    assert aging.with_aging(_hot("series"), "instructions_per_fault.fault") == pytest.approx(1, rel=0.05)
+    assert aging.with_aging(_hot("series"), "fault_memory_time") <= aging.SLOWER
 
 
-@pytest.mark.boot
+@pytest.mark.slow
 def test_negative_control_an_access_that_is_forgotten_is_noticed():
-    kernel, initrd = guests.with_bugs(), guests.initrd()
-    with progress.single("planted", "a planted bug: age-forgets", 60) as note:
-        result = guest.run(
-            kernel,
-            initrd,
-            machine.Machine("arm64", params=(guests.bug("age-forgets"),)),
-            [(aging.ACCESS, 120, [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"])],
-            "aging-age-forgets",
-            note,
-        )
-    assert re.search(
-        r"\d+ pages were found idle, although vCPUs accessed them after a flush", result.outcomes[0].output
-    ), result.outcomes[0].output
-    assert result.outcomes[0].status
+    command = [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"]
+    aging.forgets(MUTANTS.but(mutant="age-forgets"), command, "aging-age-forgets")
 
 
 def _killing(vms, seconds):
     """The command that has so many VMs killed while they are aged."""
-    return (
-        PROGRAM,
-        "-m",
-        "get",
-        "-n",
-        "1000000",
-        "-r",
-        "3",
-        "-i",
-        "300",
-        "-v",
-        "2",
-        "-b",
-        "4M",
-        "-o",
-        "punch,age",
-        "-K",
-        "-k",
-        str(vms),
-        "-t",
-        str(seconds),
-    )
+    line = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-v", "2", "-b", "4M", "-o", "punch,age")
+    return (*line, "-K", "-k", vms, "-t", seconds)
 
 
-@pytest.fixture(scope="module", name="delayed")
-def _delayed():
-    """The kernel with delays and no bug."""
-    return guests.with_bugs(configs=CONFIGS)
-
-
-@pytest.mark.boot
+@pytest.mark.slow
 @pytest.mark.parametrize("helper", RACES)
-def test_aging_that_races_loses_nothing(helper, delayed):
+def test_aging_that_races_loses_nothing(helper):
     races, memory, size = RACES[helper]
     seconds = AGES * SECONDS
-    aging.races(
-        delayed,
-        helper,
-        (*LINE, "-o", helper, "-s", memory, "-b", size, "-t", str(seconds)),
-        seconds,
-        DELAY_US,
-        dict.fromkeys(races, AGES),
-        3,
-    )
+    command = (*LINE, "-o", helper, "-s", memory, "-b", size, "-t", seconds)
+    aging.lose_nothing(DELAYED, helper, command, seconds, DELAY_US, dict.fromkeys(races, AGES), 3)
 
 
-@pytest.mark.boot
-def test_vms_are_killed_while_they_are_aged(delayed):
+@pytest.mark.slow
+def test_vms_are_killed_while_they_are_aged():
     vms = KILLED if AGES <= WANTED else AGES // 20
-    outcome, splats, walks = aging.delayed(delayed, "late", _killing(vms, 2 * vms), 3 * vms, LATE_US)
-    assert not outcome.status, outcome.output
-    assert not splats
-    assert walks["late"] >= (1 if AGES <= WANTED else AGES), outcome.output
+    ran = DELAYED.stress(aging.ages(LATE_US, _killing(vms, 2 * vms)), 3 * vms, "aging-late").good()
+    assert ran.counts()["walks_that_age.late"] >= (1 if AGES <= WANTED else AGES), ran.output
 
 
-def _wreck(bug, command, delay_us):
-    return aging.wreck(guests.with_bugs(), bug, command, delay_us, (guests.bug(bug),))
+def _wreck(mutant, command, delay_us):
+    return MUTANTS.but(mutant=mutant).wreck(aging.ages(delay_us, command), 60, f"aging-{mutant}")
 
 
-@pytest.mark.boot
 @pytest.mark.slow
 def test_negative_control_what_is_unmapped_comes_back():
     found = _wreck("age-without-cmpxchg", (*ALL, "-t", "60"), DELAY_US)
@@ -192,18 +141,20 @@ def test_negative_control_what_is_unmapped_comes_back():
     ), found
 
 
-@pytest.mark.boot
 @pytest.mark.slow
 def test_negative_control_write_protection_that_gives_up():
     found = _wreck("wrprotect-gives-up", (*LINE, "-o", "log", "-b", "8M", "-t", "180"), EITHER_US)
     assert "is not in the dirty log" in found, found
 
 
-@pytest.mark.boot
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "bug, command", [("pgt-freed-without-rcu", _killing(10, 20)), ("age-table-freed-without-rcu", (*ALL, "-t", "45"))]
+    "mutant, command",
+    [
+        pytest.param("pgt-freed-without-rcu", _killing(10, 20), id="pgt-freed-without-rcu"),
+        pytest.param("age-table-freed-without-rcu", (*ALL, "-t", "45"), id="age-table-freed-without-rcu"),
+    ],
 )
-def test_negative_control_freed_under_aging(bug, command):
-    found = _wreck(bug, command, LATE_US)
+def test_negative_control_freed_under_aging(mutant, command):
+    found = _wreck(mutant, command, LATE_US)
     assert re.search(f"WARNING: .*(stage2_age|__kvm_pgtable_walk)|Bad page state|{OOPS}", found), found

@@ -1,7 +1,7 @@
 """change_pte that takes effect: pages that KSM merges and vCPUs only read take no fault, and nothing is
 lost where pages are replaced, by change_pte_test.
 
-Bounded: `SERIES_CHANGES=1000 make test-all CHECKS=scripts/checks/test_8_change_pte.py` has 1000
+Bounded: `SERIES_CHANGES=1000 make test-all CHECKS=tests/v5.10/test_change_pte.py` has 1000
 changes of each kind on the debug configuration.
 """
 
@@ -10,10 +10,10 @@ import re
 
 import pytest
 
-from checks import guests
-from kvmseries.data import parse
+from tests import aging
+from tests.lab import Lab, races
 
-pytestmark = pytest.mark.reads("v5.10")
+pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
 TEST = "change_pte_test"
 # How KVM maps the memory: architecture and kernel parameters.
@@ -33,55 +33,39 @@ COUNTS = {"replaced": CHANGES, "protected": CHANGES, "overlapped": CHANGES / 20}
 SECONDS = 6
 
 
-def _run(kernel, name, seconds, *args, params=()):
-    """(guest.Outcome, splats) of change_pte_test with a storm of `seconds`."""
-    return guests.stress(
-        kernel, f"change-pte-{name}", [f"/tests/{TEST}", "-t", str(seconds), *args], seconds, params=params
-    )
+def _run(lab, name, seconds, *args):
+    """The Ran of change_pte_test with a storm of `seconds`."""
+    return lab.stress([f"/tests/{TEST}", "-t", seconds, *args], seconds, f"change-pte-{name}")
 
 
-def _figures(output):
-    """{metric: last value} of what change_pte_test printed."""
-    return {measure.metric: measure.value for measure in parse.parse(TEST, output)}
-
-
-@pytest.mark.boot
 @pytest.mark.parametrize("mmu", MMUS)
 def test_what_is_merged_stays_mapped_and_nothing_is_lost(mmu):
     arch, params = MMUS[mmu]
     # What is promised of change_pte is checked with CONFIG_DEBUG_VM, by a patch that is not of the series.
-    kernel = guests.planted("change-pte-check", arch=arch, configs=("debug",)) if LONG else guests.built("series", arch)
-    seconds = SECONDS * CHANGES // WANTED
+    debug = {"patches": ("change-pte-check",), "configs": ("debug",)} if LONG else {}
+    lab, seconds = Lab("v5.10", params=params, arch=arch, **debug), SECONDS * CHANGES // WANTED
 
     def run():
-        outcome, splats = _run(kernel, mmu, seconds, "-f", "-n", "-i", "1", "-b", "2M", params=params)
-        assert not outcome.status, outcome.output
-        assert not splats
-        found = _figures(outcome.output)
-        assert found["read_merged_exits_per_page"] < 0.02, outcome.output
-        return {what: found[f"storm_kvm_change_pte_{what}"] for what in COUNTS}
+        ran = _run(lab, mmu, seconds, "-f", "-n", "-i", "1", "-b", "2M").good()
+        assert ran.metric("read_merged_exits_per_page") < 0.02, ran.output
+        return {what: ran.metric(f"storm_kvm_change_pte_{what}") for what in COUNTS}
 
-    guests.races(COUNTS, 4, run)
+    races(COUNTS, 4, run)
 
 
-@pytest.mark.boot
 def test_negative_control_what_is_merged_is_unmapped_on_base():
-    outcome, _ = _run(guests.built("base", "x86_64"), "base", 0, "-f", "-n", "-i", "1", "-b", "2M")
-    assert outcome.status
-    found = _figures(outcome.output.partition("==== Test Assertion")[0])
-    assert found["read_merged_exits_per_page"] == pytest.approx(1, abs=0.1)
+    ran = _run(Lab("v5.10", "base", arch="x86_64"), "base", 0, "-f", "-n", "-i", "1", "-b", "2M")
+    assert ran.status
+    assert ran.metric("read_merged_exits_per_page") == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_negative_control_a_kernel_that_does_not_count_cannot_pass():
-    outcome, _ = _run(guests.built("base"), "arm64-base", 0, "-f", "-n", "-i", "1", "-b", "2M")
-    assert outcome.status == 4 and "KVM does not count what change_pte replaces" in outcome.output, outcome.output
+    ran = _run(Lab("v5.10", "base"), "arm64-base", 0, "-f", "-n", "-i", "1", "-b", "2M")
+    assert ran.status == 4 and "KVM does not count what change_pte replaces" in ran.output, ran.output
 
 
-@pytest.mark.boot
 @pytest.mark.parametrize(
-    "bug, args",
+    "mutant, args",
     [
         # An invalidation that was needed is skipped. Migration would take what vCPUs count in from under them, too,
         # and the test with it: then they do not get on, or it crashes.
@@ -91,12 +75,11 @@ def test_negative_control_a_kernel_that_does_not_count_cannot_pass():
             "change-pte-ignores-error",
             ["-s", "anonymous_thp", "-b", "4M", "-o", "write,fork,collapse"],
             id="change-pte-ignores-error",
-            marks=pytest.mark.slow,
         ),
     ],
 )
-def test_negative_control_an_old_page_is_noticed(bug, args):
+def test_negative_control_an_old_page_is_noticed(mutant, args):
     # It ends when the bug is noticed: in 17 runs after 1 to 45 s, in one not in 62 s (Documentation/method.md).
-    outcome, _ = _run(guests.with_bugs(), bug, 240, "-i", "0", *args, params=(guests.bug(bug),))
-    assert outcome.status
-    assert re.search(r"(vCPU \d+|Host): page \d+ .*, word \d+", outcome.output), outcome.output
+    ran = _run(aging.mutants("v5.10").but(mutant=mutant), mutant, 240, "-i", "0", *args)
+    assert ran.status
+    assert re.search(r"(vCPU \d+|Host): page \d+ .*, word \d+", ran.output), ran.output

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from checks import guests
 from kvmseries.base import paths
 from kvmseries.source import catalog, trees
 from kvmseries.verify import chunks
+from tests import extra
 
 # Mistakes: a line of the code, and what it is planted as.
 MISTAKES = {
@@ -30,7 +30,7 @@ MISTAKES = {
 @pytest.fixture(scope="module", name="code")
 def _code():
     series = catalog.load("v5.10")
-    return chunks.collect(Path(trees.worktree(series, len(series.patches), guests.TREE).path))
+    return chunks.collect(Path(trees.worktree(series, len(series.patches), extra.own_base(series)).path))
 
 
 @pytest.mark.parametrize("shift", chunks.PAGES)

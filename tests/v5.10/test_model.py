@@ -1,4 +1,4 @@
-"""The page-table code under the model checker (model/README.md): all scenarios hold, each mistake of
+"""The page-table code of 5.10 under the model checker (model/README.md): all scenarios hold, each mistake of
 model/mutants is found, and the engine sees of relaxed memory what it must.  Needs gcc and cargo: without,
 it is skipped, and fails in CI."""
 
@@ -6,16 +6,11 @@ import re
 
 import pytest
 
-from checks import extra
 from kvmseries.base import paths
-from kvmseries.base.errors import Fail
-from kvmseries.conftest import lacking
-from kvmseries.source import catalog, trees
-from runner import build, coverage, mutants, prove, ROOM, runs, source
+from runner import build, mutants, prove, ROOM, runs, source
+from tests import modelchecks
 
-TREE = paths.own_tree()
 SERIES = "v5.10"
-pytestmark = pytest.mark.reads(SERIES, "model")
 SCHEDULES = 1000
 MILLION = 1_000_000
 # Mistakes that lose a write, keep a translation or free a table in use, and that few other checks find.
@@ -31,30 +26,14 @@ MUST_DIE = (
 )
 
 
-@pytest.fixture(scope="module", name="able")
-def _able():
-    """The checker can be built here."""
-    try:
-        build.need()
-    except Fail as error:
-        lacking(error)
-
-
 @pytest.fixture(scope="module", name="tree")
-def _tree(able):  # pylint: disable=unused-argument
-    series = catalog.load(SERIES)
-    return trees.worktree(series, len(series.patches), TREE).path
+def _tree():
+    return modelchecks.patched(SERIES)[1]
 
 
 @pytest.fixture(scope="module", name="model")
 def _model(tree):
-    return runs.ready(tree)
-
-
-def _failures(results, series, count):
-    """What of `results` does not hold, although it must with the first `count` patches."""
-    later = prove.later(series, count)
-    return [result.line + "\n" + result.trace for result in results if not result.good and result.name not in later]
+    return modelchecks.ready(SERIES, tree)
 
 
 @pytest.mark.parametrize("arch", source.of_series(SERIES))
@@ -77,13 +56,12 @@ def test_nothing_that_is_compiled_is_missing(tree, arch):
     ],
 )
 def test_every_scenario_holds_at_a_milestone(milestone, arch):
-    series = catalog.load(SERIES)
-    tree = trees.worktree(series, series.upto(milestone), TREE).path
+    series, tree = modelchecks.patched(SERIES, milestone)
     program, libraries = runs.ready(tree, (arch,))
     large = prove.large(series, series.upto(milestone))
     results = prove.loom(program, libraries, (), None, print, large)
     assert len({r.name for r in results} - prove.later(series, series.upto(milestone))) > 60
-    assert _failures(results, series, series.upto(milestone)) == []
+    assert modelchecks.failures(results, series, series.upto(milestone)) == []
 
 
 def test_what_the_engine_sees_of_relaxed_memory(model):
@@ -144,110 +122,6 @@ def test_the_same_seed_gives_the_same_trace(tree, model):
     assert "stage2_attr_walker() pgtable.c:" in first.trace
 
 
-# Of linux 7.3: what takes seconds; and mistakes of each kind. The rest is slow.
-QUICK = (
-    "write-harvest",
-    "write-clear",
-    "write-harvest-remembered",
-    "log-on",
-    "first-write-harvest",
-    "write-write",
-    "write-harvest-last",
-    "relax-relax",
-    "map-same-map",
-    "split-read",
-    "collapse-read-other",
-    "collapse-age",
-    "age-read",
-    "age-flush-read",
-    "unmap-logged",
-    "unmap-one-of-two",
-    "unmap-age",
-    "unmap-split",
-    "harvest-age",
-    "ring-write-harvest",
-    "ring-write-harvest-remembered",
-    "ring-write-harvest-age",
-    "logged-read-write-unmap",
-    "access-harvest",
-    "access-collapse",
-    "split-age-other",
-    "split-keeps",
-    "collapse-after-log",
-)
-QUICK_MUTANTS = (
-    "v7.3-get-no-flush",
-    "v7.3-ring-no-flush",
-    "v7.3-page-not-dirty",
-    "v7.3-collapse-frees-at-once",
-    "v7.3-wp-gives-up",
-    "v7.3-attr-stores",
-    "v7.3-locked-not-checked",
-    "v7.3-undo-bit-first",
-    "v7.3-undo-bit-first-ring",
-    "v7.3-age-stores-w",
-)
-
-
-@pytest.fixture(scope="module", name="newer")
-def _newer(able):  # pylint: disable=unused-argument
-    series = catalog.load("v7.3")
-    found = trees.worktree(series, len(series.patches), extra.own_base(series)).path
-    return series, found, *runs.ready(found, source.of_series("v7.3"))
-
-
-@pytest.mark.reads("v7.3", "model")
-def test_what_the_engine_sees_with_the_library_of_7_3(newer):
-    assert prove.calibration(newer[2], newer[3]["arm64-v7.3"]) == []
-
-
-@pytest.mark.reads("v7.3", "model")
-def test_scenarios_of_7_3(newer):
-    series, _, program, libraries = newer
-    results = prove.loom(program, libraries, QUICK, None, print)
-    assert len(results) == len(QUICK) and _failures(results, series, len(series.patches)) == []
-
-
-@pytest.mark.reads("v7.3", "model")
-def test_mutants_of_7_3(newer):
-    series, tree, program, _ = newer
-    every = mutants.every(source.of_series(series.name))
-    for mutant in every:  # Those that are not run here apply at least.
-        mutants.plant(tree, mutant.path, paths.out("model", "planted", "applies"), series.name)
-    outcomes = mutants.judge_all([m for m in every if m.name in QUICK_MUTANTS], tree, program)
-    assert len(outcomes) == len(QUICK_MUTANTS)
-    assert [outcome.line for outcome in outcomes if not outcome.killed] == []
-
-
-@pytest.mark.slow
-@pytest.mark.reads("v7.3", "model")
-def test_every_scenario_of_7_3(newer):
-    series, _, program, libraries = newer
-    results = prove.loom(program, libraries, (), None, print)
-    results += prove.shuttle(program, libraries, (), "random", SCHEDULES, 1, print)
-    results += prove.shuttle(program, libraries, (), "pct", SCHEDULES, 1, print)
-    assert len(results) > 80 and _failures(results, series, len(series.patches)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.reads("v7.3", "model")
-def test_every_mutant_of_7_3(newer):
-    series, tree, program, _ = newer
-    outcomes = mutants.judge_all(mutants.every(source.of_series(series.name)), tree, program)
-    assert [outcome.line for outcome in outcomes if not outcome.good] == []
-
-
-@pytest.mark.slow
-@pytest.mark.reads("v7.3", "model")
-@pytest.mark.parametrize("milestone", ["bounded", "tables", "aging"])
-def test_scenarios_of_a_milestone_of_7_3(newer, milestone):
-    series, _, program, _ = newer
-    tree = trees.worktree(series, series.upto(milestone), extra.own_base(series)).path
-    results = prove.loom(program, runs.ready(tree, source.of_series(series.name))[1], (), None, print)
-    assert len(results) > 70 and _failures(results, series, series.upto(milestone)) == []
-
-
-@pytest.mark.reads(SERIES, "model", "texts")
 def test_the_readme_names_each_scenario_and_invariant(model):
     text = (ROOM / "README.md").read_text(encoding="utf-8")
     named = [s.name for s in runs.scenarios(model[0]) if s.kind != "litmus"]
@@ -258,26 +132,16 @@ def test_the_readme_names_each_scenario_and_invariant(model):
 
 
 @pytest.mark.slow
-@pytest.mark.reads(SERIES, "v7.3", "model", "texts")
-@pytest.mark.parametrize("arch", source.ARCHES)
-def test_the_readme_says_how_much_is_covered(tree, newer, model, arch):
-    """By 2 points: compilers differ in what they count as a line."""
-    applied = tree if source.ARCHES[arch].series == SERIES else newer[1]
-    found = coverage.percent(coverage.measure(applied, model[0], arch))
-    row = re.search(rf"^\| `{arch}` \| (\d+) % \| (\d+) % \|$", (ROOM / "README.md").read_text(encoding="utf-8"), re.M)
-    assert row, f"model/README.md has no row of {arch}"
-    assert max(abs(int(row[i + 1]) - found[i]) for i in (0, 1)) <= 2, (
-        f"{arch}: {found[0]:.0f} % of lines, {found[1]:.0f} % of branches"
-    )
+@pytest.mark.parametrize("arch", source.of_series(SERIES))
+def test_the_readme_says_how_much_is_covered(tree, model, arch):
+    modelchecks.as_covered_as_the_readme_says(tree, model[0], arch)
 
 
-@pytest.mark.reads(SERIES, "model")
 def test_scenarios_are_found_in_the_source_as_the_checker_has_them(model):
     wanted = {s.name: s.arches for s in runs.scenarios(model[0]) if s.kind != "litmus"}
     assert runs.declared() == wanted
 
 
-@pytest.mark.reads(SERIES, "model", "texts")
 def test_what_the_rooms_say_of_scenarios(model):
     """Rows of their tables that name an invariant name scenarios that exist, and the invariant does."""
     known = {s.name for s in runs.scenarios(model[0])}

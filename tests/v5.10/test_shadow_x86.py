@@ -5,39 +5,24 @@ import re
 
 import pytest
 
-from checks import guests
+from tests import aging
 
-pytestmark = pytest.mark.reads("v5.10")
+pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
-TEST = "invlpg_test"
-SHADOW = "kvm_amd.npt=0"
+LAB = aging.mutants("v5.10", "x86_64").but(params=("kvm_amd.npt=0",))
 # Base was found within 46 rounds; a round takes a tenth of a second or two.
 SECONDS, MOST = 15, 120
 
 
-def _run(name, seconds, *params):
-    """(guest.Outcome, splats) of the test."""
-    return guests.stress(
-        guests.with_bugs("x86_64"),
-        f"shadow-{name}",
-        [f"/tests/{TEST}", str(seconds)],
-        seconds,
-        params=(SHADOW, *params),
-    )
-
-
-@pytest.mark.boot
 def test_invlpg_maps_nothing_that_is_being_unmapped():
-    outcome, splats = _run("invlpg", SECONDS)
-    assert not outcome.status and not splats, outcome.output
-    assert int(re.search(r"^rounds (\d+), INVLPGs \d+: 0 pages", outcome.output, re.M)[1]) >= 10, outcome.output
+    ran = LAB.stress(["/tests/invlpg_test", SECONDS], SECONDS, "shadow-invlpg").good()
+    assert int(re.search(r"^rounds (\d+), INVLPGs \d+: 0 pages", ran.output, re.M)[1]) >= 10, ran.output
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_negative_control_a_page_that_invlpg_maps_is_noticed():
-    outcome, splats = _run("invlpg-maps-in-range", MOST, guests.bug("x86-invlpg-maps-in-range"))
+    mutant = "x86-invlpg-maps-in-range"
+    ran = LAB.but(mutant=mutant).stress(["/tests/invlpg_test", MOST], MOST, f"shadow-{mutant}")
     # Or the host's kernel sees a page that is freed with the guest's writes in it.
-    assert "the guest has access to pages that were taken away" in outcome.output or any(
-        "Bad page state" in splat for splat in splats
-    ), outcome.output
+    assert "the guest has access to pages that were taken away" in ran.output or any(
+        "Bad page state" in splat for splat in ran.splats
+    ), ran.output

@@ -3,13 +3,14 @@ series keeps the rules, and mistakes that no selftest notices here are found."""
 
 import pytest
 
-from checks import guests, stage2traces
 from kvmseries.vm import machine
-from stage2_trace import stage2check, stage2trace
+from stage2_trace import stage2check
+from tests import stage2traces
+from tests.lab import Lab
 
-pytestmark = pytest.mark.reads("v5.10")
+pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
-FOLDER = stage2trace.SOURCE
+MUTANTS = Lab("v5.10", patches=("delays", "x86-delays", "planted", "tlb-planted"))
 DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "2")
 STRESS = (
     "/tests/stage2_fault_stress_test",
@@ -54,46 +55,31 @@ CONTROLS = {
 }
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "command, kinds",
     [(DIRTY_LOG, KINDS[:4]), (CHANGE_PTE, ("unmapped", "protected"))],
     ids=["dirty_log_test", "change_pte_test"],
 )
 def test_the_series_keeps_the_rules(command, kinds):
-    stage2traces.keeps_the_rules(command[0].rpartition("/")[2], guests.built("series"), command, kinds)
+    stage2traces.keeps_the_rules(Lab("v5.10"), command[0].rpartition("/")[2], command, kinds)
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 def test_negative_control_base_hints_at_a_level_where_it_unlinks_a_table():
     """What patch 7 mends, and nothing else."""
-    _, report = stage2traces.trace("dirty-log-base", guests.built("base"), DIRTY_LOG)
+    _, report = stage2traces.trace(Lab("v5.10", "base"), "dirty-log-base", DIRTY_LOG)
     rule, words = MISTAKES["tlb-unmap-table-level"]
     assert report.findings and stage2check.found(report, rule, words) == report.findings, report.findings[:5]
 
 
-@pytest.mark.boot
-@pytest.mark.slow
 @pytest.mark.parametrize("cpu", machine.CPUS["arm64"])
 @pytest.mark.parametrize("helpers, kinds", [("rally,punch,log", KINDS), (ALL, KINDS[:4])], ids=["rally", "all"])
 def test_faults_that_race_keep_the_rules(helpers, kinds, cpu):
     """With delays; on a CPU with LSE atomics and level hints, and on one with neither."""
-    stage2traces.keeps_the_rules(
-        f"{'all' if helpers == ALL else 'rally'}-{cpu}",
-        guests.planted(*guests.BUGS, "tlb-planted"),
-        (*STRESS, helpers),
-        kinds,
-        cpu=cpu,
-    )
+    label = f"{'all' if helpers == ALL else 'rally'}-{cpu}"
+    stage2traces.keeps_the_rules(MUTANTS.but(machine={"cpu": cpu}), label, (*STRESS, helpers), kinds)
 
 
-@pytest.mark.boot
-@pytest.mark.slow
-@pytest.mark.parametrize("bug", [*MISTAKES, *CONTROLS])
-def test_negative_control_a_mistake_with_tlbs_is_found(bug):
-    rule, words = (MISTAKES | CONTROLS)[bug]
-    kernel = guests.planted(*guests.BUGS, "tlb-planted")
-    command = CHANGE_PTE if bug.startswith("change-pte") else (*STRESS, "rally,punch,log,ksm")
-    stage2traces.finds(bug, kernel, command, (rule, words))
+@pytest.mark.parametrize("mutant", [*MISTAKES, *CONTROLS])
+def test_negative_control_a_mistake_with_tlbs_is_found(mutant):
+    command = CHANGE_PTE if mutant.startswith("change-pte") else (*STRESS, "rally,punch,log,ksm")
+    stage2traces.finds(MUTANTS.but(mutant=mutant), command, (MISTAKES | CONTROLS)[mutant])

@@ -1,25 +1,19 @@
 """Milestone `fast-path` of patches/v7.3: a write fault that only the dirty log has caused takes no lock, and no write is lost.
 
-What is planted is in patches/debug/v7.3-undo-planted.patch.  All are in `make test-all` alone: see extra.quick().
-"""
+What is planted is in patches/debug/v7.3-undo-planted.patch."""
 
 import functools
 import re
 
 import pytest
 
-from checks import guests
-from kvmseries.base import progress
 from kvmseries.base.errors import Fail
-from kvmseries.kernel import build
-from kvmseries.source import catalog
-from kvmseries.vm import machine, run as guest
+from tests.lab import Lab, races, script
 
-NAME = "v7.3"
-pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
+pytestmark = pytest.mark.boot
 SECONDS = 180
 HUGE_PAGES = ("series.hugepages=520",)
-BUGS = ("planted", "undo-planted")
+MUTANTS = Lab("v7.3", params=HUGE_PAGES, patches=("planted", "undo-planted"), machine={"memory": 4096})
 # What a test says when a write is missing in the log.
 _MISSING = r"(Dirty|Clear) page \d+ value|writes are missing in the log|which no harvest reported"
 
@@ -65,25 +59,26 @@ PLANTED = {
 
 
 def _run(which, commands):
-    """({name: guest.Outcome}, splats) of `commands`, {name: words}, with what is planted, or nothing."""
-    return guests.run_planted(BUGS, which, commands, SECONDS, "dirty-faults", params=HUGE_PAGES, memory=4096, name=NAME)
+    """The Ran of `commands`, {name: words}, with what is planted, or nothing."""
+    return MUTANTS.but(mutant=which).run(commands, SECONDS, f"dirty-faults-{which or 'nothing'}")
 
 
+def test_a_block_that_the_log_splits_takes_one_fault():
+    """On the series as it is, in no more than a boot."""
+    Lab("v7.3", params=HUGE_PAGES).run(TESTS["count"], SECONDS, "dirty-faults-count").good()
+
+
+@pytest.mark.slow
 def test_nothing_is_lost():
-    outcomes, splats = _run("", TESTS)
-    assert not splats
-    assert not any(outcome.status for outcome in outcomes.values()), {
-        name: outcome.why() for name, outcome in outcomes.items()
-    }
+    _run("", TESTS).good()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", PLANTED)
 def test_negative_control_what_is_lost_is_noticed(which):
-    outcomes, _ = _run(which, {name: TESTS[name] for name in PLANTED[which]})
+    ran = _run(which, {name: TESTS[name] for name in PLANTED[which]})
     for name, words in PLANTED[which].items():
-        assert outcomes[name].status not in (0, 4, 124) and re.search(words, outcomes[name].output), outcomes[
-            name
-        ].why()
+        assert ran.found(words, name), ran.one(name).why()
 
 
 # {what stage2_race_test races for: {race: times that it must be met}}
@@ -103,23 +98,20 @@ RACES = {
 MOST = 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", RACES)
 def test_a_fault_that_races_is_right(what):
     """By the kernel's own checks, with delays: patches/debug/v7.3-undo-delays.patch."""
     # Delays in us: of walks that age, of entries that are locked, of faults that undo, of their walks.
-    command = guests.script("soak/stage2-races.sh", 1, 2000, 2000, 0, "/tests/stage2_race_test", what, 60)
+    command = script("soak/stage2-races.sh", 1, 2000, 2000, 0, "/tests/stage2_race_test", what, 60)
+    lab = Lab("v7.3", patches=("planted", "aging-delays", "undo-delays"))
 
     def run():
-        outcomes, splats = guests.run_planted(
-            ("planted", "aging-delays", "undo-delays"), "", {"race": list(command)}, SECONDS, "undo-races", name=NAME
-        )
-        assert not splats and not outcomes["race"].status, outcomes["race"].why()
-        found = re.findall(r"^Faults that undo: (\w+) (\d+)$", outcomes["race"].output, re.M)
-        met = {race: int(times) for race, times in found}
-        print(what, met)
+        met = lab.run(command, SECONDS, f"undo-races-{what}").good().counts()
+        print(what, dict(met))
         return met
 
-    guests.races(RACES[what], MOST, run)
+    races({f"faults_that_undo.{race}": times for race, times in RACES[what].items()}, MOST, run)
 
 
 # Iterations of dirty_log_perf_test, in all but the first of which each page has one fault of the dirty log.
@@ -129,25 +121,12 @@ FEW, MANY, PAGES = 2, 10, 512
 @functools.cache
 def _calls(label):
     """{name: calls for each fault of the dirty log} of what calls.sh counts, on kernel `label` of the series."""
-    series = catalog.load(NAME)
-    (point,) = catalog.points(series, label)
-    kernel = build.kernel(series, point.count, "arm64", ("kprobes",))
     command = "/tests/dirty_log_perf_test -v 1 -b 2M -m 3 -g -s anonymous_hugetlb_2mb -i".split()
-    commands = [(str(count), SECONDS, list(guests.script("calls/calls.sh", *command, count))) for count in (FEW, MANY)]
-    with progress.single("calls", f"calls of {label}", 60) as note:
-        result = guest.run(
-            kernel,
-            guests.initrd(name=NAME),
-            machine.Machine("arm64", params=HUGE_PAGES),
-            commands,
-            f"calls-{label}",
-            note,
-        )
-    assert not result.splats
-    assert not any(outcome.status for outcome in result.outcomes), [outcome.why() for outcome in result.outcomes]
+    commands = {str(count): script("calls/calls.sh", *command, count) for count in (FEW, MANY)}
+    ran = Lab("v7.3", label, HUGE_PAGES, configs=("kprobes",)).run(commands, SECONDS, f"calls-{label}").good()
     few, many = (
         {name: int(calls) for name, calls in re.findall(r"^Calls: (\w+) (\d+)$", outcome.output, re.M)}
-        for outcome in result.outcomes
+        for outcome in ran.outcomes.values()
     )
     assert few.keys() == many.keys() >= {"mmap_lock", "gup_fast", "gup_slow"}
     calls = {name: (many[name] - few[name]) / ((MANY - FEW) * PAGES) for name in few}
@@ -155,11 +134,13 @@ def _calls(label):
     return calls
 
 
+@pytest.mark.slow
 def test_a_fault_asks_nothing_of_the_host():
     calls = _calls("series")
     assert all(calls[name] < 0.01 for name in ("mmap_lock", "gup_fast", "gup_slow"))
 
 
+@pytest.mark.slow
 def test_negative_control_base_asks_for_each_page():
     calls = _calls("base")
     assert calls["mmap_lock"] > 0.99 and calls["gup_fast"] + calls["gup_slow"] > 0.99
@@ -168,43 +149,34 @@ def test_negative_control_base_asks_for_each_page():
 def _unmapped_is_written_to(seed):
     """Whether a run of stage2_fault_stress_test sees it, or the kernel goes down: the memory may be its own by then."""
     # Here, so that a Fail below is the guest's end.
-    guests.planted(*BUGS, name=NAME)
+    MUTANTS.built()
     try:
-        outcomes, splats = _run("undo-plain-store", {"punch": [*TESTS["punch"], "-r", str(seed)]})
+        ran = _run("undo-plain-store", {"punch": [*TESTS["punch"], "-r", seed]})
     except Fail:
         return True
-    outcome = outcomes["punch"]
-    return bool(splats) or outcome.status != 0 and re.search(r"(stale|lost|wrong): ", outcome.output)
+    return bool(ran.splats) or ran.status != 0 and re.search(r"(stale|lost|wrong): ", ran.output)
 
 
+@pytest.mark.slow
 def test_negative_control_memory_that_was_unmapped_is_written_to():
     """It takes a race, so several runs."""
     assert any(_unmapped_is_written_to(seed) for seed in range(1, 7))
 
 
 def _swap(which):
-    """(guest.Outcome, splats) of dirty_log_swap_test, with swap on a loop device, and what is planted, or nothing."""
-    outcomes, splats = guests.run_planted(
-        BUGS,
-        which,
-        {"swap": ["/tests/dirty_log_swap_test", "-d", "/tmp/swap"]},
-        SECONDS,
-        "dirty-swap",
-        configs=("loop",),
-        name=NAME,
-    )
-    return outcomes["swap"], splats
+    """The Ran of dirty_log_swap_test, with swap on a loop device, and what is planted, or nothing."""
+    lab = Lab("v7.3", patches=MUTANTS.patches, mutant=which, configs=("loop",))
+    return lab.run(["/tests/dirty_log_swap_test", "-d", "/tmp/swap"], SECONDS, f"dirty-swap-{which or 'nothing'}")
 
 
+@pytest.mark.slow
 def test_a_write_to_logged_memory_survives_swap():
-    outcome, splats = _swap("")
     # Or nothing was swapped: the test is skipped without swap that keeps clean pages.
-    assert not outcome.status and not splats, outcome.why()
+    _swap("").good()
 
 
+@pytest.mark.slow
 def test_negative_control_a_clean_page_that_the_guest_writes_to_is_dropped():
-    outcome, _ = _swap("undo-clean")
-    found = re.search(
-        r"(\d+) of \d+ pages are not as round 2 wrote them; page \d+ has what round 1 wrote", outcome.output
-    )
-    assert outcome.status == 254 and found and int(found[1]) > 1000, outcome.why()
+    ran = _swap("undo-clean")
+    found = re.search(r"(\d+) of \d+ pages are not as round 2 wrote them; page \d+ has what round 1 wrote", ran.output)
+    assert ran.status == 254 and found and int(found[1]) > 1000, ran.one().why()

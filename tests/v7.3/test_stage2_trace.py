@@ -1,16 +1,11 @@
-"""TLB maintenance of patches/v7.3 on arm64, by traces of its stage-2 page tables: as test_3_stage2_trace.py for v5.10.
-
-All are in `make test-all` alone: see extra.quick().
-"""
+"""TLB maintenance of patches/v7.3 on arm64, by traces of its stage-2 page tables: as for v5.10."""
 
 import pytest
 
-from checks import guests, stage2traces
-from kvmseries.kernel import build
-from kvmseries.source import catalog
+from tests import stage2traces
+from tests.lab import Lab
 
-NAME = "v7.3"
-pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
+pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
 DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "3")
 # Pages of which the log takes the permission, and vCPUs that take it back.
@@ -43,14 +38,12 @@ MISTAKES = {
 
 @pytest.mark.parametrize("what", RUNS)
 def test_the_series_keeps_the_rules(what):
-    series = catalog.load(NAME)
     command, kinds = RUNS[what]
-    kernel = build.kernel(series, len(series.patches), "arm64")
-    stage2traces.keeps_the_rules(f"v73-{what}", kernel, command, kinds, params=HUGE_PAGES, name=NAME)
+    stage2traces.keeps_the_rules(Lab("v7.3", params=HUGE_PAGES), f"v73-{what}", command, kinds)
 
 
-@pytest.mark.parametrize("bug", MISTAKES)
-def test_negative_control_a_mistake_with_tlbs_is_found(bug):
-    command, rule, words = MISTAKES[bug]
-    kernel = guests.planted("planted", "tlb-planted", name=NAME)
-    stage2traces.finds(bug, kernel, command, (rule, words), HUGE_PAGES, name=NAME)
+@pytest.mark.parametrize("mutant", MISTAKES)
+def test_negative_control_a_mistake_with_tlbs_is_found(mutant):
+    command, rule, words = MISTAKES[mutant]
+    lab = Lab("v7.3", params=HUGE_PAGES, patches=("planted", "tlb-planted"), mutant=mutant)
+    stage2traces.finds(lab, command, (rule, words))

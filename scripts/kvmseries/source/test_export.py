@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from checks import extra
+from tests import extra
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import ARM, below, edit, git, MMU, SUBJECTS
 from kvmseries.kernel import build

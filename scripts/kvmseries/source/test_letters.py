@@ -97,7 +97,7 @@ def test_the_cover_letters_of_the_repository_can_be_taken(name):
 
 # A row of a table of figures in a letter: words, then two numbers or more.
 _ROW = re.compile(r"\s{2,}\S.*?(\s{2,}[\d,.]+){2,}\s*$")
-# Of simulations, in no results file: checks/test_0_throttle.py and qemu-migration/migrate/test_reaper.py compare the tables of the
+# Of simulations, in no results file: tests/qemu-10.0/test_throttle.py and qemu-migration/migrate/test_reaper.py compare the tables of the
 # READMEs with what these print today.
 SIMULATED = {"patches/qemu-10.0/letters/reaper.txt"}
 

@@ -6,7 +6,6 @@ the bug is.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -26,7 +25,7 @@ from . import litmus
 
 FOLDER = paths.ROOT / "patches/debug"
 FILE = FOLDER / "planted.yaml"
-CHECKS = "scripts/checks"
+CHECKS = "tests"
 FORM = FOLDER / "planted.schema.json"
 
 
@@ -198,7 +197,6 @@ def by_pytest(control: Control) -> Outcome:
         [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}", control.check],
         "pytest",
         cwd=paths.ROOT,
-        env={"PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT / "scripts"), os.environ.get("PYTHONPATH")]))},
         check=False,
     )
     seconds = time.monotonic() - begun
