@@ -2,6 +2,9 @@
 
 import os
 import re
+import shlex
+import tempfile
+from pathlib import Path
 
 from kvmseries.base import paths, proc
 from kvmseries.base.errors import Fail
@@ -12,8 +15,24 @@ from tests import extra
 
 # How the names of files begin that no kernel is made of, or only that of another architecture.
 OTHERS = ("Documentation/", "tools/")
-# What an architecture's kernel does not have, of the files that a series changes: {(series, arch): {file}}.
-NOT_BUILT: dict[tuple[str, str], set[str]] = {}
+# What a kernel does not have, of the files that a series changes, as its configuration is without their options: {(series,
+# arch): {file: (what is compiled for it, a file beside it that the kernel has, options)}}.
+_UPROBES = ("kernel/events/uprobes.c", "kernel/events/core.c", ("CONFIG_UPROBES",))
+_MMU = "arch/x86/kvm/mmu/mmu.c"
+ALONE = {
+    ("v5.10", "arm64"): {"kernel/events/uprobes.c": _UPROBES},
+    ("v5.10", "x86_64"): {
+        "kernel/events/uprobes.c": _UPROBES,
+        "arch/x86/kvm/mmu/mmu_audit.c": (_MMU, _MMU, ("CONFIG_KVM_MMU_AUDIT",)),
+    },
+    ("v7.3", "arm64"): {
+        "arch/arm64/kvm/ptdump.c": (
+            "arch/arm64/kvm/ptdump.c",
+            "arch/arm64/kvm/mmu.c",
+            ("CONFIG_PTDUMP", "CONFIG_PTDUMP_STAGE2_DEBUGFS"),
+        )
+    },
+}
 
 
 def changed(series, tree, arch):
@@ -57,3 +76,19 @@ def not_stopped_by_an_error(name, arch, files):
         _, text = proc.run(line, "make -k", env=toolchain.environment(), check=False)
     stopped = re.findall(r"^(?:\.\./)?(\S+?):\d+:\d+: error: #error planted$", text, re.M)
     return sorted(set(files) - set(map(os.path.normpath, stopped)))
+
+
+def alone(kernel, source, like, options):
+    """Names of the files that the compiler reads for `source` with `options` of the configuration, which `kernel` does not
+    have, and otherwise as for the file `like`, which it has.  Raises Fail if it does not compile."""
+    folder = kernel.image.parents[3]
+    command = (folder / like).with_name(f".{Path(like).stem}.o.cmd").read_text(encoding="utf-8").splitlines()[0]
+    words = shlex.split(command.partition(" := ")[2].partition(" ; ")[0])
+    words = [word for word in words if not word.startswith("-Wp,-MMD")]
+    words = words[: words.index("-o")]
+    with tempfile.TemporaryDirectory() as made:
+        listed = f"{made}/files"
+        words += [*(f"-D{option}=1" for option in options), "-MMD", "-MF", listed, "-o", f"{made}/x.o", f"../{source}"]
+        proc.run(words, f"compiling {source}", cwd=folder, env=toolchain.environment())
+        names = Path(listed).read_text(encoding="utf-8").split()
+        return {os.path.normpath(name[len("../") :]) for name in names if name.startswith("../")}

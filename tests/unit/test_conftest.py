@@ -26,7 +26,9 @@ def _collected(*words):
     line = shlex.split(next(line for line in text.splitlines() if " -m pytest " in line))
     options = line[line.index("pytest") + 1 :]
     options = [
-        word for word in options if not re.match(r"-[sv]$|--junit|--durations|-rs$|-q$|scripts|model|qemu-|tools", word)
+        word
+        for word in options
+        if not re.match(r"-[sv]$|--junit|--durations|-rs$|-q$|scripts|model/|qemu-migration|tools-", word)
     ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "--collect-only", "-q"],

@@ -128,6 +128,7 @@ def test_negative_control_a_leaked_reference_to_a_table_is_counted():
     assert int(found[2]) > int(found[1])
 
 
+@pytest.mark.slow
 def test_negative_control_what_stays_in_the_tlb_is_seen():
     # It ends when it has seen one: after 3 to 45 s.
     ran = _planted("no-tlbi-in-unmap", (*LINE, "-o", "rally", "-t", "240"), 240)
