@@ -17,7 +17,7 @@ from tests import extra
 OTHERS = ("Documentation/", "tools/")
 # What a kernel does not have, of the files that a series changes, as its configuration is without their options: {(series,
 # arch): {file: (what is compiled for it, a file beside it that the kernel has, options)}}.
-_UPROBES = ("kernel/events/uprobes.c", "kernel/events/core.c", ("CONFIG_UPROBES",))
+_UPROBES = ("kernel/events/uprobes.c", "kernel/fork.c", ("CONFIG_UPROBES",))
 _MMU = "arch/x86/kvm/mmu/mmu.c"
 ALONE = {
     ("v5.10", "arm64"): {"kernel/events/uprobes.c": _UPROBES},
