@@ -19,7 +19,7 @@ from kvmseries.data import parse
 from kvmseries.kernel import build, planted, selftests
 from kvmseries.measure import bench, counters
 from kvmseries.source import catalog
-from kvmseries.verify import soakcounts
+from kvmseries.verify import controls, soakcounts
 from kvmseries.vm import image, machine as machines, run as guest
 from tests import extra
 from vtime import vtime
@@ -146,6 +146,7 @@ class Lab:
         the guest dies."""
         if not isinstance(commands, Mapping):
             commands = {"test": commands}
+        self._check()
         kernel, initrd = self.built(), self.initrd()
         params = (*self.params, *([f"kvm.planted={self.mutant}"] if self.mutant else []))
         machine = machines.Machine(self.arch, params=params, **self.machine)
@@ -161,12 +162,20 @@ class Lab:
             machine.clock == "virtual",
         )
 
+    def _check(self) -> None:
+        """Raise Fail for a mutant that no patch plants: the kernel would panic, which is what some mutants must make it do."""
+        series = catalog.load(self.series)
+        known = {name for patch in self.patches for name in controls.bugs(planted.patch(series, patch))}
+        if self.mutant and self.mutant not in known:
+            raise Fail(f"no mutant '{self.mutant}' in {', '.join(self.patches) or 'no patches'} of {self.series}")
+
     def stress(self, command: Words, seconds: float, name: str) -> Ran:
         """run() of a command that takes `seconds`, with swap.  All takes longer with lockdep and KASAN."""
         return self.but(params=(machines.SWAP, *self.params)).run(command, 3 * seconds + 120, name)
 
     def wreck(self, command: Words, seconds: float, name: str) -> str:
         """What stress() prints on a kernel that may not survive it: output and reports, or the console."""
+        self._check()
         self.built(), self.initrd()
         console = paths.out("runs", name) / "console.log"
         paths.remove(console)

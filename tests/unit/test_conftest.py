@@ -5,6 +5,8 @@ import re
 import shlex
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,3 +127,33 @@ def test_a_fresh_clone_on_a_full_disk_is_told(monkeypatch, tmp_path):
     )
     (tmp_path / "out" / "trees").mkdir()
     assert conftest.too_little_disk(3.2 * gigabyte, False) == ""
+
+
+BUILDER = """\
+#!/bin/sh
+echo "$*" > notes
+trap 'echo ended >> notes; exit' TERM
+while :; do sleep 0.05; done
+"""
+
+
+def test_kernels_are_built_meanwhile_if_a_check_wants_them_and_no_longer(monkeypatch, tmp_path):
+    """Of the series of the checks that build; and not without --ahead."""
+    program, notes = tmp_path / "python", tmp_path / "notes"
+    program.write_text(BUILDER, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    # As in a clone that has built before: how much disk is free now is not what is tested.
+    paths.out("trees", "x")
+    path = conftest.HERE / "v7.3/test_x.py"
+    item = SimpleNamespace(path=path, get_closest_marker=lambda name: name == "build")
+    for ahead_too in (False, True):
+        config = SimpleNamespace(getoption={"--series": "", "--ahead": ahead_too, "collectonly": False}.get)
+        session = SimpleNamespace(config=config, items=[item])
+        conftest.pytest_collection_finish(session)
+        assert hasattr(config, "builder") == ahead_too
+    while not notes.exists() or not notes.read_text(encoding="utf-8"):
+        time.sleep(0.05)
+    conftest.pytest_sessionfinish(session)
+    assert notes.read_text(encoding="utf-8") == "-m tests.ahead v7.3\nended\n"
