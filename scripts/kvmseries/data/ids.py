@@ -207,15 +207,9 @@ def file(path: Path) -> str:
     return _digest(path.read_bytes())
 
 
-def own_name(path: Path) -> str:
-    """The name of a debug patch or of a test program in ids: "FILE", or "SERIES/FILE" of a program for that series' library."""
-    folder = path.parent
-    return f"{folder.name}/{path.name}" if folder.parent == paths.TESTS / "programs" else path.name
-
-
 def own(name: str) -> str | None:
-    """Today's file() of a debug patch or of a test program of this repository, by its own_name(); None if there is none."""
-    found = (paths.PATCHES / "debug" / name, paths.TESTS / "programs" / name, paths.TESTS / "guest" / name)
+    """Today's file() of a debug patch, or of a file of our tests, by its name; None if there is none."""
+    found = (paths.PATCHES / "debug" / name, paths.TESTS / "tests" / name, paths.TESTS / "lib" / name)
     return next((file(path) for path in found if path.exists()), None)
 
 
