@@ -120,9 +120,9 @@ def test_what_fails_to_build_stops_nothing(monkeypatch):
 def test_a_fresh_clone_on_a_full_disk_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
     gigabyte = 10**9
-    assert conftest.too_little_disk(16 * gigabyte, False) == conftest.too_little_disk(10 * gigabyte, True) == ""
+    assert conftest.too_little_disk(18 * gigabyte, False) == conftest.too_little_disk(10 * gigabyte, True) == ""
     assert re.search(
-        r"the checks make 16 GB below .*/out, and 3.2 GB are free: remove something, or set SERIES_OUT",
+        r"the checks make 18 GB below .*/out, and 3.2 GB are free: remove something, or set SERIES_OUT",
         conftest.too_little_disk(3.2 * gigabyte, False),
     )
     (tmp_path / "out" / "trees").mkdir()
