@@ -166,7 +166,7 @@ TEXTS = (
     "scripts/vtime/*/README.md",
     "patches/*/0000-cover-letter.patch",
     "patches/*/letters/*.txt",
-    "patches/debug/README.md",
+    "patches/*/README.md",
 )
 WORDS = {
     r"(?<!people )(?<!person )(?<!somebody )\b[Ww]ho\b": "a CPU, a fault, a reader that ...",
@@ -187,8 +187,8 @@ WORDS = {
 # Texts and messages that are not mended yet: words in them, and why they stay for now. Nothing else may be in them.
 _RUNS = "checks that were run read all of the file"
 LEFT = {
-    "patches/debug/v5.10-delays.patch": ("Those who unmap", _RUNS),
-    "patches/debug/v5.10-hold-times.patch": ("those who wait", _RUNS),
+    "patches/instruments/v5.10/delays.patch": ("Those who unmap", _RUNS),
+    "patches/instruments/v5.10/hold-times.patch": ("those who wait", _RUNS),
 }
 
 
@@ -249,7 +249,7 @@ def messages(root):
     """{path below `root`: message} of all patches but cover letters."""
     return {
         str(path.relative_to(root)): message(path.read_text(encoding="utf-8"))
-        for path in sorted(root.glob("patches/*/*.patch"))
+        for path in sorted(root.glob("patches/**/*.patch"))
         if not path.name.startswith("0000-")
     }
 
@@ -266,22 +266,22 @@ def test_negative_control_the_message_of_a_patch(tmp_path):
     text = "From 0\nSubject: [PATCH] x\n\nAges those\nwho fault.\n---\n x | 1 +\n+/* Who waits */\n"
     for name, words in (
         ("v5.10/0001-a", text),
-        ("debug/b", "diff --git a/x b/x\n+/* who */\n\n+who\n"),
-        ("debug/c", "For those\nwho test.\n\nIt waits.\n\ndiff --git a/x b/x\n+/* who */\n"),
+        ("mutants/v5.10/b", "diff --git a/x b/x\n+/* who */\n\n+who\n"),
+        ("instruments/v5.10/c", "For those\nwho test.\n\nIt waits.\n\ndiff --git a/x b/x\n+/* who */\n"),
         ("v5.10/0000-cover-letter", text),
     ):
         (tmp_path / "patches" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "patches" / f"{name}.patch").write_text(words, encoding="utf-8")
     assert messages(tmp_path) == {
         "patches/v5.10/0001-a.patch": "Ages those\nwho fault.\n",
-        "patches/debug/b.patch": "",
-        "patches/debug/c.patch": "For those\nwho test.\n\nIt waits.\n\n",
+        "patches/mutants/v5.10/b.patch": "",
+        "patches/instruments/v5.10/c.patch": "For those\nwho test.\n\nIt waits.\n\n",
     }
-    assert [len(complaints(text)) for text in messages(tmp_path).values()] == [0, 1, 1]
+    assert [len(complaints(text)) for text in messages(tmp_path).values()] == [1, 0, 1]
 
 
 def test_negative_control_words_that_are_left():
-    where = "patches/debug/v5.10-delays.patch"
+    where = "patches/instruments/v5.10/delays.patch"
     assert complaints(left(where, "Those who\nunmap, and who waits"))[0].startswith("x: ', and who waits'")
     assert len(complaints(left(where, "Those who\nunmap, and those who meet there"))) == 1
     assert not complaints(left(where, "Those who unmap"))

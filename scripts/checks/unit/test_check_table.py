@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 from kvmseries.base import paths
-from kvmseries.verify import controls
+from kvmseries.verify import mutants
 
 CHECKS = "scripts/checks"
 _ROW = re.compile(r"^\| (\d_\w+: \w+) \| (yes|no|\d+ of \d+) \| ~?\d+ \|$", re.M)
@@ -33,8 +33,8 @@ def collected(*options):
     return Counter(f"{file}: {name}" for file, name in found)
 
 
-def test_each_check_that_must_find_a_planted_bug_is_there():
-    wanted = {control.check for control in controls.load() if control.check}
+def test_each_check_that_must_find_a_mutant_is_there():
+    wanted = {mutant.by for mutant in mutants.load() if "::" in mutant.by}
     assert wanted and wanted - set(collect().splitlines()) == set()
 
 

@@ -1,4 +1,4 @@
-"""Kernels with patches/debug: each is built once, and again when what it is made from has changed; and what is documented of them."""
+"""Kernels with mutants: each is built once, and again when what it is made from has changed; and what checks choose of them."""
 
 import re
 from types import SimpleNamespace
@@ -10,6 +10,7 @@ from kvmseries.base import paths
 from kvmseries.conftest import below, write
 from kvmseries.kernel import build, toolchain
 from kvmseries.source import catalog, trees
+from kvmseries.verify import mutants
 
 
 @pytest.fixture(name="made")
@@ -24,7 +25,7 @@ def _made(own_world, tmp_path, monkeypatch):
         write(tmp_path / f"tree/build-{arch}/System.map", "map")
         return SimpleNamespace(image=image, release="5.10-x")
 
-    monkeypatch.setattr(trees, "planted", lambda _series, names, _kernel, count: f"{'+'.join(names)} {count}")
+    monkeypatch.setattr(trees, "mutant", lambda _series, names, _kernel, count: f"{'+'.join(names)} {count}")
     monkeypatch.setattr(build, "in_tree", in_tree)
     monkeypatch.setattr(toolchain, "version", lambda arch: f"gcc {arch}")
     monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
@@ -36,11 +37,11 @@ def _made(own_world, tmp_path, monkeypatch):
         ),
     )
     for name in ("a", "b"):
-        write(tmp_path / f"patches/debug/mini-{name}.patch", name)
+        write(tmp_path / f"patches/mutants/mini/{name}.patch", name)
     return built
 
 
-def test_a_planted_kernel_is_built_once_and_kept(made):
+def test_a_kernel_with_a_mutant_is_built_once_and_kept(made):
     first, second = guests.planted("a"), guests.planted("b")
     assert guests.planted("a") == first and guests.planted("b") == second and len(made) == 2
     # Each has a copy of its own, for the tree is that of the last one.
@@ -62,7 +63,7 @@ def test_architectures_points_and_combinations_are_others(made):
 
 def test_what_has_changed_is_built_again(made, monkeypatch):
     guests.planted("a")
-    write(paths.PATCHES / "debug/mini-a.patch", "changed")
+    write(paths.PATCHES / "mutants/mini/a.patch", "changed")
     assert guests.planted("a").image.read_text() == "a None arm64 2"
     monkeypatch.setattr(toolchain, "version", lambda arch: "gcc 99")
     guests.planted("a")
@@ -76,7 +77,7 @@ def test_a_build_that_fails_keeps_nothing(made, monkeypatch):
     monkeypatch.setattr(build, "in_tree", fails)
     with pytest.raises(RuntimeError):
         guests.planted("a")
-    assert not below(paths.out("planted", "x").parent)
+    assert not below(paths.out("mutants", "x").parent)
 
 
 def _table(folder, head):
@@ -86,31 +87,19 @@ def _table(folder, head):
     return set(re.findall(r"^\| `([^`]+)`", table, re.M))
 
 
-def _bugs(name):
-    """Names of the bugs that a debug patch plants."""
-    text = (paths.ROOT / "patches/debug" / name).read_text(encoding="utf-8")
-    return {name.replace("_", "-") for name in re.findall(r"^\+\tbug\((\w+)\)", text, re.M)}
-
-
-def test_the_readme_names_each_debug_patch_and_each_bug():
-    folder = paths.ROOT / "patches/debug"
-    assert _table(folder, "patch") == {path.name for path in folder.glob("*.patch")}
-    for patch, head in (
-        ("v5.10-planted.patch", "`kvm.planted=`"),
-        ("v5.10-tlb-planted.patch", "`kvm.planted=tlb-`"),
-        ("v7.3-planted.patch", "`kvm.planted=` of v7.3"),
-    ):
-        assert _bugs(patch) and _table(folder, head) == _bugs(patch)
+def _held(name):
+    """Names of the mutants that a patch holds."""
+    return mutants.held(mutants.FILE.parent / name)
 
 
 def test_the_trace_must_find_each_mistake_with_tlbs():
     mistakes = {*test_3_stage2_trace.MISTAKES, *test_3_stage2_trace.CONTROLS}
-    assert _bugs("v5.10-tlb-planted.patch") <= mistakes
-    assert _table(test_3_stage2_trace.FOLDER, "`kvm.planted=`") == mistakes
+    assert _held("v5.10/tlb-mutants.patch") <= mistakes
+    assert _table(test_3_stage2_trace.FOLDER, "`kvm.mutant=`") == mistakes
 
 
-def test_each_bug_that_a_check_plants_is_there():
-    bugs = _bugs("v5.10-planted.patch")
+def test_each_mutant_that_a_check_chooses_is_there():
+    held = _held("v5.10/mutants.patch")
     checks = "\n".join(path.read_text(encoding="utf-8") for path in (paths.ROOT / "scripts/checks").glob("*.py"))
-    planted = set(re.findall(r'guests\.bug\("([\w-]+)"\)', checks))
-    assert planted and planted <= bugs
+    chosen = set(re.findall(r'guests\.bug\("([\w-]+)"\)', checks))
+    assert chosen and chosen <= held

@@ -11,7 +11,7 @@ What a tool that runs kernels should keep with its results (bench, soak):
     ids.tests(tree.path)                    the benchmarks and the library of the selftests
     ids.suite(tree.path)                    all selftests: what soak runs
     ids.guest()                             init, and the helpers that run beside the tests
-    ids.own(name)                           test programs and debug patches of this repository
+    ids.own(name)                           test programs and instruments of this repository
     ids.config(arch, overlays, version)     the kernel's configuration
     ids.program("qemu-system-aarch64")      the emulator
     ids.instrument(), ids.model(arch)       only with virtual time
@@ -208,14 +208,20 @@ def file(path: Path) -> str:
 
 
 def own_name(path: Path) -> str:
-    """The name of a debug patch or of a test program in ids: "FILE", or "SERIES/FILE" of a program for that series' library."""
+    """The name of an instrument's patch or of a test program in ids: "SERIES-FILE" of an instrument, "FILE" of a program, or
+    "SERIES/FILE" of one for that series' library."""
     folder = path.parent
+    if path.suffix == ".patch":
+        return f"{folder.name}-{path.name}"
     return f"{folder.name}/{path.name}" if folder.parent == paths.TESTS / "programs" else path.name
 
 
 def own(name: str) -> str | None:
-    """Today's file() of a debug patch or of a test program of this repository, by its own_name(); None if there is none."""
-    found = (paths.PATCHES / "debug" / name, paths.TESTS / "programs" / name, paths.TESTS / "guest" / name)
+    """Today's file() of an instrument's patch or of a test program of this repository, by its own_name(); None if there is none."""
+    instruments = {own_name(path): path for path in (paths.PATCHES / "instruments").glob("*/*.patch")}
+    if name in instruments:
+        return file(instruments[name])
+    found = (paths.TESTS / "programs" / name, paths.TESTS / "guest" / name)
     return next((file(path) for path in found if path.exists()), None)
 
 

@@ -182,7 +182,7 @@ def test_programs_and_configurations(program):
 
 
 def test_own_files_are_found_by_name(monkeypatch, tmp_path):
-    for where in ("patches/debug/v7.3-x.patch", "tests/programs/x_test.c"):
+    for where in ("patches/instruments/v7.3/x.patch", "tests/programs/x_test.c"):
         path = tmp_path / where
         path.parent.mkdir(parents=True)
         path.write_text(where, encoding="utf-8")
@@ -199,4 +199,4 @@ def test_a_program_for_the_library_of_a_series_is_found_by_its_name():
     own = {ids.own_name(path): path for path in sorted(folder.rglob("*.c"))}
     assert own["v5.10/vm_killed_test.c"] != own["vm_killed_test.c"]
     assert all(ids.own(name) == ids.file(path) for name, path in own.items())
-    assert ids.own_name(paths.PATCHES / "debug" / "v7.3-delays.patch") == "v7.3-delays.patch"
+    assert ids.own_name(paths.PATCHES / "instruments/v7.3/delays.patch") == "v7.3-delays.patch"

@@ -1,7 +1,6 @@
-"""Bugs of patches/debug, where each must be found, and whether it is.
+"""Mutants: where each must be found (patches/mutants/mutants.yaml), and whether checks and litmus tests find it.
 
-patches/debug/planted.yaml says where, and what its keys mean (planted.schema.json is its form); README.md there says what
-the bug is.
+The model's own runner finds those of the model.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,39 +19,51 @@ import yaml
 
 from ..base import paths, proc
 from ..base.errors import Fail
-from ..data import schema
 from ..source import catalog, trees
 from . import litmus
 
-FOLDER = paths.ROOT / "patches/debug"
-FILE = FOLDER / "planted.yaml"
+FILE = paths.PATCHES / "mutants" / "mutants.yaml"
 CHECKS = "scripts/checks"
-FORM = FOLDER / "planted.schema.json"
+# Where pytest runs what must find a mutant.
+_BY_CHECK = ("selftest", "stress", "trace", "time", "migration")
+_PLACES = (*_BY_CHECK, "litmus", "none")
+_BOUNDS = ("1", "2", "3", "all")
 
 
-class Control(NamedTuple):
-    """A bug that a patch of patches/debug plants."""
+class Mutant(NamedTuple):
+    """A row of the table."""
 
-    patch: str  # the file's name
+    series: str
     name: str
-    mistake: str  # as README.md says it
-    place: str  # as planted.yaml has it
-    check: str = ""  # node id of pytest
-    test: str = ""  # name of a litmus test, with "litmus"
-    why: str = ""  # no check finds it, with "none"
-    model: str = ""  # the same mistake in model/mutants
-    long: bool = False  # only run if it is named
+    kind: str = ""  # of a mutant of the model
+    scenario: str = ""  # of the model, that must find it
+    bound: str = "2"  # loom's there
+    milestone: str = ""  # it is in the code of that one; "": of the whole series
+    mistake: str = ""  # of one that is booted
+    place: str = ""  # one of _PLACES
+    by: str = ""  # there: the check's node id, or the litmus test; or why none finds it
+    long: bool = False  # its check is only run if it is named
 
     @property
-    def by(self) -> str:
-        """What must find it: a check, a litmus test; or why none does."""
-        return self.check or self.test or self.why
+    def path(self) -> Path:
+        """Its patch, unless that holds several."""
+        return FILE.parent / self.series / f"{self.name}.patch"
+
+    @property
+    def survives(self) -> str:
+        """Why no scenario of the model finds a mutant of the model; "" if one does."""
+        return "" if self.scenario or not self.kind else self.by
+
+    @property
+    def booted(self) -> bool:
+        """Whether a kernel, or QEMU, has it."""
+        return bool(self.mistake)
 
 
 class Outcome(NamedTuple):
-    """What became of a Control."""
+    """What became of a Mutant that is booted."""
 
-    control: Control
+    mutant: Mutant
     found: bool | None  # None: not run here
     why: str = ""  # it was not found, or not run
     seconds: float = 0.0
@@ -63,62 +74,90 @@ class Outcome(NamedTuple):
         return self.found is not False
 
 
-def bugs(patch: Path) -> set[str]:
-    """The names that kvm.planted= takes in a kernel with the patch and those below it; none where the patch is one bug."""
+def held(patch: Path) -> set[str]:
+    """The names that kvm.mutant= takes in a kernel with the patch and those below it; none where the patch is one mutant."""
     text = patch.read_text(encoding="utf-8")
-    return {name.replace("_", "-") for name in re.findall(r"^\+\tbug\((\w+)\)", text, re.M)}
+    return {name.replace("_", "-") for name in re.findall(r"^\+\tmutant\((\w+)\)", text, re.M)}
 
 
-def tables(text: str) -> list[dict[str, str]]:
-    """The tables of a README whose first cells are names in backquotes: {name: the second cell}."""
-    found = []
-    for rows in re.findall(r"^\|[-|]+\n((?:\|.*\n)+)", text, re.M):
-        cells = re.findall(r"^\| `([^`]+)` \| (.*?) \|", rows, re.M)
-        if len(cells) == rows.count("\n"):
-            if len(dict(cells)) != len(cells):
-                raise Fail(f"{FOLDER.name}/README.md: a table has a name twice")
-            found.append(dict(cells))
-    return found
-
-
-def load(file: Path = FILE) -> list[Control]:
-    """All Controls; Fail, in one line, if the file is not of its form, or disagrees with the patches and README.md beside it."""
+def load(file: Path = FILE) -> list[Mutant]:
+    """All Mutants; Fail, in one line, if the table is none, or does not agree with the patches beside it."""
     try:
         data = yaml.load(file.read_text(encoding="utf-8"), Loader=_Strict)
     except yaml.YAMLError as error:
         raise Fail(f"{file.name} is no YAML: {' '.join(str(error).split())}") from None
-    schema.check(data, file.name, FORM)
-    known = tables((file.parent / "README.md").read_text(encoding="utf-8"))
-    patches = next((table for table in known if any(name.endswith(".patch") for name in table)), {})
+    if not isinstance(data, dict):
+        raise Fail(f"{file.name}: it has no series")
     found = []
-    for patch, rows in data.items():
-        path = file.parent / patch
-        if not path.is_file():
-            raise Fail(f"{file.name}: there is no {patch}")
-        planted = bugs(path)
-        # The table of a patch is the one that has names of its bugs alone.
-        texts: Mapping[str, str] = next((table for table in known if planted and set(table) <= planted), {})
-        if not planted:
-            series = next(name for name in catalog.names() if patch.startswith(f"{name}-"))
-            texts = {patch[len(series) + 1 : -len(".patch")]: patches.get(patch, "").partition("bug: ")[2]}
-        if set(rows) != set(texts):
-            wrong = sorted(map(str, set(rows) ^ set(texts)))[0]
-            where = file.name if wrong in texts else "README.md's table"
-            raise Fail(f"{file.name}: {patch} and README.md do not agree: '{wrong}' is not in {where}")
-        found += [_control(patch, name, texts[name], rows[name]) for name in rows]
-    missing = [
-        (path.name, name)
-        for path in sorted(file.parent.glob("*.patch"))
-        for name in sorted(bugs(path))
-        # A patch on top of another one writes the last line of its list again.
-        if name not in {c.name for c in found if c.patch.partition("-")[0] == path.name.partition("-")[0]}
-    ]
-    if missing:
-        raise Fail(f"{file.name}: '{missing[0][1]}', which {missing[0][0]} plants, is not there")
-    alone = [name for name, text in patches.items() if text.startswith("bug: ") and name not in data]
-    if alone:
-        raise Fail(f"{file.name}: {alone[0]}, which is a bug, is not there")
+    for series, rows in data.items():
+        if series not in catalog.names() or not isinstance(rows, dict):
+            raise Fail(f"{file.name}: {series} is no series, or has no mutants")
+        of_series = [_mutant(file, series, name, row) for name, row in rows.items()]
+        _compare(file, series, of_series)
+        found += of_series
     return found
+
+
+def _mutant(file: Path, series: str, name: str, row: Any) -> Mutant:
+    """The Mutant of a row of the table; Fail if the row is not as the head of the file says."""
+
+    def wrong(what: str) -> Fail:
+        return Fail(f"{file.name}: {series}: {name}: {what}")
+
+    if not isinstance(row, dict):
+        raise wrong("it is no mapping")
+    row = dict(row)
+    long = row.pop("long", False)
+    if long not in (True, False):
+        raise wrong("long is true, or not there")
+    row = {key: str(value) for key, value in row.items()}
+    unknown = [key for key in row if key not in ("kind", "model", "bound", "milestone", "mistake", *_PLACES)]
+    if unknown:
+        raise wrong(f"'{unknown[0]}' is not known")
+    empty = [key for key, value in row.items() if not value.strip()]
+    if empty:
+        raise wrong(f"'{empty[0]}' says nothing")
+    places = [key for key in row if key in _PLACES]
+    if len(places) > 1:
+        raise wrong(f"it has two places to boot it: {' and '.join(places)}")
+    if not places and "model" not in row:
+        raise wrong(
+            "it has no place where it must be found: a scenario of the model, a check, a litmus test, or 'none' and why"
+        )
+    if "kind" not in row and {"model", "bound", "milestone"} & set(row):
+        raise wrong("model, bound and milestone are for a mutant of the model, which has a kind")
+    if "kind" in row and "model" not in row and places != ["none"]:
+        raise wrong("a mutant of the model needs a scenario, or 'none' and why")
+    if "model" in row and ("mistake" in row) != bool(places) or "kind" not in row and "mistake" not in row:
+        raise wrong("what is booted, and that alone, needs both a mistake and a place")
+    if row.get("bound", "2") not in _BOUNDS:
+        raise wrong(f"bound is one of {', '.join(_BOUNDS)}")
+    if long and not set(places) & set(_BY_CHECK):
+        raise wrong("long is for checks")
+    place = places[0] if places else ""
+    by = f"{CHECKS}/{row[place]}" if place in _BY_CHECK else row.get(place, "")
+    kind, bound = row.get("kind", ""), row.get("bound", "2")
+    milestone, mistake = row.get("milestone", ""), row.get("mistake", "")
+    return Mutant(series, name, kind, row.get("model", ""), bound, milestone, mistake, place, by, long)
+
+
+def _compare(file: Path, series: str, mutants: Collection[Mutant]) -> None:
+    """Raise Fail if a mutant has no patch, or a patch has no mutant."""
+    files = {path.stem: held(path) for path in sorted((file.parent / series).glob("*.patch"))}
+    several = {name for names in files.values() for name in names}
+    alone = {name for name, names in files.items() if not names}
+    known = {mutant.name for mutant in mutants}
+    of_model = {mutant.name for mutant in mutants if mutant.kind}
+    # One of the model may be in a kernel as well.
+    needed = {mutant.name for mutant in mutants if mutant.booted and mutant.name not in alone - of_model}
+    for names, where in (
+        (alone - known, f"{file.name} does not have it"),
+        (several - needed, f"{file.name} does not have it as one that is booted"),
+        (of_model - alone, f"there is no {series}/NAME.patch of it"),
+        (needed - several, "no patch plants it"),
+    ):
+        if names:
+            raise Fail(f"mutant '{sorted(names)[0]}' of {series}: {where}")
 
 
 class _Strict(yaml.SafeLoader):
@@ -136,34 +175,36 @@ def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[Any, Any]:
 _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
-def _control(patch: str, name: str, mistake: str, row: dict[str, Any]) -> Control:
-    """The Control of a row of the file."""
-    more = {**row, **({"check": f"{CHECKS}/{row['check']}"} if "check" in row else {})}
-    return Control(patch, name, mistake.removeprefix("bug: "), **more)
+def of_series(name: str) -> list[Mutant]:
+    """The Mutants of a series."""
+    return [mutant for mutant in load() if mutant.series == name]
 
 
-def of_series(name: str) -> list[Control]:
-    """The Controls for a series."""
-    return [control for control in load() if control.patch.startswith(f"{name}-")]
+def patches(series: str) -> list[Path]:
+    """All patches for the kernels of a series, or for QEMU, that are no part of it: mutants that are booted, and instruments."""
+    of_model = {mutant.path.name for mutant in of_series(series) if mutant.kind}
+    mutants = sorted((FILE.parent / series).glob("*.patch"))
+    instruments = sorted((paths.PATCHES / "instruments" / series).glob("*.patch"))
+    return [*(path for path in mutants if path.name not in of_model), *instruments]
 
 
-def judge(controls: Iterable[Control], series: catalog.Series, guests: bool, named: Iterable[str]) -> list[Outcome]:
-    """The Outcomes of `controls`; checks by pytest are run if `guests` is true, those that are long if they are `named`.
+def judge(mutants: Iterable[Mutant], series: catalog.Series, guests: bool, named: Iterable[str]) -> list[Outcome]:
+    """The Outcomes of `mutants`; checks by pytest are run if `guests` is true, those that are long if they are `named`.
     Litmus tests are run at once."""
     named = set(named)
     seen: dict[str, Outcome] = {}
     outcomes = []
-    for control in controls:
-        if control.place == "none":
-            outcomes.append(Outcome(control, None, "no check finds it"))
-        elif control.place == "litmus":
-            outcomes.append(_by_litmus(control, series))
-        elif not guests or (control.long and control.name not in named):
-            outcomes.append(Outcome(control, None, "not run here"))
+    for mutant in mutants:
+        if mutant.place == "none":
+            outcomes.append(Outcome(mutant, None, "no check finds it"))
+        elif mutant.place == "litmus":
+            outcomes.append(_by_litmus(mutant, series))
+        elif not guests or (mutant.long and mutant.name not in named):
+            outcomes.append(Outcome(mutant, None, "not run here"))
         else:
-            if control.check not in seen:
-                seen[control.check] = by_pytest(control)
-            outcomes.append(seen[control.check]._replace(control=control))
+            if mutant.by not in seen:
+                seen[mutant.by] = by_pytest(mutant)
+            outcomes.append(seen[mutant.by]._replace(mutant=mutant))
     return outcomes
 
 
@@ -176,26 +217,26 @@ def _herd() -> litmus.Herd | str:
         return str(error)
 
 
-def _by_litmus(control: Control, series: catalog.Series) -> Outcome:
-    """Whether herd7 says that the litmus test without what the bug takes away can be met."""
+def _by_litmus(mutant: Mutant, series: catalog.Series) -> Outcome:
+    """Whether herd7 says that the litmus test without what the mutant takes away can be met."""
     program = _herd()
     if isinstance(program, str):
-        return Outcome(control, None, f"not run here: {program}")
-    test = next(test for test in litmus.tests() if test.name == control.test)
+        return Outcome(mutant, None, f"not run here: {program}")
+    test = next(test for test in litmus.tests() if test.name == mutant.by)
     begun = time.monotonic()
     verdict = litmus.run(program, test, trees.base(series).path / "tools/memory-model")
     why = litmus.complaint(test, verdict)
-    return Outcome(control, not why, why, time.monotonic() - begun)
+    return Outcome(mutant, not why, why, time.monotonic() - begun)
 
 
-def by_pytest(control: Control) -> Outcome:
-    """Whether the check of a Control passes: it does if the bug is found."""
-    report = paths.out("controls", "junit.xml")
+def by_pytest(mutant: Mutant) -> Outcome:
+    """Whether the check of a Mutant passes: it does if the mutant is found."""
+    report = paths.out("mutants", "junit.xml")
     report.parent.mkdir(parents=True, exist_ok=True)
     paths.remove(report)
     begun = time.monotonic()
     _, text = proc.run(
-        [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}", control.check],
+        [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}", mutant.by],
         "pytest",
         cwd=paths.ROOT,
         env={"PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT / "scripts"), os.environ.get("PYTHONPATH")]))},
@@ -203,13 +244,13 @@ def by_pytest(control: Control) -> Outcome:
     )
     seconds = time.monotonic() - begun
     if not report.exists():
-        raise Fail(f"{control.check}: pytest has no result: {proc.reason(text)}")
+        raise Fail(f"{mutant.by}: pytest has no result: {proc.reason(text)}")
     found, why = verdict(report.read_text(encoding="utf-8"))
-    return Outcome(control, found, why, seconds)
+    return Outcome(mutant, found, why, seconds)
 
 
 def verdict(junit: str) -> tuple[bool | None, str]:
-    """(found or not, None if the check was skipped; why) in JUnit's XML of one check. No check is a bug that is not found."""
+    """(found or not, None if the check was skipped; why) in JUnit's XML of one check. No check is a mutant that is not found."""
     cases = list(xml.fromstring(junit).iter("testcase"))
     for case in cases:
         for child in case:
