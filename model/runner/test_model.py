@@ -13,7 +13,7 @@ from kvmseries.commands import modeltree
 from kvmseries.conftest import write
 from kvmseries.source import trees
 from kvmseries.verify import mutants as table
-from runner import build, coverage, mutants, prove, runs, source
+from runner import build, coverage, mutants, prove, ROOM, runs, source
 
 SOURCE = """\
 static int one(struct kvm *kvm);
@@ -155,6 +155,45 @@ def test_each_mutant_says_its_mistake_and_changes_what_is_compiled():
         assert re.match(r"\w.{9,}\n\n--- a/", text) and mutants.mistake(mutant) == text.splitlines()[0], mutant.name
         assert any(f"+++ b/{name}\n" in text for name in source.files()), mutant.name
         assert mutant.survives or mutants.arch(mutant) in scenarios[mutant.scenario], mutant.name
+
+
+# The checker's files: each uses those before it alone. main.rs is on top.
+LAYERS = (
+    *("kernel", "state", "trace", "arms", "engine", "memory", "sync", "cpu", "host", "code"),
+    *("scenarios", "scenarios_x86", "calibration"),
+)
+
+
+def upward(name, text):
+    """The modules that the file of a layer uses, and that are not below it."""
+    text = re.sub(r"//.*", "", text)
+    used = set(re.findall(r"\bcrate::(\w+)", text))
+    used |= {
+        word
+        for group in re.findall(r"\bcrate::\{(.*?)\};", text, re.S)
+        for word in re.findall(r"(\w+)(?:::|\s*[,}]|\s*$)", group)
+    }
+    return sorted(used - set(LAYERS[: LAYERS.index(name)]))
+
+
+def test_the_checker_is_in_layers():
+    files = {path.stem: path.read_text(encoding="utf-8") for path in (ROOM / "src").glob("*.rs")}
+    assert set(files) == {*LAYERS, "main"}
+    assert {name: upward(name, files[name]) for name in LAYERS} == {name: [] for name in LAYERS}
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("use crate::engine::step;\n// crate::host", []),
+        ("use crate::cpu;", ["cpu"]),
+        ("fn f() { crate::host::f() }", ["host"]),
+        ("fn f() { use crate::{engine, sync}; }", ["sync"]),
+        ("use crate::memory::flush;", ["memory"]),
+    ],
+)
+def test_negative_control_a_use_of_a_layer_above(text, found):
+    assert upward("memory", text) == found
 
 
 LAST = "holds\twrite-harvest\t133\t0.04\t27\t2\t1\t\t\tfaults_lockless; lost cmpxchg: f() a.c:1\n"
