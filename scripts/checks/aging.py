@@ -20,7 +20,7 @@ SLOWER = 1.1
 
 
 def delayed(kernel, name, command, seconds, delay_us, params=()):
-    """(guest.Outcome, splats, {race: walks}) of one command on `kernel`, one of patches/debug's with
+    """(guest.Outcome, splats, {race: walks}) of one command on `kernel`, one of patches/instruments with
     delays, where aging waits for up to `delay_us`."""
     outcome, splats = guests.stress(
         kernel, f"aging-{name}", guests.script("ages.sh", delay_us, *command), seconds, params=params

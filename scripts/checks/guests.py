@@ -3,7 +3,7 @@
 from checks import extra
 from kvmseries.base import paths, progress
 from kvmseries.data import parse
-from kvmseries.kernel import build, planted as planting, selftests
+from kvmseries.kernel import build, mutants, selftests
 from kvmseries.measure import bench
 from kvmseries.source import catalog
 from kvmseries.vm import image, machine, run as guest
@@ -14,18 +14,18 @@ TREE = paths.own_tree()
 SLICE = 500
 
 
-# Delays, and bugs of which kvm.planted=NAME plants one: patches/debug/README.md. One kernel of an architecture
+# Delays, and mutants of which kvm.mutant=NAME chooses one: patches/mutants/mutants.yaml. One kernel of an architecture
 # is for all of them.
-BUGS = ("delays", "x86-delays", "planted")
-# Where v5.10-hold-times.patch counts how often mmu_lock is taken.
+BUGS = ("delays", "x86-delays", "mutants")
+# Where the instrument hold-times counts how often mmu_lock is taken.
 COUNTS = "/sys/kernel/debug/mmu_lock_counts"
 
 
 def planted(*names, arch="arm64", configs=(), count=None, note=None, name="v5.10"):
-    """The kernel of series `name`, or that of its first `count` patches, with patches/debug/<series>-NAME.patch
-    for each of `names`: kvmseries.kernel.planted."""
+    """The kernel of series `name`, or that of its first `count` patches, with trees.on_top() for
+    each of `names`: kvmseries.kernel.mutants."""
     series = catalog.load(name)
-    return planting.kernel(series, names, arch, configs, count, extra.own_base(series), note)
+    return mutants.kernel(series, names, arch, configs, count, extra.own_base(series), note)
 
 
 def with_bugs(arch="arm64", configs=()):
@@ -35,7 +35,7 @@ def with_bugs(arch="arm64", configs=()):
 
 def bug(name):
     """The kernel parameter that plants the bug `name` in the kernel of with_bugs()."""
-    return f"kvm.planted={name}"
+    return f"kvm.mutant={name}"
 
 
 def initrd(arch="arm64", name="v5.10"):
@@ -48,7 +48,7 @@ def run_planted(
     names, which, commands, seconds, label, arch="arm64", configs=(), params=(), memory=3072, count=None, name="v7.3"
 ):
     """({name: guest.Outcome}, splats) of `commands`, {name: words}, each of which has `seconds`, on planted(*names), with
-    kvm.planted=WHICH or, if it is "", nothing planted."""
+    kvm.mutant=WHICH or, if it is "", nothing planted."""
     kernel, archive = planted(*names, arch=arch, configs=configs, count=count, name=name), initrd(arch, name)
     params = (*params, bug(which)) if which else params
     label = f"{label}-{which or 'nothing'}-{arch}"
@@ -132,7 +132,7 @@ def virtual(kernel, name, commands, cpus, params=(), slice_ns=SLICE, memory=3072
 
 def counted_locks(test, args, vcpus, label):
     """Runs of `test` on arm64 as those of lock_counts(), from the normal configuration with
-    patches/debug/v5.10-hold-times.patch: it counts mmu_lock where KVM takes it today, and nowhere else.  In virtual
+    patches/instruments/v5.10/hold-times.patch: it counts mmu_lock where KVM takes it today, and nowhere else.  In virtual
     time, where threads that spin do not keep each other from two CPUs of the host."""
     series = catalog.load("v5.10")
     (point,) = catalog.points(series, label)

@@ -17,7 +17,7 @@ from kvmseries.base import paths
 # What few checks read, by the name in the mark: how paths below the project's root begin.
 AREAS = {
     **{
-        name: (f"patches/{name}/", f"patches/debug/{name}-")
+        name: (f"patches/{name}/", f"patches/mutants/{name}/", f"patches/instruments/{name}/")
         for name in sorted(path.name for path in paths.PATCHES.iterdir() if (path / "base").is_file())
     },
     "model": ("model/",),
@@ -26,7 +26,7 @@ AREAS = {
     "texts": (),
 }
 # What every check may read.
-COMMON = ("tools-testing-selftests-kvm/", "scripts/", "pyproject.toml")
+COMMON = ("patches/mutants/mutants.yaml", "tools-testing-selftests-kvm/", "scripts/", "pyproject.toml")
 # But for modules of Python, which count where they are imported.
 _MODULES = ("scripts/checks/", "scripts/kvmseries/")
 _CONFTEST = "scripts/checks/conftest.py"

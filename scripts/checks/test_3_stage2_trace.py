@@ -47,7 +47,7 @@ MISTAKES = {
     "tlb-no-dsb-after": ("invalidate", "no DSB completed the TLBI VMALLE1IS"),
     "tlb-no-stage1": ("invalidate", "no TLBI of stage 1 followed that of stage 2"),
 }
-# The same, of v5.10-planted.patch.
+# The same, of patches/mutants/v5.10/mutants.patch.
 CONTROLS = {
     "no-tlbi-in-unmap": ("invalidate", "was unmapped.*no TLBI for it came"),
     "change-pte-no-flush": ("invalidate", "kvm_mmu_notifier_change_pte ended.*no TLBI for it came"),
@@ -82,7 +82,7 @@ def test_faults_that_race_keep_the_rules(helpers, kinds, cpu):
     """With delays; on a CPU with LSE atomics and level hints, and on one with neither."""
     stage2traces.keeps_the_rules(
         f"{'all' if helpers == ALL else 'rally'}-{cpu}",
-        guests.planted(*guests.BUGS, "tlb-planted"),
+        guests.planted(*guests.BUGS, "tlb-mutants"),
         (*STRESS, helpers),
         kinds,
         cpu=cpu,
@@ -94,6 +94,6 @@ def test_faults_that_race_keep_the_rules(helpers, kinds, cpu):
 @pytest.mark.parametrize("bug", [*MISTAKES, *CONTROLS])
 def test_negative_control_a_mistake_with_tlbs_is_found(bug):
     rule, words = (MISTAKES | CONTROLS)[bug]
-    kernel = guests.planted(*guests.BUGS, "tlb-planted")
+    kernel = guests.planted(*guests.BUGS, "tlb-mutants")
     command = CHANGE_PTE if bug.startswith("change-pte") else (*STRESS, "rally,punch,log,ksm")
     stage2traces.finds(bug, kernel, command, (rule, words))

@@ -26,7 +26,7 @@ RUNS = {
     "rally": (RALLY, ("unmapped", "protected", "granted", "table", "full table")),
     "all": (ALL, ("unmapped", "protected", "granted", "table")),
 }
-# Of v7.3-tlb-planted.patch: the command, the rule that finds each, and words of what it says.
+# Of patches/mutants/v7.3/tlb-mutants.patch: the command, the rule that finds each, and words of what it says.
 MISTAKES = {
     "tlb-harvest-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
     "tlb-log-on-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
@@ -52,5 +52,5 @@ def test_the_series_keeps_the_rules(what):
 @pytest.mark.parametrize("bug", MISTAKES)
 def test_negative_control_a_mistake_with_tlbs_is_found(bug):
     command, rule, words = MISTAKES[bug]
-    kernel = guests.planted("planted", "tlb-planted", name=NAME)
+    kernel = guests.planted("mutants", "tlb-mutants", name=NAME)
     stage2traces.finds(bug, kernel, command, (rule, words), HUGE_PAGES, name=NAME)

@@ -1,6 +1,6 @@
 """Milestone `bounded` of patches/v7.3: mmu_lock is not held for write for long, and nothing is lost where it is released.
 
-What is planted is in patches/debug/v7.3-planted.patch.  All are in `make test-all` alone: see extra.quick().
+What is planted is in patches/mutants/v7.3/mutants.patch.  All are in `make test-all` alone: see extra.quick().
 """
 
 import functools
@@ -24,7 +24,7 @@ SECONDS = 300
 
 
 def _planted(which, commands, arch="arm64", **machine_options):
-    return guests.run_planted(("planted",), which, commands, SECONDS, "bounded", arch, **machine_options)
+    return guests.run_planted(("mutants",), which, commands, SECONDS, "bounded", arch, **machine_options)
 
 
 def harvests(idle=100, busy=20):

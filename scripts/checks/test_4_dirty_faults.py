@@ -1,6 +1,6 @@
 """Milestone `fast-path` of patches/v7.3: a write fault that only the dirty log has caused takes no lock, and no write is lost.
 
-What is planted is in patches/debug/v7.3-undo-planted.patch.  All are in `make test-all` alone: see extra.quick().
+What is planted is in patches/mutants/v7.3/undo-mutants.patch.  All are in `make test-all` alone: see extra.quick().
 """
 
 import functools
@@ -19,7 +19,7 @@ NAME = "v7.3"
 pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
 SECONDS = 180
 HUGE_PAGES = ("series.hugepages=520",)
-BUGS = ("planted", "undo-planted")
+BUGS = ("mutants", "undo-mutants")
 # What a test says when a write is missing in the log.
 _MISSING = r"(Dirty|Clear) page \d+ value|writes are missing in the log|which no harvest reported"
 
@@ -105,13 +105,13 @@ MOST = 3
 
 @pytest.mark.parametrize("what", RACES)
 def test_a_fault_that_races_is_right(what):
-    """By the kernel's own checks, with delays: patches/debug/v7.3-undo-delays.patch."""
+    """By the kernel's own checks, with delays: patches/instruments/v7.3/undo-delays.patch."""
     # Delays in us: of walks that age, of entries that are locked, of faults that undo, of their walks.
     command = guests.script("soak/stage2-races.sh", 1, 2000, 2000, 0, "/tests/stage2_race_test", what, 60)
 
     def run():
         outcomes, splats = guests.run_planted(
-            ("planted", "aging-delays", "undo-delays"), "", {"race": list(command)}, SECONDS, "undo-races", name=NAME
+            ("mutants", "aging-delays", "undo-delays"), "", {"race": list(command)}, SECONDS, "undo-races", name=NAME
         )
         assert not splats and not outcomes["race"].status, outcomes["race"].why()
         found = re.findall(r"^Faults that undo: (\w+) (\d+)$", outcomes["race"].output, re.M)

@@ -1,7 +1,7 @@
 """Milestone `aging` of patches/v7.3: aging that races loses nothing.
 
-The kernel has delays and counts of races, patches/debug/v7.3-aging-delays.patch, and one bug at most of
-v7.3-aging-planted.patch.  All are in `make test-all` alone: see extra.quick().
+The kernel has delays and counts of races, patches/instruments/v7.3/aging-delays.patch, and one bug at most of
+patches/mutants/v7.3/aging-mutants.patch.  All are in `make test-all` alone: see extra.quick().
 """
 
 import functools
@@ -18,7 +18,7 @@ from kvmseries.source import catalog
 NAME = "v7.3"
 pytestmark = [pytest.mark.boot, pytest.mark.slow, pytest.mark.reads(NAME)]
 
-BUGS = ("planted", "aging-delays", "aging-planted")
+BUGS = ("mutants", "aging-delays", "aging-mutants")
 FOLDER = "/sys/kernel/debug/stage2_ages"
 SECONDS = 60
 STRESS = f"/tests/stage2_fault_stress_test -m get -n 1000000 -r 3 -v 2 -i 1000 -b 8M -t {SECONDS} -s anonymous_thp"
@@ -39,7 +39,7 @@ ACCESS = "/tests/access_tracking_stress_test -b 512K -i 1"
 
 
 def _run(which, command, delays=(0, 0), configs=(), params=()):
-    """(guest.Outcome, splats) of a shell command with kvm.planted=WHICH, or with nothing planted.
+    """(guest.Outcome, splats) of a shell command with kvm.mutant=WHICH, or with nothing planted.
 
     delays: us for which walks that age wait, and for which entries that are broken stay locked."""
     delay_us, locked_us = delays

@@ -17,7 +17,7 @@ from migrate import build, driver, migration
 
 SERIES = "qemu-10.0"
 pytestmark = pytest.mark.reads(SERIES, "qemu-migration", migration.KERNEL)
-# The comparison of both sides must find them; how: patches/debug/README.md.
+# The comparison of both sides must find them; how: patches/mutants/README.md.
 PLANTED = "slot-not-synced"
 # A guest that writes as fast as it can, and a migration that ends while it does.
 FAST = driver.Setting(
@@ -74,7 +74,7 @@ def _program(label, arch=migration.ARCH):
 
 
 def _planted(arch):
-    return build.in_tree(trees.planted(catalog.load(SERIES), [PLANTED]), arch)
+    return build.in_tree(trees.mutant(catalog.load(SERIES), [PLANTED]), arch)
 
 
 @pytest.fixture(scope="module", name="outcomes")
