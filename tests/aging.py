@@ -73,6 +73,6 @@ def forgets(lab, command, name):
 
 def mutants(series, arch="arm64", configs=()):
     """The Lab with delays and mutants for `series`, of which none is planted."""
-    patches = {"v5.10": ("delays", "x86-delays", "planted"), "v7.3": ("planted", "aging-delays", "aging-planted")}
+    patches = {"v5.10": ("delays", "x86-delays", "mutants"), "v7.3": ("mutants", "aging-delays", "aging-mutants")}
     kernel = {"v5.10": "series", "v7.3": "upto:aging"}
     return Lab(series, kernel[series], arch=arch, patches=patches[series], configs=configs)

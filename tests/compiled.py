@@ -58,8 +58,8 @@ def read(folder):
 def not_stopped_by_an_error(name, arch, files):
     """Those of `files` in which a #error does not stop the build of the whole series `name`; [] is right."""
     series = catalog.load(name)
-    with paths.locked("planted-kernels"):
-        tree = trees.planted(series, (), extra.own_base(series))
+    with paths.locked("mutant-kernels"):
+        tree = trees.mutant(series, (), extra.own_base(series))
         folder = build.in_tree(tree, arch).image.parents[3]
         for file in files:
             with open(tree.path / file, "a", encoding="utf-8") as text:

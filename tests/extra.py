@@ -6,7 +6,7 @@ from pathlib import Path
 from kvmseries.base import paths
 from kvmseries.source import trees
 from kvmseries.source.git import git
-from kvmseries.verify import check
+from kvmseries.verify import check, mutants
 from migrate import build as qemu_build, functional
 
 
@@ -17,19 +17,20 @@ def own_base(series):
 
 
 def debug_patches(series, kernel=None):
-    """Those of patches/debug for `series` apply on top of it, or of the milestone NAME if the text says "for milestone
-    NAME", each with those that its text says it is on top of.  Returns their names."""
+    """Mutants that are booted, and instruments, apply on top of `series`, or of the milestone NAME if the text says "for
+    milestone NAME", each with those that its text says it is on top of.  Returns their names."""
     tree = trees.worktree(series, len(series.patches), kernel)
-    folder, found = paths.PATCHES / "debug", []
-    for patch in sorted(folder.glob(f"{series.name}-*.patch")):
+    found = []
+    for patch in mutants.patches(series.name):
         text = re.split(r"^(?:diff --git|--- a/)", patch.read_text(encoding="utf-8"), maxsplit=1, flags=re.M)[0]
         text = " ".join(text.split())
-        below = re.findall(rf"(?:[Oo]n top of|and of) ({re.escape(series.name)}-[\w-]+\.patch)", text)
+        below = re.findall(r"(?:[Oo]n top of|and of) ([\w-]+)\.patch", text)
         milestone = re.search(r"[Ff]or milestone ([\w-]+)", text)
         # In one file: of several ones git does not look at one on top of the other.
         together = paths.out("debug-check.patch")
         together.write_text(
-            "\n".join((folder / name).read_text(encoding="utf-8") for name in (*below, patch.name)), encoding="utf-8"
+            "\n".join(trees.on_top(series, name).read_text(encoding="utf-8") for name in (*below, patch.stem)),
+            encoding="utf-8",
         )
         index = paths.out("debug-check.index")
         git(

@@ -16,17 +16,17 @@ from typing import Any, Union
 from kvmseries.base import paths, progress
 from kvmseries.base.errors import Fail
 from kvmseries.data import parse
-from kvmseries.kernel import build, planted, selftests
+from kvmseries.kernel import build, mutants as mutant_kernels, selftests
 from kvmseries.measure import bench, counters
-from kvmseries.source import catalog
-from kvmseries.verify import controls, soakcounts
+from kvmseries.source import catalog, trees
+from kvmseries.verify import mutants, soakcounts
 from kvmseries.vm import image, machine as machines, run as guest
 from tests import extra
 from vtime import vtime
 
 # ns, of the virtual clock: as the instrument's own default.
 SLICE = 500
-# Where v5.10-hold-times.patch counts how often mmu_lock is taken.
+# Where the instrument hold-times counts how often mmu_lock is taken.
 LOCKS = "/sys/kernel/debug/mmu_lock_counts"
 Words = Sequence[object]
 # One command, or several by name.
@@ -110,7 +110,7 @@ class Lab:
     kernel: str = "series"  # as --kernels has it: base, series, upto:MILESTONE
     params: tuple[str, ...] = ()  # of the kernel
     arch: str = "arm64"
-    patches: tuple[str, ...] = ()  # of patches/debug, on top
+    patches: tuple[str, ...] = ()  # on top: instruments and mutants
     mutant: str = ""  # which of those that the patches plant; "": none
     configs: tuple[str, ...] = ()
     machine: Mapping[str, Any] = field(default_factory=dict)  # other fields of machines.Machine
@@ -132,7 +132,7 @@ class Lab:
         if not self.patches:
             return build.kernel(series, point.count, self.arch, self.configs, own)
         count = None if self.kernel == "series" else point.count
-        return planted.kernel(series, self.patches, self.arch, self.configs, count, own)
+        return mutant_kernels.kernel(series, self.patches, self.arch, self.configs, count, own)
 
     def initrd(self) -> Path:
         """The initramfs with the selftests of the series."""
@@ -148,7 +148,7 @@ class Lab:
             commands = {"test": commands}
         self._check()
         kernel, initrd = self.built(), self.initrd()
-        params = (*self.params, *([f"kvm.planted={self.mutant}"] if self.mutant else []))
+        params = (*self.params, *([f"kvm.mutant={self.mutant}"] if self.mutant else []))
         machine = machines.Machine(self.arch, params=params, **self.machine)
         limits = {one: seconds[one] if isinstance(seconds, Mapping) else seconds for one in commands}
         lines = [(one, limits[one], [str(word) for word in words]) for one, words in commands.items()]
@@ -165,7 +165,7 @@ class Lab:
     def _check(self) -> None:
         """Raise Fail for a mutant that no patch plants: the kernel would panic, which is what some mutants must make it do."""
         series = catalog.load(self.series)
-        known = {name for patch in self.patches for name in controls.bugs(planted.patch(series, patch))}
+        known = {name for patch in self.patches for name in mutants.held(trees.on_top(series, patch))}
         if self.mutant and self.mutant not in known:
             raise Fail(f"no mutant '{self.mutant}' in {', '.join(self.patches) or 'no patches'} of {self.series}")
 
@@ -189,7 +189,7 @@ class Lab:
 
     def lock_counts(self, test: str, args: str, vcpus: Sequence[int], name: str) -> list[dict[str, Any]]:
         """Runs, as of a results file, of how often each phase of `test` (a key of bench.yaml, with `args` over its defaults)
-        takes mmu_lock: by LOCK_STAT in the configuration lockstat, else by hold-times, which is of `patches` then."""
+        takes mmu_lock: by LOCK_STAT in the configuration lockstat, else by the instrument hold-times, which is of `patches` then."""
         release = catalog.load(self.series).kernel
         line = bench.arguments(test, self.arch, args, release)
         counter = [] if "lockstat" in self.configs else ["-f", LOCKS]

@@ -17,7 +17,7 @@ from migrate import build, driver, migration
 
 SERIES = "qemu-10.0"
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
-# The comparison of both sides must find them; how: patches/debug/README.md.
+# The comparison of both sides must find them; how: patches/mutants/README.md.
 PLANTED = "slot-not-synced"
 # A guest that writes as fast as it can, and a migration that ends while it does.
 FAST = driver.Setting(
@@ -33,7 +33,7 @@ COMMANDS = [
     # The rings are filled.
     ("busy", "series", replace(FAST, busy=1, working_set=8192)),
     ("spoiled", "series", replace(FAST, corrupt=3)),
-    ("planted", "planted", PACED),
+    ("mutants", "planted", PACED),
     ("paced", "series", PACED),
 ]
 # On x86-64.
@@ -49,7 +49,7 @@ X86 = [
     # Each answer takes the main loop longer than on arm64.
     ("busy", "series", replace(FAST, busy=1, working_set=8192, limit=240)),
     ("spoiled", "series", replace(FAST, corrupt=3)),
-    ("planted", "planted", PACED),
+    ("mutants", "planted", PACED),
     ("paced", "series", PACED),
 ]
 # A guest that writes to 17 MiB again and again, measured for four seconds: 4.25 MiB/s, of which QEMU tells the whole ones.
@@ -74,7 +74,7 @@ def _program(label, arch=migration.ARCH):
 
 
 def _planted(arch):
-    return build.in_tree(trees.planted(catalog.load(SERIES), [PLANTED]), arch)
+    return build.in_tree(trees.mutant(catalog.load(SERIES), [PLANTED]), arch)
 
 
 @pytest.fixture(scope="module", name="outcomes")

@@ -1,5 +1,5 @@
-"""The computed throttle, in a simulation of migrations: its unit tests pass without a build of QEMU, fail with mistakes
-planted, and print the tables that are committed."""
+"""The computed throttle, in a simulation of migrations: its unit tests pass without a build of QEMU, fail with mutants,
+and print the tables that are committed."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from kvmseries.source import catalog, trees
 from migrate import simulation
 from tests import extra
 
-# A line of auto-converge.c, and what it is planted as.
-MISTAKES = {
+# A line of auto-converge.c, and what it becomes.
+MUTANTS = {
     "one of the two samples is enough": ("dirty = MIN(throttle_model", "dirty = MAX(throttle_model"),
     "the slower of the two send rates counts": ("send = MAX(m->send_rate", "send = MIN(m->send_rate"),
     "the first step is not cpu-throttle-initial": ("return in->initial;", "return THROTTLE_PCT_MAX;"),
@@ -46,8 +46,8 @@ def test_it_prints_the_committed_tables(tree):
     assert len(simulation.quoted(output)) == 2 * 39
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_negative_control_a_mistake_is_found(tree, tmp_path, mistake):
-    planted = simulation.planted(tree, tmp_path, *MISTAKES[mistake])
-    good, output = simulation.make("test", planted, tmp_path / "build", "TESTS=test-auto-converge")
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_negative_control_a_mutant_is_found(tree, tmp_path, mutant):
+    folder = simulation.mutant(tree, tmp_path, *MUTANTS[mutant])
+    good, output = simulation.make("test", folder, tmp_path / "build", "TESTS=test-auto-converge")
     assert not good and "assertion failed" in output, output

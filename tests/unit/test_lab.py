@@ -93,7 +93,7 @@ def test_races_are_added_up_until_each_was_met():
         lab.races({"a": 1}, 2, lambda: {"a": 0})
 
 
-@pytest.mark.parametrize("patches, mutant", [((), "age-forgets"), (("planted", "aging-delays"), "no-such")])
+@pytest.mark.parametrize("patches, mutant", [((), "age-forgets"), (("mutants", "aging-delays"), "no-such")])
 def test_a_mutant_that_no_patch_plants_is_refused_before_anything_is_built(monkeypatch, patches, mutant):
     monkeypatch.setattr(lab.Lab, "built", lambda _: pytest.fail("builds"))
     one = lab.Lab("v7.3", patches=patches, mutant=mutant)

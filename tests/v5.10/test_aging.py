@@ -2,7 +2,7 @@
 down where the pages that are aged are young, and that no access is forgotten, all by
 access_tracking_stress_test.  And aging that races:
 stage2_fault_stress_test on a kernel whose faults, unmapping and write protection wait for aging to be
-there (patches/debug/v5.10-delays.patch).
+there (patches/instruments/v5.10/delays.patch).
 
 A walk that ages counts once, however many leaves of it raced.  Bounded, and so with the normal
 configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two CPUs:

@@ -1,6 +1,6 @@
 """Aging without a lock on x86-64, in each of the ways in which 5.10 maps memory: that faults do not hold
 it up, and that nothing is lost where it races, by stage2_fault_stress_test on a kernel on which aging
-waits for its SPTE to change (patches/debug/v5.10-x86-delays.patch).
+waits for its SPTE to change (patches/instruments/v5.10/x86-delays.patch).
 
 Bounded, and so with the normal configuration and without lock counts, which take kernels of their own:
 `SERIES_AGES=200 make test-all CHECKS=tests/v5.10/test_aging_x86.py` has 200 of each race on the

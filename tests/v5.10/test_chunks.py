@@ -9,8 +9,8 @@ from kvmseries.source import catalog, trees
 from kvmseries.verify import chunks
 from tests import extra
 
-# Mistakes: a line of the code, and what it is planted as.
-MISTAKES = {
+# Mutants: a line of the code, and what it becomes.
+MUTANTS = {
     "a table that is cut does not end the chunk": (
         "<< PAGE_SHIFT);\n\t\t\treturn 1;\n",
         "<< PAGE_SHIFT);\n\t\t\treturn 0;\n",
@@ -41,9 +41,9 @@ def test_a_hold_of_the_lock_is_bounded(code, shift):
     assert output.count("holds, worst") >= 14
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_negative_control_a_mistake_in_the_walk_is_found(code, mistake):
-    line, planted = MISTAKES[mistake]
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_negative_control_a_mutant_of_the_walk_is_found(code, mutant):
+    line, instead = MUTANTS[mutant]
     assert code.count(line) == 1
-    good, output = chunks.run(code.replace(line, planted), 12, paths.out("chunks", "planted"))
+    good, output = chunks.run(code.replace(line, instead), 12, paths.out("chunks", "mutant"))
     assert not good and "Assertion" in output, output

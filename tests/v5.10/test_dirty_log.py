@@ -15,7 +15,7 @@ TEST, PAGES, VCPUS = "dirty_log_perf_test", 256, (1, 4)
 
 
 def _counted(kernel):
-    """Lock counts of dirty_log_perf_test, where KVM takes mmu_lock today and nowhere else, by v5.10-hold-times.patch.  In
+    """Lock counts of dirty_log_perf_test, where KVM takes mmu_lock today and nowhere else, by the instrument hold-times.  In
     virtual time, where threads that spin do not keep each other from two CPUs of the host."""
     lab = Lab("v5.10", kernel, patches=("hold-times",)).virtual(max(VCPUS) + 2)
     return lab.lock_counts(TEST, "", VCPUS, f"counts-{kernel}-{TEST}")
@@ -75,7 +75,7 @@ def test_negative_control_base_takes_it_for_write(counts):
 
 
 def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
-    lab = Lab("v5.10", patches=("delays", "x86-delays", "planted"), mutant="no-dirty-bit")
+    lab = Lab("v5.10", patches=("delays", "x86-delays", "mutants"), mutant="no-dirty-bit")
     commands = {"dirty_log_test": ["/tests/dirty_log_test", "-m", "4"], "tail": ["/bin/tail", "-f", "/dev/null"]}
     ran = lab.run(commands, {"dirty_log_test": 120, "tail": 13}, "planted")
     # A command that hangs says where.

@@ -1,5 +1,4 @@
-"""The page-table code of 5.10 under the model checker (model/README.md): all scenarios hold, each mistake of
-model/mutants is found, and the engine sees of relaxed memory what it must.  Needs gcc and cargo: without,
+"""The page-table code of 5.10 under the model checker (model/README.md): all scenarios hold, each mutant is found, and the engine sees of relaxed memory what it must.  Needs gcc and cargo: without,
 it is skipped, and fails in CI."""
 
 import re
@@ -15,8 +14,8 @@ SCHEDULES = 1000
 MILLION = 1_000_000
 # Mistakes that lose a write, keep a translation or free a table in use, and that few other checks find.
 MUST_DIE = (
-    "log-wp-gives-up",
-    "log-bit-first",
+    "wrprotect-gives-up",
+    "bit-before-leaf",
     "log-no-barrier",
     "log-get-no-flush",
     "undo-no-tlbi",
@@ -91,7 +90,7 @@ def test_a_million_schedules(model, engine):
 def test_mutants_of_each_kind_are_found(tree, model):
     """One of each kind and architecture, and MUST_DIE. The others are slow."""
     found = mutants.every()
-    kinds = {(mutant.arch, mutant.kind): mutant for mutant in reversed(found) if not mutant.survives}
+    kinds = {(mutants.arch(mutant), mutant.kind): mutant for mutant in reversed(found) if not mutant.survives}
     chosen = [mutant for mutant in found if mutant.name in MUST_DIE or mutant in kinds.values()]
     assert set(MUST_DIE) <= {mutant.name for mutant in chosen} and len(chosen) >= 30
     outcomes = mutants.judge_all(chosen, tree, model[0])
@@ -107,16 +106,15 @@ def test_every_mutant_is_found(tree, model):
 
 def test_a_cpu_on_which_a_local_tlbi_does_nothing(tree, model):
     """Forward progress does not rest on it; where the second attempt is local, too, a mutant shows that the vCPU is stuck."""
-    cpu = mutants.load(ROOM / "cpus/no-local-tlbi.patch")
-    library = build.library(mutants.plant(tree, cpu.path, paths.out("model", "planted", cpu.name)), "arm64")
-    assert runs.run(model[0], library, cpu.scenario, *cpu.engine).verdict == "holds"
-    stuck = mutants.judge(mutants.load(mutants.FOLDER / "relax-no-second-attempt.patch"), tree, model[0])
+    cpu = mutants.plant(tree, ROOM / "cpus/no-local-tlbi.patch", paths.out("model", "mutants", "no-local-tlbi"))
+    assert runs.run(model[0], build.library(cpu, "arm64"), "relax-relax", "loom", "bound=2").verdict == "holds"
+    stuck = mutants.judge(mutants.named("relax-no-second-attempt"), tree, model[0])
     assert stuck.result.invariant == "livelock", stuck.line
 
 
 def test_the_same_seed_gives_the_same_trace(tree, model):
-    mutant = next(mutant for mutant in mutants.every() if mutant.name == "log-no-bit")
-    library = build.library(mutants.plant(tree, mutant.path, paths.out("model", "planted", "replay")), "arm64")
+    path = mutants.named("no-dirty-bit").path
+    library = build.library(mutants.plant(tree, path, paths.out("model", "mutants", "replay")), "arm64")
     first, second = (runs.run(model[0], library, "log-long", "random", "limit=50", "seed=7") for _ in range(2))
     assert first.verdict == "found" and first.trace and first.trace == second.trace
     assert "stage2_attr_walker() pgtable.c:" in first.trace

@@ -10,7 +10,7 @@ from tests.lab import Lab
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
-MUTANTS = Lab("v5.10", patches=("delays", "x86-delays", "planted", "tlb-planted"))
+MUTANTS = Lab("v5.10", patches=("delays", "x86-delays", "mutants", "tlb-mutants"))
 DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "2")
 STRESS = (
     "/tests/stage2_fault_stress_test",
@@ -48,7 +48,7 @@ MISTAKES = {
     "tlb-no-dsb-after": ("invalidate", "no DSB completed the TLBI VMALLE1IS"),
     "tlb-no-stage1": ("invalidate", "no TLBI of stage 1 followed that of stage 2"),
 }
-# The same, of v5.10-planted.patch.
+# The same, of patches/mutants/v5.10/mutants.patch.
 CONTROLS = {
     "no-tlbi-in-unmap": ("invalidate", "was unmapped.*no TLBI for it came"),
     "change-pte-no-flush": ("invalidate", "kvm_mmu_notifier_change_pte ended.*no TLBI for it came"),

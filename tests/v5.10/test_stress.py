@@ -1,7 +1,7 @@
 """Stage-2 faults that race: stage2_fault_stress_test on a kernel that delays them at random.
 
-patches/debug/v5.10-delays.patch goes below all that is planted here, and counts tables; on x86_64 it is
-v5.10-x86-delays.patch.  Each run goes on until the races that it is there for were met, or fails.  The normal
+patches/instruments/v5.10/delays.patch goes below all that is planted here, and counts tables; on x86_64 it is
+x86-delays.patch.  Each run goes on until the races that it is there for were met, or fails.  The normal
 configuration, because this is bounded; with lockdep and KASAN, and longer:
 `SERIES_STRESS=600 SERIES_STRESS_CONFIG=debug make test-all CHECKS=tests/v5.10/test_stress.py`
 """

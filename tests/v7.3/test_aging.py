@@ -1,7 +1,7 @@
 """Milestone `aging` of patches/v7.3: aging that races loses nothing.
 
-The kernel has delays and counts of races, patches/debug/v7.3-aging-delays.patch, and one bug at most of
-v7.3-aging-planted.patch."""
+The kernel has delays and counts of races, patches/instruments/v7.3/aging-delays.patch, and one bug at most of
+patches/mutants/v7.3/aging-mutants.patch."""
 
 import functools
 import re

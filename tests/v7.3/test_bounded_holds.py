@@ -1,6 +1,6 @@
 """Milestone `bounded` of patches/v7.3: mmu_lock is not held for write for long, and nothing is lost where it is released.
 
-What is planted is in patches/debug/v7.3-planted.patch."""
+What is planted is in patches/mutants/v7.3/mutants.patch."""
 
 import functools
 import re
@@ -12,7 +12,7 @@ from tests.lab import Lab
 
 pytestmark = pytest.mark.boot
 SECONDS = 300
-MUTANTS = Lab("v7.3", patches=("planted",))
+MUTANTS = Lab("v7.3", patches=("mutants",))
 
 
 # --- what is lost, and what is not ---

@@ -1,6 +1,6 @@
 """Milestone `fast-path` of patches/v7.3: a write fault that only the dirty log has caused takes no lock, and no write is lost.
 
-What is planted is in patches/debug/v7.3-undo-planted.patch."""
+What is planted is in patches/mutants/v7.3/undo-mutants.patch."""
 
 import functools
 import re
@@ -13,7 +13,7 @@ from tests.lab import Lab, races, script
 pytestmark = pytest.mark.boot
 SECONDS = 180
 HUGE_PAGES = ("series.hugepages=520",)
-MUTANTS = Lab("v7.3", params=HUGE_PAGES, patches=("planted", "undo-planted"), machine={"memory": 4096})
+MUTANTS = Lab("v7.3", params=HUGE_PAGES, patches=("mutants", "undo-mutants"), machine={"memory": 4096})
 # What a test says when a write is missing in the log.
 _MISSING = r"(Dirty|Clear) page \d+ value|writes are missing in the log|which no harvest reported"
 
@@ -101,10 +101,10 @@ MOST = 3
 @pytest.mark.slow
 @pytest.mark.parametrize("what", RACES)
 def test_a_fault_that_races_is_right(what):
-    """By the kernel's own checks, with delays: patches/debug/v7.3-undo-delays.patch."""
+    """By the kernel's own checks, with delays: patches/instruments/v7.3/undo-delays.patch."""
     # Delays in us: of walks that age, of entries that are locked, of faults that undo, of their walks.
     command = script("soak/stage2-races.sh", 1, 2000, 2000, 0, "/tests/stage2_race_test", what, 60)
-    lab = Lab("v7.3", patches=("planted", "aging-delays", "undo-delays"))
+    lab = Lab("v7.3", patches=("mutants", "aging-delays", "undo-delays"))
 
     def run():
         met = lab.run(command, SECONDS, f"undo-races-{what}").good().counts()

@@ -1,5 +1,5 @@
 """The fixes of patches/v7.3: the test of each passes on the series, fails on linux 7.3.4, and fails on the series if the
-fix of it alone is taken back (patches/debug/v7.3-*.patch). The fix without a test has a litmus test, `dirty-log-nested`."""
+fix of it alone is taken back (patches/mutants/v7.3). The fix without a test has a litmus test, `dirty-log-nested`."""
 
 import functools
 
@@ -34,7 +34,7 @@ TESTS = {
         ),
     },
 }
-# {patches/debug/v7.3-NAME.patch: (arch, the tests that fail with it, and no other does)}
+# {patches/mutants/v7.3/NAME.patch: (arch, the tests that fail with it, and no other does)}
 REVERTED = {
     "reset-returns-at-once": ("arm64", {"ring-reset"}),
     "logging-by-bitmap": ("arm64", {"ring-thp", "ring-hugetlb"}),

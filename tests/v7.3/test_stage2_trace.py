@@ -21,7 +21,7 @@ RUNS = {
     "rally": (RALLY, ("unmapped", "protected", "granted", "table", "full table")),
     "all": (ALL, ("unmapped", "protected", "granted", "table")),
 }
-# Of v7.3-tlb-planted.patch: the command, the rule that finds each, and words of what it says.
+# Of patches/mutants/v7.3/tlb-mutants.patch: the command, the rule that finds each, and words of what it says.
 MISTAKES = {
     "tlb-harvest-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
     "tlb-log-on-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
@@ -45,5 +45,5 @@ def test_the_series_keeps_the_rules(what):
 @pytest.mark.parametrize("mutant", MISTAKES)
 def test_negative_control_a_mistake_with_tlbs_is_found(mutant):
     command, rule, words = MISTAKES[mutant]
-    lab = Lab("v7.3", params=HUGE_PAGES, patches=("planted", "tlb-planted"), mutant=mutant)
+    lab = Lab("v7.3", params=HUGE_PAGES, patches=("mutants", "tlb-mutants"), mutant=mutant)
     stage2traces.finds(lab, command, (rule, words))

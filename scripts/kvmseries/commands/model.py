@@ -79,7 +79,7 @@ def run(options: Namespace) -> None:
         prove.known(options.scenario, modeltree.arches(options))
     tree = modeltree.find(options)
     if plant:
-        tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"), options.series.name)
+        tree = mutants.plant(tree, plant, paths.out("model", "mutants", "by-hand"), options.series.name)
     if options.coverage:
         _coverage(tree, modeltree.arches(options))
         return

@@ -10,6 +10,7 @@ from runner import mutants, prove, source
 from ..base.errors import Usage
 from ..base.progress import say
 from ..source import trees
+from ..verify.mutants import Mutant
 from . import options as shared
 
 
@@ -46,8 +47,8 @@ def too_early(options: Namespace, name: str) -> str:
     return f"{name}: nothing to check before {first}: {arch.before}"
 
 
-def mutants_of(options: Namespace) -> list[mutants.Mutant]:
-    """The Mutants of the tree that is asked for. Those of a milestone's own code go with the whole series."""
+def mutants_of(options: Namespace) -> list[Mutant]:
+    """The Mutants of the model in the tree that is asked for. Those of a milestone's own code go with the whole series."""
     every = mutants.every(arches(options))
     return [m for m in every if not m.milestone] if options.applied or options.upto else every
 

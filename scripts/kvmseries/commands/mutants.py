@@ -11,16 +11,16 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from runner import build, mutants, prove
+from runner import build, mutants as model, prove
 
 from ..base import files
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import results
-from ..verify import controls
+from ..verify import mutants
 from . import modeltree, show
 
-HELP = "check that each mistake of model/mutants and patches/debug is found: a table of where, and how long it took"
+HELP = "check that each mutant is found: a table of where, and how long it took"
 SERIES = True
 PROJECTS = ("linux",)
 # Of the file that --json names.
@@ -28,12 +28,12 @@ SCHEMA = 1
 
 
 class Row(NamedTuple):
-    """One mistake, as the table and the file have it."""
+    """A mutant and one place where it must be found, as the table and the file have it."""
 
     name: str
     mistake: str
-    kind: str  # of a mutant of the model; of others the file that plants it
-    place: str  # where it was found, or must be: model, or as planted.yaml has it
+    kind: str  # of a mutant of the model
+    place: str  # where it was found, or must be: model, or as mutants.yaml has it
     found: bool | None  # None: not run here, or no check is to find it
     by: str  # what has found it, or why it is not
     executions: int | None
@@ -49,18 +49,15 @@ class Row(NamedTuple):
 
 
 def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
-    """Which tree, which mistakes."""
+    """Which tree, which mutants."""
     modeltree.add_arguments(parser)
     parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="only these: files of model/mutants without .patch, names of patches/debug/planted.yaml (default: all)",
+        "names", nargs="*", metavar="NAME", help="only these of patches/mutants/mutants.yaml (default: all)"
     )
     parser.add_argument(
         "--guests",
         action="store_true",
-        help="also run the checks that boot guests for the bugs of patches/debug (hours; NAME chooses some). Those of virtual "
+        help="also run the checks that boot guests (hours; NAME chooses some). Those of virtual "
         "time are run only if NAME names them. Without --guests they are listed as not run",
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="also write the table to FILE")
@@ -72,21 +69,21 @@ def run(options: Namespace) -> None:
     if options.guests and own:
         raise Usage("--guests excludes --applied, --upto, --arch and --tree: the checks are of the whole series")
     every = modeltree.mutants_of(options)
-    planted = [] if own else controls.of_series(options.series.name)
-    unknown = set(options.names) - {mutant.name for mutant in every} - {control.name for control in planted}
+    booted = [] if own else [mutant for mutant in mutants.of_series(options.series.name) if mutant.booted]
+    unknown = set(options.names) - {mutant.name for mutant in (*every, *booted)}
     if unknown:
-        raise Usage(f"no mutant '{sorted(unknown)[0]}' in {mutants.FOLDER}, and no such bug in {controls.FILE}")
+        raise Usage(f"no mutant '{sorted(unknown)[0]}' of {options.series.name} in {mutants.FILE}")
     modeltree.check(options)
     if options.json:
         show.check_writable(options.json)
     chosen = [mutant for mutant in every if not options.names or mutant.name in options.names]
-    bugs = [control for control in planted if not options.names or control.name in options.names]
+    booted = [mutant for mutant in booted if not options.names or mutant.name in options.names]
     rows: list[Row] = []
     if chosen:
         tree = modeltree.find(options)
-        outcomes = mutants.judge_all(chosen, tree, build.checker(), lambda outcome: say(outcome.line))
-        rows += [of_mutant(outcome) for outcome in outcomes]
-    rows += [of_control(outcome) for outcome in controls.judge(bugs, options.series, options.guests, options.names)]
+        outcomes = model.judge_all(chosen, tree, build.checker(), lambda outcome: say(outcome.line))
+        rows += [of_model(outcome) for outcome in outcomes]
+    rows += [of_booted(outcome) for outcome in mutants.judge(booted, options.series, options.guests, options.names)]
     show.table(table(rows))
     if chosen:
         say(prove.summary(outcomes))
@@ -96,32 +93,30 @@ def run(options: Namespace) -> None:
             "schema": SCHEMA,
             "series": options.series.name,
             "host": results.host_info(("gcc", "rustc")),
-            "mistakes": [row._asdict() for row in rows],
+            "mutants": [row._asdict() for row in rows],
         }
-        files.write(options.json, files.lines(data, "mistakes"))
+        files.write(options.json, files.lines(data, "mutants"))
     bad = [row for row in rows if not row.good]
     if bad:
         raise Fail(f"{len(bad)} of {len(rows)} mutants are not found, the first: {bad[0].name}: {bad[0].by}")
 
 
-def of_mutant(outcome: mutants.Outcome) -> Row:
-    """The Row of a mistake of the model."""
+def of_model(outcome: model.Outcome) -> Row:
+    """The Row of a mutant of the model."""
     mutant, result = outcome.mutant, outcome.result
-    common = (mutant.name, mutant.mistake, mutant.kind)
+    common = (mutant.name, model.mistake(mutant), mutant.kind)
     if result is None:
         return Row(*common, "survives", None, f"survives: {mutant.survives}", None, outcome.seconds, outcome.good)
     by = f"{mutant.scenario}: {outcome.by}" if outcome.killed else f"not by {mutant.scenario}"
     return Row(*common, "model", outcome.killed, by, result.executions, outcome.seconds, outcome.good)
 
 
-def of_control(outcome: controls.Outcome) -> Row:
-    """The Row of a bug of patches/debug."""
-    control = outcome.control
-    by = control.by if outcome.found else f"{outcome.why}: {control.by}"
+def of_booted(outcome: mutants.Outcome) -> Row:
+    """The Row of a mutant that is booted."""
+    mutant = outcome.mutant
+    by = mutant.by if outcome.found else f"{outcome.why}: {mutant.by}"
     seconds = None if outcome.found is None else outcome.seconds
-    return Row(
-        control.name, control.mistake, control.patch, control.place, outcome.found, by, None, seconds, outcome.good
-    )
+    return Row(mutant.name, mutant.mistake, "", mutant.place, outcome.found, by, None, seconds, outcome.good)
 
 
 def table(rows: Sequence[Row]) -> Table:

@@ -182,7 +182,7 @@ def test_programs_and_configurations(program):
 
 
 def test_own_files_are_found_by_name(monkeypatch, tmp_path):
-    for where in ("patches/debug/v7.3-x.patch", "ours/tests/x_test.c", "ours/lib/x.h"):
+    for where in ("patches/instruments/v7.3/x.patch", "ours/tests/x_test.c", "ours/lib/x.h"):
         path = tmp_path / where
         path.parent.mkdir(parents=True)
         path.write_text(where, encoding="utf-8")
