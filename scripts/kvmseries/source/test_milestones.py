@@ -7,7 +7,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import below, git, SUBJECTS, write
+from kvmseries.conftest import below, git, milestones, SUBJECTS, write
 from kvmseries.kernel import build
 from kvmseries.source import b4, catalog, export, trees
 from kvmseries.verify import check
@@ -19,9 +19,9 @@ def subjects(tree, since, until="HEAD"):
     return git(tree, "log", "--reverse", "--format=%s", f"{since}..{until}").splitlines()
 
 
-def milestones(patches, text):
-    """The series mini with the file milestones `text`."""
-    (patches / "milestones").write_text(text, encoding="utf-8")
+def with_milestones(patches, ends, on=None, needs=None):
+    """The series mini with these milestones; see conftest.milestones."""
+    milestones(patches, ends, on, needs)
     return catalog.load("mini")
 
 
@@ -39,7 +39,7 @@ def test_a_milestone_is_a_branch_on_what_it_needs(series, mini, kernel, tmp_path
 
 
 def test_a_milestone_on_the_base_is_without_those_before_it(series, patches, kernel, tmp_path):
-    milestones(patches, "rwlock 2\nlast 3\nlast on base\n")
+    milestones(patches, {"rwlock": 2, "last": 3}, {"last": ["base"]})
     assert series("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "last").status == 0
     assert subjects(tmp_path / "copy", "base") == [SUBJECTS[2]]
     assert git(tmp_path / "copy", "rev-parse", "base^{commit}") == git(
@@ -48,7 +48,7 @@ def test_a_milestone_on_the_base_is_without_those_before_it(series, patches, ker
 
 
 def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(series, refused, patches, kernel, tmp_path):
-    milestones(patches, "first 1\nrwlock 2\nrwlock on base\n")
+    milestones(patches, {"first": 1, "rwlock": 2}, {"rwlock": ["base"]})
     line = refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "rwlock")
     assert line.startswith("patch 2 does not apply to ") and not (tmp_path / "copy").exists()
 
@@ -165,7 +165,7 @@ def test_a_base_that_nobody_else_has_is_told(series, mini, mirror, tmp_path, rea
 
 
 def test_fixes_that_apply_alone(patches, mirror):
-    mini = milestones(patches, "fixes 2\n2 on 1\n")
+    mini = with_milestones(patches, {"fixes": 2}, needs={2: [1]})
     assert check.alone(mini) == 2
     tree = trees.base(mini).path
     assert git(tree, "diff", "--name-only", "base", trees.alone(mini, 1)) == "arch/arm64/kvm/mmu.c\n"
@@ -178,19 +178,19 @@ def test_fixes_that_apply_alone(patches, mirror):
 
 
 def test_negative_control_a_fix_that_needs_another(patches, mirror):
-    mini = milestones(patches, "fixes 2\n")
+    mini = with_milestones(patches, {"fixes": 2})
     with pytest.raises(Fail, match="0002-.* does not apply to the base alone: .*mmu.c.*milestones must say so"):
         check.alone(mini)
 
 
 def test_negative_control_a_milestone_that_needs_another(patches, mirror):
     with pytest.raises(Fail, match="0002-.* does not apply to the base with the milestone rwlock on base"):
-        check.alone(milestones(patches, "first 1\nrwlock 2\nrwlock on base\n"))
-    assert check.alone(milestones(patches, "first 2\nlast 3\nlast on base\n")) == 1
+        check.alone(with_milestones(patches, {"first": 1, "rwlock": 2}, {"rwlock": ["base"]}))
+    assert check.alone(with_milestones(patches, {"first": 2, "last": 3}, {"last": ["base"]})) == 1
 
 
 def test_each_fix_is_built_alone_where_it_changes_the_kernel(patches, mirror, monkeypatch):
-    mini = milestones(patches, "first 1\nfixes 3\n2 on 1\n")
+    mini = with_milestones(patches, {"first": 1, "fixes": 3}, needs={2: [1]})
     built = []
 
     def in_tree(tree, arch, _configs, _note):
@@ -209,7 +209,7 @@ def test_negative_control_a_fix_that_does_not_build_alone(patches, mirror, monke
 
     monkeypatch.setattr(build, "in_tree", in_tree)
     with pytest.raises(Fail, match="mini does not build for arm64 on the base with only 0003-.*: .*unknown type"):
-        check.builds_alone(milestones(patches, "first 1\nfixes 3\n2 on 1\n"), "arm64", None)
+        check.builds_alone(with_milestones(patches, {"first": 1, "fixes": 3}, needs={2: [1]}), "arm64", None)
 
 
 def mails(text, series):
@@ -246,4 +246,4 @@ def test_the_mails_of_the_fixes_are_the_patches_of_the_milestone():
     ],
 )
 def test_negative_control_mails_that_are_not_the_patches(patches, text, wrong):
-    assert mails(text, milestones(patches, "fixes 3\n2 on 1\n")) == wrong
+    assert mails(text, with_milestones(patches, {"fixes": 3}, needs={2: [1]})) == wrong
