@@ -154,7 +154,7 @@ _COVER = """\
 From: Tess Tester <tess@example.org>
 Subject: [PATCH] A tiny series
 
-What it is for.
+What "Take the ..." are for.
 
 """
 FORMAT = (

@@ -58,7 +58,7 @@ def test_a_new_commit_is_a_new_patch_and_the_cover_letter_counts_it(mini, patche
     assert [catalog.subject(patch) for patch in series.patches] == [*SUBJECTS, "KVM: arm64: Take the fourth step"]
     letter = series.cover.read_text(encoding="utf-8")
     assert "Subject: [PATCH] A tiny series" in letter
-    assert "What it is for." in letter and "Take the fourth step" in letter
+    assert 'What "Take the ..." are for.' in letter and "Take the fourth step" in letter
     assert letter.count("Zoë Author (1):") == 1 and "Tess Tester (3):" in letter
     assert "3 files changed" in letter
     check.clean(series)

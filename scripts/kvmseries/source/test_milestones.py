@@ -12,7 +12,7 @@ from kvmseries.kernel import build
 from kvmseries.source import b4, catalog, export, trees
 from kvmseries.verify import check
 
-LETTER = "KVM: A letter\n\nWhat the second step is for.\n"
+LETTER = 'KVM: A letter\n\nWhat "Take the second step" is for.\n'
 
 
 def subjects(tree, since, until="HEAD"):
@@ -137,7 +137,7 @@ def test_b4_tracks_a_milestone(series, mini, kernel, tmp_path, real_b4):
     assert SUBJECTS[1] in shown and SUBJECTS[0] not in shown
     letter, patch = sent(real_b4, copy, tmp_path / "sent")
     assert "Subject: [PATCH] KVM: A letter" in letter
-    assert "What the second step is for." in letter and "1 file changed" in letter
+    assert 'What "Take the second step" is for.' in letter and "1 file changed" in letter
     assert f"base-commit: {git(kernel, 'rev-parse', 'HEAD')}" in letter
     assert re.findall(r"prerequisite-patch-id: (\w+)", letter) == b4.patch_ids(copy, "base", "needed")
     assert "From: Ursula User" in patch and SUBJECTS[1] in patch
