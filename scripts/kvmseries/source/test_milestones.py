@@ -214,20 +214,22 @@ def test_negative_control_a_fix_that_does_not_build_alone(patches, mirror, monke
 
 def mails(text, series):
     """Lines about the table of submitting.md that lists the mails of the fixes of `series`, a catalog.Series: patches
-    that no mail has, commits that are not those of the patches, and patches that need one of another mail."""
-    last, begin, wrong = series.milestones["fixes"], 1, []
-    rows = re.findall(r"^\| (\d+)(?:(?:,| to) (\d+))? \|.*\| `(\S+)\.\.(\S+)` \|$", text, re.M)
-    for first, end, *commits in rows:
-        low, high = int(first), int(end or first)
-        right = [f"HEAD~{last - low + 1}" if low > 1 else "base", f"HEAD~{last - high}" if high < last else "HEAD"]
-        if low != begin:
-            wrong.append(f"patch {begin} is in no mail, or in two")
-        if commits != right:
-            wrong.append(f"{low} to {high}: {'..'.join(right)}, not {'..'.join(commits)}")
-        for number in range(low, high + 1):
-            wrong += [f"{number} needs {other}" for other in series.needs.get(number, ()) if not low <= other <= high]
-        begin = high + 1
-    return wrong + ([] if begin == last + 1 else [f"the last patch is {last}, not {begin - 1}"])
+    that no mail has, or two, and patches that need one of another mail."""
+    subjects = [catalog.subject(patch) for patch in series.patches[: series.milestones["fixes"]]]
+    found, wrong = [], []
+    for count, last in re.findall(r"^\| .* \| `-(\d+) \":/([^\"]+)\"` \|$", text, re.M):
+        ends = [number for number, subject in enumerate(subjects, 1) if last in subject]
+        if len(ends) != 1:
+            wrong.append(f"{last}: {len(ends)} patches")
+            continue
+        own = range(ends[0] - int(count) + 1, ends[0] + 1)
+        found += own
+        needed = [other for number in own for other in series.needs.get(number, ()) if other not in own]
+        wrong += [f"{last}: needs '{subjects[other - 1]}'" for other in needed]
+    for number, subject in enumerate(subjects, 1):
+        if found.count(number) != 1:
+            wrong.append(f"{subject}: in {found.count(number)} mails")
+    return wrong
 
 
 def test_the_mails_of_the_fixes_are_the_patches_of_the_milestone():
@@ -235,14 +237,18 @@ def test_the_mails_of_the_fixes_are_the_patches_of_the_milestone():
     assert mails(text, catalog.load("v7.3")) == []
 
 
+SECOND, THIRD = '| x | to | `-2 ":/the second"` |', '| x | to | `-1 ":/the third"` |'
+
+
 @pytest.mark.parametrize(
     "text, wrong",
     [
-        ("| 1, 2 | x | to | `base..HEAD~1` |\n| 3 | x | to | `HEAD~1..HEAD` |", []),
-        ("| 1, 2 | x | to | `base..HEAD` |\n| 3 | x | to | `HEAD~1..HEAD` |", ["1 to 2: base..HEAD~1, not base..HEAD"]),
-        ("| 1 to 2 | x | to | `base..HEAD~1` |", ["the last patch is 3, not 2"]),
-        ("| 1 | x | to | `base..HEAD~2` |\n| 3 | x | to | `HEAD~1..HEAD` |", ["patch 2 is in no mail, or in two"]),
-        ("| 1 | x | to | `base..HEAD~2` |\n| 2 to 3 | x | to | `HEAD~2..HEAD` |", ["2 needs 1"]),
+        (f"{SECOND}\n{THIRD}", []),
+        (SECOND, [f"{SUBJECTS[2]}: in 0 mails"]),
+        (f"{SECOND}\n{THIRD}\n{THIRD}", [f"{SUBJECTS[2]}: in 2 mails"]),
+        (f"{SECOND.replace('2', '1')}\n{THIRD}", [f"the second: needs '{SUBJECTS[0]}'", f"{SUBJECTS[0]}: in 0 mails"]),
+        (f"{SECOND}\n{THIRD}\n{THIRD.replace('third', 'fifth')}", ["the fifth: 0 patches"]),
+        (f"{SECOND}\n{THIRD}\n{THIRD.replace('the third', 'Take the')}", ["Take the: 3 patches"]),
     ],
 )
 def test_negative_control_mails_that_are_not_the_patches(patches, text, wrong):
