@@ -328,7 +328,7 @@ def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Pa
                 if status:
                     raise Fail(
                         f"{patch.name} does not apply to the base {what}: {proc.reason(text)}; if it needs other patches, "
-                        f"patches/{series.name}/milestones must say so, as `X on Y`"
+                        f"patches/{series.name}/milestones must say so, in needs or based-on"
                     )
             tree = git(root.path, "write-tree", index=index).strip()
         finally:
