@@ -8,6 +8,7 @@ from types import SimpleNamespace as Options
 from kvmseries.base.errors import Usage
 from kvmseries.base.progress import say
 from kvmseries.source import trees
+from kvmseries.verify.mutants import Mutant
 
 from . import mutants, prove, source
 
@@ -35,8 +36,8 @@ def too_early(options: Options, name: str) -> str:
     return f"{name}: nothing to check before {first}: {arch.before}"
 
 
-def mutants_of(options: Options) -> list[mutants.Mutant]:
-    """The Mutants of the tree that is asked for. Those of a milestone's own code go with the whole series."""
+def mutants_of(options: Options) -> list[Mutant]:
+    """The Mutants of the model in the tree that is asked for. Those of a milestone's own code go with the whole series."""
     every = mutants.every(arches(options))
     return [m for m in every if not m.milestone] if options.applied or options.upto else every
 

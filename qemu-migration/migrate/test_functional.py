@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from checks import extra
+from tests import extra
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import git, write

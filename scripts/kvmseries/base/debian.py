@@ -48,7 +48,7 @@ GROUPS = {
     # Besides compilers: what `make check` runs.
     "checks": ["groff-base"],
     # Packages of kernels for other machines.
-    "hostkernel": ["dpkg-dev", "fakeroot", "rsync", "kmod", "cpio"],
+    "hostkernel": ["dpkg-dev", "debhelper", "fakeroot", "rsync", "kmod", "cpio"],
     # Where Debian's cannot be fetched.
     "busybox": ["busybox-static"],
     "static": ["sparse"],

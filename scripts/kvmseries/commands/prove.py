@@ -7,8 +7,7 @@ model/README.md).
 
 --litmus runs herd7 on the litmus tests NAMES and their variants, with the memory model of the base.
 
---mutants checks that each mutant of model/mutants and patches/debug is found, and prints where, and how long it took.
-NAMES are files of model/mutants without .patch, and names of patches/debug/planted.yaml."""
+--mutants checks that each mutant of patches/mutants/mutants.yaml is found, and prints where, and how long it took."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..source import trees
-from ..verify import controls, litmus, mutants as found
+from ..verify import litmus, mutants as booted, mutanttable
 from . import shared
 from .shared import COUNT, flag, Number, Option
 
@@ -103,25 +102,25 @@ def _mutants(options: shared.Options) -> None:
         raise Usage("--guests excludes --tree, also from $TREE: the checks are of the whole series")
     part = bool(options.applied or options.upto or options.arch or options.tree)
     every = modeltree.mutants_of(options)
-    planted = [] if part else controls.of_series(options.series.name)
-    unknown = set(names) - {mutant.name for mutant in every} - {control.name for control in planted}
+    others = [] if part else [mutant for mutant in booted.of_series(options.series.name) if mutant.booted]
+    unknown = set(names) - {mutant.name for mutant in (*every, *others)}
     if unknown:
-        raise Usage(f"no mutant '{min(unknown)}' in {mutants.FOLDER}, and no such bug in {controls.FILE}")
+        raise Usage(f"no mutant '{min(unknown)}' of {options.series.name} in {booted.FILE}")
     modeltree.check(options)
     chosen = [mutant for mutant in every if not names or mutant.name in names]
-    bugs = [control for control in planted if not names or control.name in names]
+    others = [mutant for mutant in others if not names or mutant.name in names]
     outcomes: Sequence[mutants.Outcome] = ()
     if chosen:
         tree = modeltree.find(options)
         outcomes = mutants.judge_all(chosen, tree, build.checker(), lambda outcome: say(outcome.line))
-    rows = [found.of_mutant(outcome) for outcome in outcomes]
-    rows += [found.of_control(one) for one in controls.judge(bugs, options.series, options.guests, names)]
-    shared.table(found.table(rows))
+    rows = [mutanttable.of_model(outcome) for outcome in outcomes]
+    rows += [mutanttable.of_booted(one) for one in booted.judge(others, options.series, options.guests, names)]
+    shared.table(mutanttable.table(rows))
     if chosen:
         say(prove.summary(outcomes))
-    say(found.summary(rows))
+    say(mutanttable.summary(rows))
     if options.json:
-        found.save(options.json, options.series.name, rows)
+        mutanttable.save(options.json, options.series.name, rows)
     bad = [row for row in rows if not row.good]
     if bad:
         raise Fail(f"{len(bad)} of {len(rows)} mutants are not found, the first: {bad[0].name}: {bad[0].by}")
@@ -141,7 +140,7 @@ def _model(options: shared.Options) -> None:
         prove.known(options.names, arches)
     tree = modeltree.find(options)
     if plant:
-        tree = mutants.plant(tree, plant, paths.out("model", "planted", "by-hand"), options.series.name)
+        tree = mutants.plant(tree, plant, paths.out("model", "mutants", "by-hand"), options.series.name)
     if options.coverage:
         _coverage(tree, arches)
         return

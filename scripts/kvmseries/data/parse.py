@@ -434,7 +434,7 @@ def _dirty_hold_test(output: str) -> list[Measure]:
     if missing:
         raise Fail(
             f"dirty_hold_test printed no {', '.join(sorted(missing))}: the kernel has to have "
-            "patches/debug/<series>-hold-times.patch"
+            "patches/instruments/<series>/hold-times.patch"
         )
     return measures
 

@@ -16,7 +16,7 @@ from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..data import benchmarks, ids, parse, repeat, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
-from ..kernel import build, kconfig, planted, selftests, toolchain
+from ..kernel import build, kconfig, mutants, selftests, toolchain
 from ..source import catalog, trees
 from ..vm import image, machine as machines, run as guest
 from . import benchargs, counters
@@ -180,12 +180,12 @@ def _kernel(job: Job, point: catalog.Point, config: tuple[str, ...], note: progr
     """The kernel of `point`, with the patch of bench.yaml's `debug` on top if the test has one."""
     names = _debug(job)
     if names:
-        return planted.kernel(point.series, names, job.arch, config, point.count, _tree(job, point), note)
+        return mutants.kernel(point.series, names, job.arch, config, point.count, _tree(job, point), note)
     return build.kernel(point.series, point.count, job.arch, config, _tree(job, point), note)
 
 
 def _debug(job: Job) -> tuple[str, ...]:
-    """Names of patches of patches/debug that the test measures with."""
+    """Names of patches of patches/instruments that the test measures with."""
     name = settings(job.test).get("debug")
     return (name,) if name else ()
 
@@ -486,7 +486,7 @@ def state(job: Job) -> list[str]:
 def _own(job: Job) -> list[Path]:
     """Files of this repository that what is measured is made of, besides the patches and what has an id of its own."""
     all_series = {point.series.name: point.series for point in job.points}.values()
-    found = [planted.patch(series, name) for series in all_series for name in _debug(job)]
+    found = [trees.on_top(series, name) for series in all_series for name in _debug(job)]
     program = selftests.source(job.test)
     return found + ([program, *sorted((paths.TESTS / "lib").glob("*.[ch]"))] if program.exists() else [])
 

@@ -292,19 +292,27 @@ def _stand_at(path: Path, commit: str) -> None:
         git(path, "checkout", "-q", "-f", "--detach", commit)
 
 
-def planted(series: Series, names: Iterable[str], kernel: str | Path | None = None, count: int | None = None) -> Tree:
-    """A Tree of the whole series, or its first `count` patches, with patches/debug/<series>-NAME.patch
-    for each of `names` on top, in that order: bugs, or something to measure with.  There is one such
-    tree at a time."""
+def on_top(series: Series, name: str) -> Path:
+    """The patch NAME for the kernels of a series: an instrument, or one or several mutants."""
+    files = [paths.PATCHES / kind / series.name / f"{name}.patch" for kind in ("instruments", "mutants")]
+    for file in files:
+        if file.is_file():
+            return file
+    raise Fail(f"{series.name} has no instrument or mutant '{name}': there is neither {files[0]} nor {files[1]}")
+
+
+def mutant(series: Series, names: Iterable[str], kernel: str | Path | None = None, count: int | None = None) -> Tree:
+    """A Tree of the whole series, or its first `count` patches, with on_top() for each of `names`, in that order.
+    There is one such tree at a time."""
     full = worktree(series, len(series.patches) if count is None else count, kernel)
-    path = full.path.parent / "planted"
-    with paths.locked(f"planted-{path.parent.name}", say):
+    path = full.path.parent / "mutant"
+    with paths.locked(f"mutant-{path.parent.name}", say):
         _stand_at(path, head(full.path))
         for name in names:
-            patch = paths.PATCHES / "debug" / f"{series.name}-{name}.patch"
+            patch = on_top(series, name)
             git(path, "apply", "--index", str(patch), what=f"git apply {patch.name}")
-            git(path, "commit", "-q", "-m", f"Planted: {name}", own=True)
-    return Tree(path, "planted", full.count, full.version)
+            git(path, "commit", "-q", "-m", f"On top: {name}", own=True)
+    return Tree(path, "mutant", full.count, full.version)
 
 
 def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Path | None = None) -> str:
@@ -320,7 +328,7 @@ def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Pa
                 if status:
                     raise Fail(
                         f"{patch.name} does not apply to the base {what}: {proc.reason(text)}; if it needs other patches, "
-                        f"patches/{series.name}/milestones must say so, as `X on Y`"
+                        f"patches/{series.name}/milestones must say so, in needs or based-on"
                     )
             tree = git(root.path, "write-tree", index=index).strip()
         finally:

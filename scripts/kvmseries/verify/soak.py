@@ -21,7 +21,7 @@ from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..base.progress import clock, say
 from ..data import ids, parse, results, schema
-from ..kernel import build, kconfig, planted, selftests
+from ..kernel import build, kconfig, mutants, selftests
 from ..source import catalog, trees
 from ..vm import emulator, image, machine as machines, run as guest
 from . import functional, soakcounts, soakfile
@@ -57,7 +57,7 @@ class Plan:
 
     configurations: tuple[Configuration, ...]  # of Configuration
     parts: dict[str, list[dict[str, Any]]]  # name -> commands, as in the file
-    debug: tuple[str, ...]  # names of patches/debug for all parts but the functional one
+    debug: tuple[str, ...]  # names of trees.on_top(), for all parts but the functional one
     known: tuple[tuple[str, str], ...]  # of (regular expression, reason)
 
 
@@ -118,7 +118,7 @@ class Soak:
             tests = selftests.build(self.series, one.arch)
             initrd = image.base(one.arch, tests)
             if debug:
-                kernel = planted.kernel(self.series, debug, one.arch, one.config, note=note)
+                kernel = mutants.kernel(self.series, debug, one.arch, one.config, note=note)
             else:
                 kernel = build.in_tree(self.tree, one.arch, one.config, note)
         commands, known = self._commands(one, name, selftests.programs(tests))
@@ -187,7 +187,7 @@ def _now() -> str:
 
 
 def _patch_id(series: catalog.Series, patch: str) -> str:
-    content = (paths.PATCHES / "debug" / f"{series.name}-{patch}.patch").read_bytes()
+    content = trees.on_top(series, patch).read_bytes()
     return hashlib.sha256(content).hexdigest()[:16]
 
 

@@ -11,8 +11,8 @@ import pytest
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import RUN_JOB, snapshot, write
-from kvmseries.kernel import build, planted
-from kvmseries.source import catalog
+from kvmseries.kernel import build, mutants
+from kvmseries.source import catalog, trees
 from kvmseries.verify import soak, soakfile
 from kvmseries.verify.soak import Configuration
 from kvmseries.verify.test_soakfile import part
@@ -52,9 +52,9 @@ def _small(mini, built, program, tmp_path, monkeypatch, mirror):
     monkeypatch.setattr(soak.kconfig, "load", lambda *_: None)
     monkeypatch.setattr(soak.kconfig, "name", lambda configs: "+".join(configs) or "normal")
     monkeypatch.setattr(build, "in_tree", lambda *_args, **_keys: built.kernel)
-    monkeypatch.setattr(planted, "kernel", lambda *_args, **_keys: built.kernel)
+    monkeypatch.setattr(mutants, "kernel", lambda *_args, **_keys: built.kernel)
     write(
-        paths.PATCHES / "debug/mini-delays.patch",
+        paths.PATCHES / "instruments/mini/delays.patch",
         "--- a/Makefile\n+++ b/Makefile\n@@ -1,2 +1,3 @@\n # SPDX\n+# delays\n VERSION = 5\n",
     )
     path = tmp_path / "soak.json"
@@ -282,7 +282,7 @@ def test_the_plan_of_the_series(name, configurations):
     found = soak.plan(catalog.load(name))
     assert {one.name for one in found.configurations} >= set(configurations.split())
     for patch in found.debug:
-        assert (paths.PATCHES / f"debug/{name}-{patch}.patch").exists()
+        assert trees.on_top(catalog.load(name), patch).exists()
     for arch in ("arm64", "x86_64"):
         for commands in found.parts.values():
             mine = [entry for entry in commands if entry.get("arch", arch) == arch]
