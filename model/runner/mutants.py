@@ -1,8 +1,6 @@
-"""Single mistakes in the kernel's code: model/mutants/*.patch, and whether the scenario that must find one does.
+"""Mutants of the model: planted in the kernel's code, and whether the scenario that must find each does.
 
-A patch begins with lines `Mistake:` (a sentence), `Kind:`, `Scenario:` (or none), `Engine:` (the checker's
-arguments) and, where no scenario can find it, `Survives:` with the reason. `Milestone:` says that it is a mistake in the code of
-that milestone, and not in that of the whole series.
+patches/mutants/mutants.yaml has the scenario. A mutant's patch is for what the model compiles, and its first line is the mistake.
 """
 
 from __future__ import annotations
@@ -19,63 +17,36 @@ from typing import NamedTuple
 from kvmseries.base import paths, proc
 from kvmseries.base.errors import Fail
 from kvmseries.source import catalog, trees
+from kvmseries.verify import mutants as table
+from kvmseries.verify.mutants import Mutant
 
-from . import build, ROOM, runs, source
-
-FOLDER = ROOM / "mutants"
-_FIELDS = ("Mistake", "Kind", "Scenario", "Engine")
-
-
-class Mutant(NamedTuple):
-    """One mistake."""
-
-    path: Path
-    mistake: str
-    kind: str
-    scenario: str  # "" for none
-    engine: tuple[str, ...]  # arguments of the checker
-    survives: str  # why no scenario finds it
-    milestone: str = ""  # "": of the whole series
-
-    @property
-    def name(self) -> str:
-        """The file's name, without suffix."""
-        return self.path.stem
-
-    @property
-    def arch(self) -> str:
-        """The architecture whose code it changes: the name says so."""
-        return next(
-            (arch for start, arch in (("x86-", "x86"), ("v7.3-", "arm64-v7.3")) if self.name.startswith(start)), "arm64"
-        )
+from . import build, runs, source
 
 
-def load(path: str | Path) -> Mutant:
-    """The Mutant in the file `path`; Fail if a line of its head is missing."""
-    path = Path(path)
-    head = path.read_text(encoding="utf-8").partition("\n\n")[0]
-    found = dict(line.partition(": ")[::2] for line in head.splitlines())
-    missing = [field for field in _FIELDS if not found.get(field)]
-    if missing:
-        raise Fail(f"{path.name}: it has no line '{missing[0]}: ...' at its beginning")
-    scenario = "" if found["Scenario"] == "none" else found["Scenario"]
-    if (not scenario) != bool(found.get("Survives")):
-        raise Fail(f"{path.name}: either a scenario must find it, or 'Survives: ...' says why none does")
-    return Mutant(
-        path,
-        found["Mistake"],
-        found["Kind"],
-        scenario,
-        tuple(found["Engine"].split()),
-        found.get("Survives", ""),
-        found.get("Milestone", ""),
-    )
+def arch(mutant: Mutant) -> str:
+    """The name of the Arch whose code a mutant of the model changes: on x86 its own name begins so."""
+    of = source.of_series(mutant.series)
+    return next((name for name in of if mutant.name.startswith(f"{name}-")), of[0])
+
+
+def mistake(mutant: Mutant) -> str:
+    """What is wrong with a mutant of the model."""
+    return mutant.path.read_text(encoding="utf-8").partition("\n")[0]
+
+
+def engine(mutant: Mutant) -> tuple[str, ...]:
+    """The checker's arguments for its scenario."""
+    return ("loom",) if mutant.bound == "all" else ("loom", f"bound={mutant.bound}")
 
 
 def every(arches: Iterable[str] = source.of_series("v5.10")) -> list[Mutant]:
-    """All Mutants of these architectures, by name."""
-    found = [load(path) for path in sorted(FOLDER.glob("*.patch"))]
-    return [mutant for mutant in found if mutant.arch in arches]
+    """The Mutants of the model for these architectures."""
+    return [mutant for mutant in table.load() if mutant.kind and arch(mutant) in arches]
+
+
+def named(name: str, series: str = "v5.10") -> Mutant:
+    """The Mutant of the model of that name."""
+    return next(mutant for mutant in table.of_series(series) if mutant.name == name and mutant.kind)
 
 
 def plant(tree: Path, patch: str | Path, folder: Path, series: str = "v5.10") -> Path:
@@ -89,12 +60,8 @@ def plant(tree: Path, patch: str | Path, folder: Path, series: str = "v5.10") ->
         shutil.copyfile(tree / name, folder / name)
     # Not as a part of the repository that out/ is in.
     where = {"GIT_CEILING_DIRECTORIES": str(Path(folder).absolute().parent)}
-    status, text = proc.run(
-        ["git", "apply", *_only(patch, files), str(Path(patch).absolute())],
-        "git apply",
-        cwd=folder,
-        env=where,
-        check=False,
+    status, text = proc.attempt(
+        ["git", "apply", *_only(patch, files), str(Path(patch).absolute())], "git apply", cwd=folder, env=where
     )
     if status:
         raise Fail(f"{Path(patch).name} does not apply to what the model compiles of {tree}: {proc.reason(text)}")
@@ -111,7 +78,7 @@ def _only(patch: str | Path, files: Iterable[str]) -> list[str]:
 
 
 class Outcome(NamedTuple):
-    """What became of a Mutant."""
+    """What became of a Mutant of the model."""
 
     mutant: Mutant
     result: runs.Result | None  # runs.Result, None if no scenario is to find it
@@ -124,7 +91,7 @@ class Outcome(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Whether it is as its patch says."""
+        """Whether it is as the table says."""
         return self.killed or bool(self.mutant.survives)
 
     @property
@@ -148,15 +115,14 @@ class Outcome(NamedTuple):
 def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     """The Outcome of one Mutant, planted into the kernel in `tree`, or into that of its milestone."""
     begun = time.monotonic()
-    name = source.ARCHES[mutant.arch].series
     if mutant.milestone:
-        series = catalog.load(name)
+        series = catalog.load(mutant.series)
         tree = trees.worktree(series, series.upto(mutant.milestone), paths.own_tree()).path
-    folder = plant(tree, mutant.path, paths.out("model", "planted", mutant.name), name)
-    library = build.library(folder, mutant.arch)
+    folder = plant(tree, mutant.path, paths.out("model", "mutants", mutant.series, mutant.name), mutant.series)
+    library = build.library(folder, arch(mutant))
     if not mutant.scenario:
         return Outcome(mutant, None, time.monotonic() - begun)
-    result = runs.run(program, library, mutant.scenario, *mutant.engine)
+    result = runs.run(program, library, mutant.scenario, *engine(mutant))
     return Outcome(mutant, result, time.monotonic() - begun)
 
 

@@ -1,17 +1,18 @@
 """The model's own tools: cutting out definitions, mutants' patches, the checker's last line.  What compiles
-code or runs the checker is in checks/test_0_model.py."""
+code or runs the checker is in tests/v5.10/test_model.py."""
 
 import json
+import re
 
 import pytest
 
 from kvmseries import cli
 from kvmseries.base import distro, paths
 from kvmseries.base.errors import Fail
-from kvmseries.commands import modeltree
 from kvmseries.conftest import write
 from kvmseries.source import trees
-from runner import build, coverage, mutants, prove, runs, source
+from kvmseries.verify import mutants as table
+from runner import build, coverage, mutants, prove, ROOM, runs, source, tree as modeltree
 
 SOURCE = """\
 static int one(struct kvm *kvm);
@@ -115,15 +116,13 @@ def _tree(tmp_path, text="a\nb\nc\n"):
 def _patch(tmp_path, name="virt/kvm/kvm_main.c", line="b"):
     path = tmp_path / "x.patch"
     path.write_text(
-        f"Mistake: m\nKind: k\nScenario: s\nEngine: loom bound=2\n\n--- a/{name}\n+++ b/{name}\n"
-        f"@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n",
-        encoding="utf-8",
+        f"the mistake\n\n--- a/{name}\n+++ b/{name}\n@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n", encoding="utf-8"
     )
     return path
 
 
-def test_a_mistake_is_planted(tmp_path):
-    folder = mutants.plant(_tree(tmp_path), _patch(tmp_path), paths.out("planted"))
+def test_a_mutant_is_planted(tmp_path):
+    folder = mutants.plant(_tree(tmp_path), _patch(tmp_path), paths.out("mutants"))
     assert (folder / "virt/kvm/kvm_main.c").read_text(encoding="utf-8") == "a\nB\nc\n"
 
 
@@ -134,38 +133,73 @@ def test_a_mistake_is_planted(tmp_path):
         ({"name": "mm/memory.c"}, "x.patch changes nothing that the model compiles"),
     ],
 )
-def test_a_mistake_that_cannot_be_planted(tmp_path, options, message):
+def test_a_mutant_that_cannot_be_planted(tmp_path, options, message):
     with pytest.raises(Fail, match=message):
-        mutants.plant(_tree(tmp_path), _patch(tmp_path, **options), paths.out("planted"))
+        mutants.plant(_tree(tmp_path), _patch(tmp_path, **options), paths.out("mutants"))
 
 
-def test_a_mutant_says_who_must_find_it(tmp_path):
-    mutant = mutants.load(_patch(tmp_path))
-    assert (mutant.scenario, mutant.engine, mutant.survives) == ("s", ("loom", "bound=2"), "")
-    for old, new, message in (
-        ("Kind: k\n", "", "no line 'Kind: ...'"),
-        ("Scenario: s", "Scenario: none", "'Survives: ...' says"),
-        ("Kind: k", "Kind: k\nSurvives: x", "'Survives: ...' says"),
-    ):
-        path = tmp_path / "y.patch"
-        path.write_text(_patch(tmp_path).read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-        with pytest.raises(Fail, match=message):
-            mutants.load(path)
+def test_what_a_mutant_is_run_with():
+    mutant = mutants.named("x86-zap-stores")
+    assert (mutants.arch(mutant), mutants.arch(mutants.named("age-forgets", "v7.3"))) == ("x86", "arm64-v7.3")
+    assert mutants.engine(mutant._replace(bound="all")) == ("loom",)
+    assert mutants.engine(mutant._replace(bound="3")) == ("loom", "bound=3")
 
 
-def test_all_mutants_have_a_head_and_change_what_is_compiled():
+def test_each_mutant_says_its_mistake_and_changes_what_is_compiled():
     every = mutants.every(source.ARCHES)
-    assert len(every) >= 200
+    assert len(every) >= 296
+    scenarios = runs.declared()
     for mutant in every:
         text = mutant.path.read_text(encoding="utf-8")
+        assert re.match(r"\w.{9,}\n\n--- a/", text) and mutants.mistake(mutant) == text.splitlines()[0], mutant.name
         assert any(f"+++ b/{name}\n" in text for name in source.files()), mutant.name
+        assert mutant.survives or mutants.arch(mutant) in scenarios[mutant.scenario], mutant.name
+
+
+# The checker's files: each uses those before it alone. main.rs is on top.
+LAYERS = (
+    *("kernel", "state", "trace", "arms", "engine", "memory", "sync", "cpu", "host", "code"),
+    *("scenarios", "scenarios_x86", "calibration"),
+)
+
+
+def upward(name, text):
+    """The modules that the file of a layer uses, and that are not below it."""
+    text = re.sub(r"//.*", "", text)
+    used = set(re.findall(r"\bcrate::(\w+)", text))
+    used |= {
+        word
+        for group in re.findall(r"\bcrate::\{(.*?)\};", text, re.S)
+        for word in re.findall(r"(\w+)(?:::|\s*[,}]|\s*$)", group)
+    }
+    return sorted(used - set(LAYERS[: LAYERS.index(name)]))
+
+
+def test_the_checker_is_in_layers():
+    files = {path.stem: path.read_text(encoding="utf-8") for path in (ROOM / "src").glob("*.rs")}
+    assert set(files) == {*LAYERS, "main"}
+    assert {name: upward(name, files[name]) for name in LAYERS} == {name: [] for name in LAYERS}
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("use crate::engine::step;\n// crate::host", []),
+        ("use crate::cpu;", ["cpu"]),
+        ("fn f() { crate::host::f() }", ["host"]),
+        ("fn f() { use crate::{engine, sync}; }", ["sync"]),
+        ("use crate::memory::flush;", ["memory"]),
+    ],
+)
+def test_negative_control_a_use_of_a_layer_above(text, found):
+    assert upward("memory", text) == found
 
 
 LAST = "holds\twrite-harvest\t133\t0.04\t27\t2\t1\t\t\tfaults_lockless; lost cmpxchg: f() a.c:1\n"
 
 
 def _outcome(verdict, scenario="write-harvest", survives=""):
-    mutant = mutants.Mutant(mutants.FOLDER / "x.patch", "m", "barrier", scenario, (), survives)
+    mutant = table.Mutant("v5.10", "x", "barrier", scenario, by=survives)
     return mutants.Outcome(mutant, runs.parse(0, LAST.replace("holds", verdict), "", "x") if scenario else None)
 
 
@@ -199,7 +233,7 @@ def test_outcomes():
 
 def test_the_table_says_where_and_how_long(tmp_path, monkeypatch, capsys):
     """A mutant that is not found is a row of it, and the status is 1."""
-    verdicts = {"log-no-bit": "found", "log-bit-first": "holds"}
+    verdicts = {"no-dirty-bit": "found", "log-on-no-flush": "holds"}
 
     def judge_all(chosen, _tree, _program, _told):
         return [
@@ -210,18 +244,18 @@ def test_the_table_says_where_and_how_long(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(build, "checker", lambda: None)
     monkeypatch.setattr(modeltree, "find", lambda _: None)
     path = tmp_path / "x.json"
-    assert cli.main(["mutants", "v5.10", "log-no-bit", "no-dirty-bit", "--json", str(path)]) == 0
+    assert cli.main(["prove", "v5.10", "--mutants", "no-dirty-bit", "--json", str(path)]) == 0
     text = capsys.readouterr()
     assert "1.5" in text.out and "selftest: not run" in " ".join(text.out.split())
     assert "found in: model 1 in 2 s, selftest: not run 1; not found: 0" in text.err
-    rows = json.loads(path.read_text(encoding="utf-8"))["mistakes"]
+    rows = json.loads(path.read_text(encoding="utf-8"))["mutants"]
     assert [(r["name"], r["place"], r["found"], r["executions"], r["seconds"]) for r in rows] == [
-        ("log-no-bit", "model", True, 133, 1.5),
+        ("no-dirty-bit", "model", True, 133, 1.5),
         ("no-dirty-bit", "selftest", None, None, None),
     ]
-    assert cli.main(["mutants", "v5.10", "log-no-bit", "log-bit-first"]) == 1
+    assert cli.main(["prove", "v5.10", "--mutants", "no-dirty-bit", "log-on-no-flush"]) == 1
     text = capsys.readouterr()
-    assert "NOT" in text.out and "FOUND" in text.out and "1 of 2 mutants are not found" in text.err
+    assert "NOT" in text.out and "FOUND" in text.out and "1 of 3 mutants are not found" in text.err
 
 
 GCOV = """{"files": [{"file": "/out/pgtable.c", "functions": [{"name": "f", "start_line": 3, "end_line": 6},
@@ -266,42 +300,45 @@ def test_the_screen_is_one_screen():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["model", "v7.3", "--arch", "x86_64"], "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
+        (["prove", "v7.3", "--arch", "x86_64"], "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
         (
-            ["model", "v5.10", "--arch", "x86_64", "--upto", "bounded"],
+            ["prove", "v5.10", "--model", "--arch", "x86_64", "--upto", "bounded"],
             "x86: nothing to check before the milestone aging-x86: ",
         ),
-        (["mutants", "v5.10", "--upto", "fixes"], "arm64: nothing to check before patch 20: "),
-        (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
-        (["mutants", "v5.10", "--guests", "--upto", "aging"], "--guests excludes --applied, --upto, --arch and --tree"),
-        (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
-        (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
-        (["model", "v5.10", "--bound", "x"], "--bound x: give a number from 0 to 99, or all"),
-        (["model", "v5.10", "--bound", "300"], "--bound 300: give a number from 0 to 99, or all"),
+        (["prove", "v5.10", "--mutants", "--upto", "fixes"], "arm64: nothing to check before patch 20: "),
+        (["prove", "v5.10", "--mutants", "nobody"], "no mutant 'nobody'"),
         (
-            ["model", "v5.10", "--schedules", "9"],
-            "loom runs every execution, --engine random or pct a number of them: no",
+            ["prove", "v5.10", "--mutants", "--guests", "--upto", "aging"],
+            "--guests excludes --upto: the checks are of the whole series",
         ),
-        (["model", "v5.10", "--engine", "loom", "--seed", "0"], "pct a number of them: no --seed"),
+        (["prove", "v5.10", "--model", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
         (
-            ["model", "v5.10", "--engine", "random", "--bound", "2"],
-            "--engine random has no bound of preemptions: no --bo",
+            ["prove", "v5.10", "--model", "--applied", "/", "--upto", "1"],
+            "--applied excludes --upto: it is a tree with patches",
         ),
+        (["prove", "v5.10", "--model", "--bound", "x"], "--bound x: give a number from 0 to 99, or all"),
+        (["prove", "v5.10", "--model", "--bound", "300"], "--bound 300: give a number from 0 to 99, or all"),
+        (
+            ["prove", "v5.10", "--model", "--schedules", "9"],
+            "--schedules needs --engine random or pct: loom runs every execution",
+        ),
+        (
+            ["prove", "v5.10", "--model", "--engine", "loom", "--seed", "0"],
+            "--engine loom excludes --seed: loom runs every execution",
+        ),
+        (["prove", "v5.10", "--model", "--engine", "random", "--bound", "2"], "--engine random excludes --bound: "),
         *(
-            (["model", "v5.10", "--coverage", *words], f"--coverage is of all short scenarios: no {words[0]}")
-            for words in (
-                ["--scenario", "short-one"],
-                ["--engine", "loom"],
-                ["--bound", "2"],
-                ["--schedules", "9"],
-                ["--seed", "0"],
+            (
+                ["prove", "v5.10", "--model", "--coverage", *words],
+                f"--coverage excludes {words[0] if words[1:] else 'NAMES'}: it is of all short scenarios",
             )
+            for words in (["short-one"], ["--engine", "loom"], ["--bound", "2"], ["--schedules", "9"], ["--seed", "0"])
         ),
-        (["model", "v5.10", "--plant", "/nowhere"], "--plant /nowhere: no such file"),
-        (["model", "v5.10", "--scenario", "write-harves"], "no scenario 'write-harves': the model has write-harvest"),
-        (["model", "v5.10", "--scenario", "SB"], "no scenario 'SB': the model has "),
-        (["model", "v5.10", "--arch", "arm64", "--scenario", "x86-write-harvest"], "no scenario 'x86-write-harvest': "),
-        (["model", "v7.3", "--scenario", "split-age"], "no scenario 'split-age': the model has "),
+        (["prove", "v5.10", "--model", "--plant", "/nowhere"], "--plant /nowhere: no such file"),
+        (["prove", "v5.10", "--model", "write-harves"], "no scenario 'write-harves': the model has write-harvest"),
+        (["prove", "v5.10", "--model", "SB"], "no scenario 'SB': the model has "),
+        (["prove", "v5.10", "--model", "--arch", "arm64", "x86-write-harvest"], "no scenario 'x86-write-harvest': "),
+        (["prove", "v7.3", "--model", "split-age"], "no scenario 'split-age': the model has "),
     ],
 )
 def test_bad_arguments_are_told_before_a_tree_is_made(capsys, monkeypatch, arguments, message):
@@ -326,7 +363,7 @@ def test_an_applied_tree_of_something_else_is_told_before_the_checker_is_built(
     (tmp_path / "virt/kvm/kvm_main.c").touch()
     if makefile:
         (tmp_path / "Makefile").write_text(makefile, encoding="utf-8")
-    assert cli.main(["model", "v5.10", "--applied", str(tmp_path)]) == 1
+    assert cli.main(["prove", "v5.10", "--model", "--applied", str(tmp_path)]) == 1
     assert f"--applied {tmp_path} {message}" in capsys.readouterr().err
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.source import catalog
-from kvmseries.verify import controls
-from runner import mutants
+from kvmseries.verify import mutants
 
 FILE = paths.ROOT / "Documentation" / "review-v5.10.md"
 HEAD = ["found", "mended by", "fails without it"]
@@ -21,19 +20,19 @@ def rows(text):
     return [row for row in cells if row != HEAD and not set("".join(row)) <= {"-"}]
 
 
-def known(name, planted):
-    """Whether there is a mutant, a planted bug or a check of that name."""
+def known(name, every):
+    """Whether there is a mutant or a check of that name."""
     if "::" not in name:
-        return name in planted or (mutants.FOLDER / f"{name}.patch").is_file()
+        return name in every
     file, check = name.split("::")
-    path = paths.ROOT / controls.CHECKS / file
+    path = paths.ROOT / mutants.CHECKS / file
     return path.is_file() and f"\ndef {check.partition('[')[0]}(" in path.read_text(encoding="utf-8")
 
 
 def complaints(text):
     """Lines about what is not there, or is not said."""
     subjects = [catalog.subject(patch).split(": ", 1)[-1] for patch in catalog.load("v5.10").patches]
-    planted = {control.name for control in controls.load()}
+    every = {mutant.name for mutant in mutants.of_series("v5.10")}
     wrong = []
     for found, patch, by in rows(text):
         for name in re.findall(r'"([^"]+)"', patch):
@@ -43,7 +42,7 @@ def complaints(text):
             if not (paths.ROOT / name).is_file():
                 wrong.append(f"{found}: no file {name}")
         names = re.findall(r"`([^`]+)`", by)
-        wrong += [f"{found}: no mutant, planted bug or check '{name}'" for name in names if not known(name, planted)]
+        wrong += [f"{found}: no mutant or check '{name}'" for name in names if not known(name, every)]
         if not names and not re.match(r"None: \w", by):
             wrong.append(f"{found}: neither what fails nor why nothing does")
     return wrong
@@ -61,11 +60,11 @@ def test_what_finds_a_mistake_is_there():
         ('| x | "Remove tlbs_dirty" | `age-forgets`, `tlb-break-local` |', []),
         ("| x | the same | None: no machine has it |", []),
         ('| x | "Remove tlbs" | `age-forgets` |', ["x: no patch 'Remove tlbs'"]),
-        ("| x | `patches/debug/none.patch` | None: so |", ["x: no file patches/debug/none.patch"]),
-        ("| x | the same | `age-forgot` |", ["x: no mutant, planted bug or check 'age-forgot'"]),
+        ("| x | `patches/mutants/none.patch` | None: so |", ["x: no file patches/mutants/none.patch"]),
+        ("| x | the same | `age-forgot` |", ["x: no mutant or check 'age-forgot'"]),
         (
-            "| x | the same | `test_0_model.py::test_nothing` |",
-            ["x: no mutant, planted bug or check 'test_0_model.py::test_nothing'"],
+            "| x | the same | `v5.10/test_model.py::test_nothing` |",
+            ["x: no mutant or check 'v5.10/test_model.py::test_nothing'"],
         ),
         ("| x | the same | None |", ["x: neither what fails nor why nothing does"]),
         ("| x | the same | |", ["x: neither what fails nor why nothing does"]),

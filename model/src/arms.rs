@@ -1,7 +1,7 @@
 //! Which arms of the code the executions of a scenario have reached, races lost among them.
 
-use crate::code::code;
-use crate::trace::{self, Site};
+use crate::kernel::{kernel, Site};
+use crate::trace;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -13,7 +13,7 @@ static LOST: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 /// An execution is over.
 pub fn add() {
     let mut now = [0u64; MOST];
-    (code().arms)(now.as_mut_ptr());
+    (kernel().arms)(now.as_mut_ptr());
     let mut all = COUNTS.lock().unwrap();
     for i in 0..MOST { all[i] += now[i] }
 }
@@ -21,8 +21,8 @@ pub fn add() {
 /// How often an arm was reached in this execution; None if this kernel does not count it.
 pub fn now(name: &str) -> Option<u64> {
     let mut now = [0u64; MOST];
-    (code().arms)(now.as_mut_ptr());
-    Some(now[code().arm_names.iter().position(|n| *n == name)?])
+    (kernel().arms)(now.as_mut_ptr());
+    Some(now[kernel().arm_names.iter().position(|n| *n == name)?])
 }
 
 /// A cmpxchg has failed.
@@ -32,8 +32,8 @@ pub fn lost(site: *const Site) {
 
 /// How often an arm was reached; None if this kernel does not count it: 7.3, or a milestone that lacks it.
 pub fn count(name: &str) -> Option<u64> {
-    let found = code().arm_names.iter().position(|n| *n == name);
-    if found.is_none() && !code().v7_3 && !code().no_counts { panic!("no arm {name}") }
+    let found = kernel().arm_names.iter().position(|n| *n == name);
+    if found.is_none() && !kernel().v7_3 && !kernel().no_counts { panic!("no arm {name}") }
     let i = found?;
     Some(COUNTS.lock().unwrap()[i])
 }
@@ -46,7 +46,7 @@ pub fn clear() {
 /// What was reached, for the report.
 pub fn reached() -> Vec<String> {
     let counts = COUNTS.lock().unwrap();
-    let mut found: Vec<String> = code().arm_names.iter().enumerate().filter(|(i, _)| counts[*i] > 0).map(|(_, n)| n.clone()).collect();
+    let mut found: Vec<String> = kernel().arm_names.iter().enumerate().filter(|(i, _)| counts[*i] > 0).map(|(_, n)| n.clone()).collect();
     let places: std::collections::BTreeSet<String> = LOST.lock().unwrap().keys().map(|s| format!("lost cmpxchg: {}", trace::place(*s as *const Site))).collect();
     found.extend(places);
     found

@@ -1,8 +1,9 @@
 //! What the engine sees of relaxed memory, and what not: known tests on a few words.
 
-use crate::engine::{self, PTL};
+use crate::engine;
 use crate::memory::{self, ACQUIRE, FULL, RELAXED, RELEASE};
 use crate::scenarios::Scenario;
+use crate::state::PTL;
 
 static mut X: [usize; 5] = [0; 5];
 fn x(i: usize) -> usize { unsafe { X[i] } }

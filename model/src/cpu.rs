@@ -3,9 +3,10 @@
 //! A translation stays in a TLB until somebody invalidates it. A TLBI takes effect at the DSB that
 //! waits for it, as late as it may. A walk that began before it does not count: it begins again.
 
-use crate::engine::{step, Engine, WORLD};
+use crate::engine::step;
+use crate::kernel::kernel;
 use crate::memory;
-use crate::state::{st, THREADS};
+use crate::state::{st, Engine, THREADS, WORLD};
 use crate::trace;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,7 +25,7 @@ pub const X86_A: u64 = 1 << 5;
 pub const X86_D: u64 = 1 << 6;
 const X86_BLOCK: u64 = 1 << 7;
 
-fn x86() -> bool { crate::code::code().x86 }
+fn x86() -> bool { kernel().x86 }
 /// Whether an entry leads anywhere.
 pub fn valid(pte: u64) -> bool { if x86() { pte & X86_RWX != 0 } else { pte & VALID != 0 } }
 /// Whether a valid entry maps memory. Levels are counted as arm64 does: 3 is that of pages, on both.
@@ -37,8 +38,8 @@ fn allows(pte: u64, write: bool) -> bool {
 fn used_bits(write: bool) -> u64 { match (x86(), write) { (false, _) => AF, (true, true) => X86_A | X86_D, (true, false) => X86_A } }
 /// The table that a CPU's walk begins in, and its level.
 fn first_table(cpu: usize) -> (usize, u32) {
-    let code = crate::code::code();
-    if let Some(root) = code.root { (root(cpu as i32), 0) } else { ((code.pgd)(), 1) }
+    let kernel = kernel();
+    if let Some(root) = kernel.root { (root(cpu as i32), 0) } else { ((kernel.pgd)(), 1) }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -87,21 +88,17 @@ pub struct Cpus {
     pub tlbis: u64,
 }
 
-impl Cpus {
-    pub fn reset(&mut self) { *self = Default::default() }
+static mut CPUS: Option<Cpus> = None;
+pub fn cpus() -> &'static mut Cpus { unsafe { CPUS.get_or_insert_with(Default::default) } }
 
+/// A new execution.
+pub fn reset() { *cpus() = Default::default() }
+
+impl Cpus {
     /// The CPUs forget all, as they may at any time.
     pub fn forget(&mut self) { self.entries = Default::default() }
 
-    fn logs(&self) -> bool { st().running && st().eng == Engine::Loom && st().host.guests }
-
-    pub fn log_store(&mut self, at: usize, value: u64) {
-        if self.logs() { self.log.push(Log { at, value, thread: st().cur, store: true }) }
-    }
-
-    pub fn log_load(&mut self, at: usize, value: u64) {
-        if self.logs() && memory::in_arena(at) { self.log.push(Log { at, value, thread: st().cur, store: false }) }
-    }
+    fn logs(&self) -> bool { st().running && st().eng == Engine::Loom && st().guests }
 
     /// The last store of `value` to the word before `end`, as an index of the log.
     fn stored(&self, at: usize, value: u64, end: usize) -> i64 {
@@ -117,23 +114,31 @@ impl Cpus {
     }
 }
 
+pub fn stored(at: usize, value: u64) {
+    if cpus().logs() { cpus().log.push(Log { at, value, thread: st().cur, store: true }) }
+}
+
+pub fn loaded(at: usize, value: u64) {
+    if cpus().logs() && memory::in_arena(at) { cpus().log.push(Log { at, value, thread: st().cur, store: false }) }
+}
+
 fn granule(level: u32) -> u64 { 1 << (12 + 9 * (3 - level)) }
 
 fn world() { step(WORLD, Relaxed) }
 
 pub extern "C-unwind" fn vmid(guest: i32) {
     let me = st().cur;
-    st().cpu.guest_vmid[me] = guest != 0 && (x86() || !st().running || (crate::code::code().pgd)() != 0);
+    cpus().guest_vmid[me] = guest != 0 && (x86() || !st().running || (kernel().pgd)() != 0);
 }
 
 /// The threads begin.
-pub fn begin() { if st().host.guests && !x86() { st().cpu.root = (crate::code::code().pgd)() } }
+pub fn begin() { if st().guests && !x86() { cpus().root = (kernel().pgd)() } }
 
 /// A page is freed: no CPU has it in VTTBR_EL2.
 pub fn freed(at: usize) {
-    if at != st().cpu.root { return }
+    if at != cpus().root { return }
     world();
-    if st().cpu.guest_vmid.iter().any(|v| *v) { trace::fail("freed-table", "the page table is freed while a CPU has it in VTTBR_EL2") }
+    if cpus().guest_vmid.iter().any(|v| *v) { trace::fail("freed-table", "the page table is freed while a CPU has it in VTTBR_EL2") }
 }
 
 const ISHST: i32 = 0;
@@ -147,27 +152,27 @@ pub extern "C-unwind" fn dsb(kind: i32) {
     let me = st().cur;
     memory::flush();
     if kind == ISH { memory::fence(memory::FULL) }
-    if !st().host.guests { return }
+    if !st().guests { return }
     if kind != ISHST && kind != NSHST {
         // In the order that is worse, if there are several.
-        let mine: Vec<Tlbi> = std::mem::take(&mut st().cpu.pending[me]);
+        let mine: Vec<Tlbi> = std::mem::take(&mut cpus().pending[me]);
         for t in mine.into_iter().rev() {
             let local = t.is_local();
-            if kind != ISH && !local { st().cpu.pending[me].insert(0, t); continue }
+            if kind != ISH && !local { cpus().pending[me].insert(0, t); continue }
             world();
             for cpu in 0..THREADS { if !local || cpu == me { invalidate(cpu, t) } }
             trace::event(site, "TLBI done", 0, t.ipa, t.level as u64);
         }
     }
     if st().eng != Engine::Loom { return }
-    let floor = Floor { thread: me, end: st().cpu.log.len(), loads: kind != ISHST && kind != NSHST };
+    let floor = Floor { thread: me, end: cpus().log.len(), loads: kind != ISHST && kind != NSHST };
     // What has been said, to all CPUs or to this one, is not said again.
     let told = if kind == ISHST || kind == ISH { (me + 1) % THREADS } else { me };
-    let known = st().cpu.floors[told].iter().rfind(|f| f.thread == me).map_or(0, |f| if f.loads || !floor.loads { f.end } else { 0 });
-    if !st().cpu.log[known..].iter().any(|l| l.thread == me && (l.store || floor.loads)) { return }
+    let known = cpus().floors[told].iter().rfind(|f| f.thread == me).map_or(0, |f| if f.loads || !floor.loads { f.end } else { 0 });
+    if !cpus().log[known..].iter().any(|l| l.thread == me && (l.store || floor.loads)) { return }
     world();
     for cpu in 0..THREADS {
-        if kind == ISHST || kind == ISH || cpu == me { st().cpu.floors[cpu].push(floor) }
+        if kind == ISHST || kind == ISH || cpu == me { cpus().floors[cpu].push(floor) }
     }
 }
 
@@ -179,11 +184,11 @@ pub extern "C-unwind" fn tlbi(op: i32, ipa: u64, level: u32) {
         for cpu in 0..THREADS { if !t.is_local() || cpu == me { invalidate(cpu, t) } }
         return;
     }
-    st().cpu.tlbis += 1;
+    cpus().tlbis += 1;
     trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB", "tlbi vaae1is", "tlbi vaae1"][op as usize], 0, ipa, level as u64);
     if x86() { return flush(Tlbi { op, ipa, level }) }
-    if !st().cpu.guest_vmid[me] { return }
-    st().cpu.pending[me].push(Tlbi { op, ipa, level });
+    if !cpus().guest_vmid[me] { return }
+    cpus().pending[me].push(Tlbi { op, ipa, level });
 }
 
 /// x86: an IPI to each CPU that flushes its TLB, or this CPU does. All that this thread has done comes before.
@@ -191,15 +196,15 @@ fn flush(t: Tlbi) {
     let me = st().cur;
     memory::fence(memory::FULL);
     world();
-    let floor = Floor { thread: me, end: st().cpu.log.len(), loads: true };
+    let floor = Floor { thread: me, end: cpus().log.len(), loads: true };
     for cpu in (0..THREADS).filter(|cpu| !t.is_local() || *cpu == me) {
-        st().cpu.floors[cpu].push(floor);
+        cpus().floors[cpu].push(floor);
         invalidate(cpu, t);
     }
 }
 
 fn invalidate(cpu: usize, t: Tlbi) {
-    let c = &mut st().cpu;
+    let c = cpus();
     c.entries[cpu].retain(|e| !match t.op {
         // By IPA, of stage 2. A hint says that it is a leaf, and of which level.
         0 | 1 => match e.kind {
@@ -225,13 +230,13 @@ pub fn access(ipa: u64, write: bool) -> Result<(), Fault> {
         world();
         if x86() {
             // What does not do for the access is forgotten, and read again.
-            let needs = if st().cpu.ha { used_bits(write) } else { 0 };
-            st().cpu.entries[cpu].retain(|e| e.kind == Kind::Table || !e.is_for(ipa) || allows(e.pte, write) && e.pte & needs == needs);
+            let needs = if cpus().ha { used_bits(write) } else { 0 };
+            cpus().entries[cpu].retain(|e| e.kind == Kind::Table || !e.is_for(ipa) || allows(e.pte, write) && e.pte & needs == needs);
         }
-        let found = |k| st().cpu.entries[cpu].iter().find(|e| e.kind == k && e.is_for(ipa)).copied();
+        let found = |k| cpus().entries[cpu].iter().find(|e| e.kind == k && e.is_for(ipa)).copied();
         if let Some(e) = found(Kind::Combined) { return use_entry(cpu, e, ipa, write) }
         if let Some(e) = found(Kind::Stage2) {
-            st().cpu.entries[cpu].push(Entry { kind: Kind::Combined, ..e });
+            cpus().entries[cpu].push(Entry { kind: Kind::Combined, ..e });
             return use_entry(cpu, e, ipa, write);
         }
         match walk(cpu, ipa, write) {
@@ -239,9 +244,9 @@ pub fn access(ipa: u64, write: bool) -> Result<(), Fault> {
             Walk::Fault(f) => { trace::event(std::ptr::null(), "guest faults", 0, ipa, write as u64); return Err(f) }
             Walk::Leaf(e, tables) => {
                 if !x86() { check_break_before_make(cpu, &e) }
-                st().cpu.entries[cpu].extend(tables);
-                st().cpu.entries[cpu].push(e);
-                st().cpu.entries[cpu].push(Entry { kind: Kind::Combined, ..e });
+                cpus().entries[cpu].extend(tables);
+                cpus().entries[cpu].push(e);
+                cpus().entries[cpu].push(Entry { kind: Kind::Combined, ..e });
                 return use_entry(cpu, e, ipa, write);
             }
         }
@@ -253,18 +258,18 @@ pub fn access(ipa: u64, write: bool) -> Result<(), Fault> {
 enum Walk { Leaf(Entry, Vec<Entry>), Fault(Fault), Again }
 
 fn walk(cpu: usize, ipa: u64, write: bool) -> Walk {
-    let begun = st().cpu.forgotten[cpu].len();
-    let floors = st().cpu.floors[cpu].clone();
+    let begun = cpus().forgotten[cpu].len();
+    let floors = cpus().floors[cpu].clone();
     // Whether a TLBI has waited for this walk, which has come to an entry of that level. Without a hint it waits for
     // all that came by a table's entry which translates its IPA; with one, for leaves of that level.
-    let over = |level| st().cpu.forgotten[cpu][begun..].iter().any(|t| {
+    let over = |level| cpus().forgotten[cpu][begun..].iter().any(|t| {
         let of = if t.level == 0 { level - 1 } else { level };
         t.op >= 4 || (t.level == 0 || t.level == level) && (t.ipa ^ ipa) & !(granule(of) - 1) == 0
     });
     let (mut table, mut level) = first_table(cpu);
     if table == 0 { return Walk::Fault(Fault::Translation(0)) }
     let mut tables = vec![];
-    if let Some(e) = st().cpu.entries[cpu].iter().filter(|e| e.kind == Kind::Table && e.is_for(ipa)).max_by_key(|e| e.level) {
+    if let Some(e) = cpus().entries[cpu].iter().filter(|e| e.kind == Kind::Table && e.is_for(ipa)).max_by_key(|e| e.level) {
         (table, level) = (st().arena + (e.pte & ADDR) as usize, e.level + 1);
     }
     let (at, mut pte) = loop {
@@ -283,8 +288,8 @@ fn walk(cpu: usize, ipa: u64, write: bool) -> Walk {
         level += 1;
     };
     let bits = used_bits(write);
-    if pte & bits != bits && (!x86() || st().cpu.ha && allows(pte, write)) {
-        if !st().cpu.ha {
+    if pte & bits != bits && (!x86() || cpus().ha && allows(pte, write)) {
+        if !cpus().ha {
             world();
             return if over(level) { Walk::Again } else { Walk::Fault(Fault::Access(level)) };
         }
@@ -299,14 +304,14 @@ fn walk(cpu: usize, ipa: u64, write: bool) -> Walk {
 
 fn load(at: usize, floors: &[Floor]) -> u64 {
     let v = memory::walker_load(at, false);
-    let c = &st().cpu;
+    let c = cpus();
     if st().eng == Engine::Loom && c.stored(at, v, c.log.len()) < c.oldest(at, floors) { return memory::walker_load(at, true) }
     v
 }
 
 /// No CPU remembers other memory for this address, or in another size.
 fn check_break_before_make(cpu: usize, new: &Entry) {
-    for (other, entries) in st().cpu.entries.iter().enumerate() {
+    for (other, entries) in cpus().entries.iter().enumerate() {
         for old in entries.iter().filter(|e| e.kind != Kind::Table) {
             let overlap = old.is_for(new.ipa) || new.is_for(old.ipa);
             if overlap && (old.level != new.level || (old.pte ^ new.pte) & ADDR != 0) {
@@ -325,6 +330,6 @@ fn use_entry(cpu: usize, e: Entry, ipa: u64, write: bool) -> Result<(), Fault> {
     }
     let pfn = ((e.pte & ADDR) + (ipa & (granule(e.level) - 1))) >> 12;
     trace::event(std::ptr::null(), if write { "guest writes" } else { "guest reads" }, 0, ipa, pfn);
-    crate::host::guest_access(cpu, ipa >> 12, pfn, write);
+    (st().above.guest_access)(cpu, ipa >> 12, pfn, write);
     Ok(())
 }

@@ -3,38 +3,11 @@
 //! All threads are coroutines of one OS thread, and change over in an engine's operations only. So
 //! there is nothing to protect here; but `cur` has to be put back behind each of them.
 
-use crate::state::st;
+use crate::state::{flush, raw, set_raw, st, Engine, Guard, Mutex, Word, MUTEXES};
 use std::sync::atomic::Ordering::{self, Relaxed};
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Engine {
-    /// One thread: setting up, and looking at the result.
-    Raw,
-    /// Every interleaving and every value that C11's relaxed memory lets a load return.
-    Loom,
-    /// Interleavings, some of them, of sequentially consistent memory.
-    Shuttle,
-}
-
-pub type Word = loom::sync::atomic::AtomicU64;
-
-pub enum Mutex {
-    Loom(Box<loom::sync::Mutex<()>>),
-    Shuttle(Box<shuttle::sync::Mutex<()>>),
-}
-
-pub enum Guard {
-    Loom(#[allow(dead_code)] loom::sync::MutexGuard<'static, ()>),
-    Shuttle(#[allow(dead_code)] shuttle::sync::MutexGuard<'static, ()>),
-}
 
 /// Restart the search: something has been learnt that each of its executions has to begin with.
 pub fn restart() { if st().eng == Engine::Loom { panic!("RESTART") } }
-
-/// Words that no address has.
-pub const WORLD: usize = 0;
-pub const RCU: usize = 1;
-pub const EXTRA: usize = RCU + crate::state::THREADS;
 
 /// Do `f` on a word of loom's; the thread that goes on is the one that was here.
 pub fn on<T>(word: &Word, f: impl FnOnce(&Word) -> T) -> T {
@@ -58,7 +31,7 @@ pub fn switch() {
 /// done at this step, for all threads that take such steps. `order` is what it orders besides.
 pub fn step(extra: usize, order: Ordering) {
     if !st().running { return }
-    crate::memory::flush();
+    flush();
     st().ops += 1;
     match st().eng {
         Engine::Loom => {
@@ -71,21 +44,9 @@ pub fn step(extra: usize, order: Ordering) {
     }
 }
 
-/// Mutexes: a thread's own of mmu_lock (to write is to take all of them, so that readers are not
-/// ordered among themselves), a thread's own that RCU's readers hold, the page-table lock.
-pub const MMU: usize = 0;
-pub const RCU_READ: usize = MMU + crate::state::THREADS;
-pub const PTL: usize = RCU_READ + crate::state::THREADS;
-pub const SLOTS: usize = PTL + 1;
-/// A CPU that has its interrupts off: an IPI waits for it.
-pub const IRQ: usize = SLOTS + 1;
-/// That of kvm->mn_active_invalidate_count.
-pub const MN: usize = IRQ + crate::state::THREADS;
-pub const MUTEXES: usize = MN + 1;
-
 pub fn lock(id: usize) {
     if !st().running { return }
-    crate::memory::flush();
+    flush();
     st().ops += 1;
     let me = st().cur;
     if !st().mutex_used[id] { st().mutex_used[id] = true; restart() }
@@ -100,7 +61,7 @@ pub fn lock(id: usize) {
 
 pub fn unlock(id: usize) {
     if !st().running { return }
-    crate::memory::flush();
+    flush();
     let me = st().cur;
     let guard = st().guards[id].take();
     drop(guard);
@@ -110,7 +71,7 @@ pub fn unlock(id: usize) {
 /// The thread waits for another one in a loop.
 pub extern "C-unwind" fn relax() {
     if !st().running { crate::trace::fail("warn", "one thread alone waits for another") }
-    crate::memory::flush();
+    flush();
     st().waits += 1;
     if st().waits > 500 { crate::trace::fail("livelock", "a thread waits for a lock that nobody releases") }
     let me = st().cur;
@@ -124,7 +85,7 @@ pub fn begin() {
     s.first_page = s.next_page;
     match s.eng {
         Engine::Loom => {
-            s.words = s.word_address.iter().map(|a| Word::new(crate::memory::raw(*a))).collect();
+            s.words = s.word_address.iter().map(|a| Word::new(raw(*a))).collect();
             s.extra = s.extra_used.iter().map(|u| u.then(|| Word::new(0))).collect();
             s.mutexes = s.mutex_used.iter().map(|u| u.then(|| Mutex::Loom(Box::new(loom::sync::Mutex::new(()))))).collect();
         }
@@ -135,16 +96,15 @@ pub fn begin() {
         Engine::Raw => unreachable!(),
     }
     s.running = true;
-    crate::cpu::begin();
 }
 
 /// There is one thread again, and it sees all that was done.
 pub fn end() {
-    crate::memory::flush();
+    flush();
     for i in 0..st().words.len() {
         let p: *const Word = &st().words[i];
         let v = on(unsafe { &*p }, |w| w.load(Relaxed));
-        crate::memory::set_raw(st().word_address[i], v);
+        set_raw(st().word_address[i], v);
     }
     let s = st();
     s.running = false;

@@ -1,11 +1,11 @@
 //! The host around KVM: the primary MMU, the owner of each page, what userspace copies of the guest's
 //! memory, and the vCPU's loop of access, fault, access.
 
-use crate::code::code;
 use crate::cpu::{self, Fault};
-use crate::engine::{self, step, MN, PTL, SLOTS, WORLD};
+use crate::engine::{self, step};
+use crate::kernel::kernel;
 use crate::memory;
-use crate::state::{st, THREADS};
+use crate::state::{st, Engine, MN, PTL, SLOTS, THREADS, WORLD};
 use crate::trace;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -18,11 +18,7 @@ const PTE_VALID: u64 = 1;
 const PTE_WRITE: u64 = 1 << 51;
 
 pub struct Host {
-    /* Of the scenario, and learnt: kept from one execution to the next. */
-    pub threads: usize,
-    pub guests: bool,
-    pub calls_rcu: bool,
-    pub synchronizes: bool,
+    /* Of the scenario: kept from one execution to the next. */
     pub thp: bool,
     /// The level that the syndrome of a permission fault has, 0 for that of the entry. 2: as where one huge page of the host takes
     /// several entries, the fault maps, although the entry is there. 7.3 trusts the level, so there only the first
@@ -33,8 +29,6 @@ pub struct Host {
     /// x86: the caches are not topped up before the threads begin.
     pub cold: bool,
 
-    /// Where the primary MMU's entries are.
-    pub ptes: usize,
     /// The word that each page holds, and whether it has been given back.
     word: Vec<u64>,
     freed: Vec<bool>,
@@ -70,16 +64,21 @@ const ITSELF: [u64; GFNS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 impl Default for Host {
     fn default() -> Self {
-        Host { threads: 0, guests: false, calls_rcu: false, synchronizes: false, thp: false, other_level: 0, late: false, cold: false, ptes: 0, word: vec![], freed: vec![],
+        Host { thp: false, other_level: 0, late: false, cold: false, word: vec![], freed: vec![],
             next_pfn: 0, written: [0; GFNS], copied: [0; GFNS], writes: 0, stable: [false; GFNS], handling: [[false; GFNS]; THREADS + 1],
             busy: [false; THREADS + 1], gave_up: 0, rests: 0,
             accesses: 0, accessed: [0; GFNS], aged: [0; GFNS], wrote: vec![], used: vec![], marked: vec![], young: vec![], alias: ITSELF }
     }
 }
 
+static mut HOST: Option<Host> = None;
+pub fn host() -> &'static mut Host { unsafe { HOST.get_or_insert_with(Default::default) } }
+
+/// A new execution.
+pub fn reset() { host().reset() }
+
 impl Host {
-    pub fn reset(&mut self) {
-        self.ptes = 0;
+    fn reset(&mut self) {
         self.word = vec![0; PFNS];
         self.freed = vec![false; PFNS];
         self.alias = ITSELF;
@@ -112,12 +111,12 @@ pub fn ipa(n: u64) -> u64 { BASE + offset(n) }
 fn hva(n: u64) -> u64 { HVA + offset(n) }
 fn page_at(address: u64) -> u64 { match (address >> 12) % BLOCK { 63 => 6, 511 => 7, n => n } }
 fn pfn_of(pte: u64) -> u64 { (pte & cpu::ADDR) >> 12 }
-fn at(gfn: u64) -> usize { st().host.ptes + gfn as usize * 8 }
+fn at(gfn: u64) -> usize { st().ptes + gfn as usize * 8 }
 fn page(pfn: u64) -> usize { (pfn - FIRST_PFN) as usize }
 
 /// The primary MMU maps all of the guest's memory, writable or not.
 pub fn setup(writable: bool) {
-    st().host.ptes = memory::alloc(1);
+    st().ptes = memory::alloc(1);
     for g in 0..GFNS as u64 { memory::set_raw(at(g), pte(FIRST_PFN + (offset(g) >> 12), writable)) }
 }
 
@@ -125,7 +124,7 @@ pub fn setup(writable: bool) {
 
 /// An access by a translation, in one step with finding it.
 pub fn guest_access(cpu: usize, gfn: u64, pfn: u64, write: bool) {
-    let h = &mut st().host;
+    let h = host();
     if pfn < FIRST_PFN || page(pfn) >= PFNS { trace::fail("wrong-page", &format!("CPU {cpu} uses page {pfn:#x}, which is not the guest's")) }
     if h.freed[page(pfn)] { trace::fail("no-access-after-unmap", &format!("CPU {cpu} uses page {pfn:#x}, which has been given back")) }
     let g = h.alias[page_at(gfn << 12) as usize] as usize;
@@ -148,11 +147,11 @@ pub fn guest_access(cpu: usize, gfn: u64, pfn: u64, write: bool) {
 fn done() {
     step(WORLD, Release);
     let me = st().cur;
-    st().host.busy[me] = false;
-    st().host.rests += 1;
+    host().busy[me] = false;
+    host().rests += 1;
 }
 
-fn others_busy() -> bool { (0..st().host.threads).any(|i| i != st().cur && st().host.busy[i]) }
+fn others_busy() -> bool { (0..st().threads).any(|i| i != st().cur && host().busy[i]) }
 
 /// The guest's page table maps nothing there.
 const GUESTS_OWN: i32 = -1;
@@ -165,35 +164,35 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
     let me = st().cur;
     let mut alone = 0;
     // From one try to the next: what another thread begins and ends between two tries counts, too.
-    let mut rests = st().host.rests;
+    let mut rests = host().rests;
     for tries in 0..TRIES {
-        st().host.busy[me] = true;
+        host().busy[me] = true;
         // What the others have done, if they are done, is not overlooked for ever.
         if alone > 0 { step(WORLD, Acquire) }
         let others = others_busy();
-        if let Some(enter) = code().enter { enter(me as i32); memory::flush() }
+        if let Some(enter) = kernel().enter { enter(me as i32); memory::flush() }
         match cpu::access(ipa(gfn), write) {
             Ok(()) => { done(); return true }
             Err(f) => {
                 let (kind, level) = match f { Fault::Translation(l) => (4, l), Fault::Access(l) => (8, l), Fault::Permission(l) => (12, l) };
-                let other = st().host.other_level;
-                let level = if kind == 12 && other != 0 && (tries == 0 || other == 2 && !code().v7_3) { other } else { level };
-                if st().host.late { step(WORLD, Acquire) }
-                st().host.handling[me][gfn as usize] = true;
-                let ret = (code().fault)(me as i32, ipa(gfn), kind, write as i32, level as i32);
+                let other = host().other_level;
+                let level = if kind == 12 && other != 0 && (tries == 0 || other == 2 && !kernel().v7_3) { other } else { level };
+                if host().late { step(WORLD, Acquire) }
+                host().handling[me][gfn as usize] = true;
+                let ret = (kernel().fault)(me as i32, ipa(gfn), kind, write as i32, level as i32);
                 memory::flush();
-                st().host.handling[me][gfn as usize] = false;
+                host().handling[me][gfn as usize] = false;
                 if ret == GUESTS_OWN { break }
                 if ret != 0 { trace::fail("fault-error", &format!("a fault returns {ret} to userspace")) }
             }
         }
-        alone = if others || others_busy() || rests != st().host.rests { 0 } else { alone + 1 };
-        rests = st().host.rests;
+        alone = if others || others_busy() || rests != host().rests { 0 } else { alone + 1 };
+        rests = host().rests;
         // With nobody else there, one fault for each of mapping, access flag and permission is enough.
         if alone > 3 { trace::fail("livelock", &format!("vCPU {me} faults again and again on gfn {gfn}, and nobody keeps it from it")) }
     }
     done();
-    st().host.gave_up += 1;
+    host().gave_up += 1;
     false
 }
 
@@ -214,8 +213,8 @@ const WITHOUT_SLEEPING: i32 = 2;
 
 /// page_count() of a page of the guest's: 0 if it has been given back.
 pub extern "C-unwind" fn page_live(pfn: u64) -> i64 {
-    if pfn < FIRST_PFN { return (code().page_count)(pfn) as i64 }
-    !st().host.freed[page(pfn)] as i64
+    if pfn < FIRST_PFN { return (kernel().page_count)(pfn) as i64 }
+    !host().freed[page(pfn)] as i64
 }
 
 /// handle_mm_fault(): a new page where there is none, a copy where it is read-only.
@@ -237,17 +236,17 @@ fn slow(gfn: u64, write: bool) -> u64 {
 /// wp_page_copy()
 fn copy_on_write(gfn: u64) -> u64 {
     let (start, end) = (hva(gfn), hva(gfn) + 4096);
-    (code().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    (kernel().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
     engine::lock(PTL);
     let old = memory::load(at(gfn), 0);
     let ret = if old & PTE_VALID != 0 && old & PTE_WRITE == 0 { change(gfn, old, None, true, true) } else { old };
     engine::unlock(PTL);
-    (code().range_end)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    (kernel().range_end)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
     ret
 }
 
 fn new_page(word: u64) -> u64 {
-    let h = &mut st().host;
+    let h = host();
     let pfn = if page(h.next_pfn) < PFNS { h.next_pfn } else {
         FIRST_PFN + BLOCK + h.freed[BLOCK as usize..].iter().position(|f| *f).expect("out of the host's pages") as u64
     };
@@ -260,10 +259,10 @@ fn new_page(word: u64) -> u64 {
 /// A page is given back: to another owner, which must not find the guest in it.
 fn give_back(pfn: u64) {
     step(WORLD, Relaxed);
-    if (code().x86 || code().v7_3) && st().host.wrote[page(pfn)] && !st().host.marked[page(pfn)] {
+    if (kernel().x86 || kernel().v7_3) && host().wrote[page(pfn)] && !host().marked[page(pfn)] {
         trace::fail("page-dirty", &format!("page {pfn:#x} is given back, and a write to it has not marked it dirty"))
     }
-    st().host.freed[page(pfn)] = true;
+    host().freed[page(pfn)] = true;
     trace::event(std::ptr::null(), "page given back", 0, pfn, 0);
 }
 
@@ -275,10 +274,10 @@ const RANGE_CHANGE_PTE: i32 = 2;
 fn change(gfn: u64, old: u64, to: Option<u64>, writable: bool, flush: bool) -> u64 {
     memory::store(at(gfn), 0, memory::RELAXED);
     if flush { memory::fence(memory::FULL) }
-    let pfn = to.unwrap_or_else(|| { step(WORLD, Relaxed); new_page(st().host.word[page(pfn_of(old))]) });
+    let pfn = to.unwrap_or_else(|| { step(WORLD, Relaxed); new_page(host().word[page(pfn_of(old))]) });
     let new = pte(pfn, writable);
-    (code().change_pte.unwrap())(hva(gfn), new);
-    if writable { st().host.stable[gfn as usize] = false }
+    (kernel().change_pte.unwrap())(hva(gfn), new);
+    if writable { host().stable[gfn as usize] = false }
     memory::store(at(gfn), new, memory::RELEASE);
     if pfn_of(old) != pfn { give_back(pfn_of(old)) }
     new
@@ -290,20 +289,20 @@ pub fn unmap(gfn: u64) { unmap_range(gfn, 1) }
 /// The same of `n` pages from `first` on, which follow each other, in one call.
 pub fn unmap_range(first: u64, n: u64) {
     let (me, start, end) = (st().cur, hva(first), hva(first) + n * 4096);
-    st().host.busy[me] = true;
-    (code().range_start)(start, end, RANGE_BLOCKABLE);
+    host().busy[me] = true;
+    (kernel().range_start)(start, end, RANGE_BLOCKABLE);
     for gfn in first..first + n { take_out(gfn) }
-    (code().range_end)(start, end, RANGE_BLOCKABLE);
+    (kernel().range_end)(start, end, RANGE_BLOCKABLE);
     done();
 }
 
 /// The whole memslot goes, in one call.
 pub fn unmap_slot() {
     let (me, end) = (st().cur, HVA + BLOCK * 4096);
-    st().host.busy[me] = true;
-    (code().range_start)(HVA, end, RANGE_BLOCKABLE);
+    host().busy[me] = true;
+    (kernel().range_start)(HVA, end, RANGE_BLOCKABLE);
     for gfn in 0..GFNS as u64 { take_out(gfn) }
-    (code().range_end)(HVA, end, RANGE_BLOCKABLE);
+    (kernel().range_end)(HVA, end, RANGE_BLOCKABLE);
     done();
 }
 
@@ -315,8 +314,8 @@ fn take_out(gfn: u64) {
     engine::unlock(PTL);
     if old & PTE_VALID != 0 {
         give_back(pfn_of(old));
-        st().host.written[gfn as usize] = 0;
-        st().host.copied[gfn as usize] = 0;
+        host().written[gfn as usize] = 0;
+        host().copied[gfn as usize] = 0;
     }
 }
 
@@ -324,14 +323,14 @@ fn take_out(gfn: u64) {
 /// contents. `flush`: its PTE is not PROT_NONE.
 pub fn ksm(gfn: u64, merge: bool, flush: bool) {
     let (me, pfn) = (st().cur, mapped_now(gfn));
-    st().host.busy[me] = true;
+    host().busy[me] = true;
     let mut now = 0;
-    if pfn != 0 && (code().ksm_protect.unwrap())(hva(gfn), at(gfn), pfn, flush as i32, &mut now) == 0 && merge {
+    if pfn != 0 && (kernel().ksm_protect.unwrap())(hva(gfn), at(gfn), pfn, flush as i32, &mut now) == 0 && merge {
         memory::flush();
         // KSM compares the pages now, and finds them the same.
         step(WORLD, Relaxed);
-        let new = new_page(st().host.word[page(pfn)]);
-        if (code().ksm_replace.unwrap())(hva(gfn), at(gfn), pfn, new, flush as i32, now) != 0 { st().host.freed[page(new)] = true }
+        let new = new_page(host().word[page(pfn)]);
+        if (kernel().ksm_replace.unwrap())(hva(gfn), at(gfn), pfn, new, flush as i32, now) != 0 { host().freed[page(new)] = true }
     }
     memory::flush();
     done();
@@ -354,7 +353,7 @@ pub extern "C-unwind" fn call(what: i32, arg: u64) {
         7 => engine::unlock(MN),
         4 | 5 => {
             step(WORLD, Relaxed);
-            let h = &mut st().host;
+            let h = host();
             if arg < FIRST_PFN || page(arg) >= PFNS { trace::fail("wrong-page", &format!("page {arg:#x} is marked, which is not the guest's")) }
             if h.freed[page(arg)] { trace::fail("no-access-after-unmap", &format!("page {arg:#x} is marked, which has been given back")) }
             let folio = if h.thp && page(arg) < BLOCK as usize { 0..BLOCK as usize } else { page(arg)..page(arg) + 1 };
@@ -364,7 +363,7 @@ pub extern "C-unwind" fn call(what: i32, arg: u64) {
             // A PTE is set. What is read-only stays as it is, for as long as it is read-only.
             step(WORLD, Relaxed);
             let n = page_at(arg << 12);
-            if !writable(n) { st().host.stable[n as usize] = true }
+            if !writable(n) { host().stable[n as usize] = true }
         }
     }
 }
@@ -372,13 +371,13 @@ pub extern "C-unwind" fn call(what: i32, arg: u64) {
 /// uprobes: whatever is mapped is replaced by a copy that is read-only.
 pub fn uprobe(gfn: u64) {
     let (me, start, end) = (st().cur, hva(gfn), hva(gfn) + 4096);
-    st().host.busy[me] = true;
-    (code().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    host().busy[me] = true;
+    (kernel().range_start)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
     engine::lock(PTL);
     let old = memory::load(at(gfn), 0);
     if old & PTE_VALID != 0 { change(gfn, old, None, false, true); }
     engine::unlock(PTL);
-    (code().range_end)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
+    (kernel().range_end)(start, end, RANGE_BLOCKABLE | RANGE_CHANGE_PTE);
     done();
 }
 
@@ -387,13 +386,13 @@ pub fn uprobe(gfn: u64) {
 /// One page of the guest is aged, with the PTL as all callers do. Whether it was young.
 pub fn age(gfn: u64, flush: bool) -> bool {
     let me = st().cur;
-    st().host.busy[me] = true;
+    host().busy[me] = true;
     engine::lock(PTL);
-    let f = if flush { code().clear_flush_young } else { code().clear_young };
+    let f = if flush { kernel().clear_flush_young } else { kernel().clear_young };
     let young = f(hva(gfn), hva(gfn) + 4096) != 0;
     if flush {
         step(WORLD, Relaxed);
-        st().host.aged[gfn as usize] = st().host.accesses;
+        host().aged[gfn as usize] = host().accesses;
     }
     engine::unlock(PTL);
     done();
@@ -403,7 +402,7 @@ pub fn age(gfn: u64, flush: bool) -> bool {
 /// Whether the page is young, without a change.
 pub fn test_young(gfn: u64) -> bool {
     engine::lock(PTL);
-    let young = (code().test_young)(hva(gfn)) != 0;
+    let young = (kernel().test_young)(hva(gfn)) != 0;
     engine::unlock(PTL);
     young
 }
@@ -411,7 +410,7 @@ pub fn test_young(gfn: u64) -> bool {
 /// Two pages are aged in one call, as a PMD is. Whether one was young.
 pub fn age_two(first: u64) -> bool {
     engine::lock(PTL);
-    let young = (code().clear_young)(hva(first), hva(first) + 2 * 4096) != 0;
+    let young = (kernel().clear_young)(hva(first), hva(first) + 2 * 4096) != 0;
     engine::unlock(PTL);
     done();
     young
@@ -420,43 +419,43 @@ pub fn age_two(first: u64) -> bool {
 /// All pages of the memslot are aged in one call. Whether one was young.
 pub fn age_slot() -> bool {
     engine::lock(PTL);
-    let young = (code().clear_young)(HVA, HVA + BLOCK * 4096) != 0;
+    let young = (kernel().clear_young)(HVA, HVA + BLOCK * 4096) != 0;
     engine::unlock(PTL);
     done();
     young
 }
 
 /// Whether the guest has accessed the page after it was aged with a flush.
-pub fn accessed_since_aged(gfn: usize) -> bool { st().host.aged[gfn] != 0 && st().host.accessed[gfn] > st().host.aged[gfn] }
+pub fn accessed_since_aged(gfn: usize) -> bool { host().aged[gfn] != 0 && host().accessed[gfn] > host().aged[gfn] }
 
 /* ---- dirty log ---- */
 
 /// Userspace gets the log, and copies the pages that are in it.
-pub fn get_log() -> u64 { harvest(|| (code().get_log)()) }
+pub fn get_log() -> u64 { harvest(|| (kernel().get_log)()) }
 
 /// With manual protection: gets the log, clears all that is in it, then copies.
 pub fn get_and_clear_log() -> u64 {
-    harvest(|| { let bits = (code().get_log)(); (code().clear_log)(bits); bits })
+    harvest(|| { let bits = (kernel().get_log)(); (kernel().clear_log)(bits); bits })
 }
 
 /// Userspace says that it has seen all pages, as it must after KVM_DIRTY_LOG_INITIALLY_SET.
-pub fn clear_log(mask: u64) { harvest(|| { (code().clear_log)(mask); mask }); }
+pub fn clear_log(mask: u64) { harvest(|| { (kernel().clear_log)(mask); mask }); }
 
 fn harvest(get: impl FnOnce() -> u64) -> u64 {
     let me = st().cur;
-    st().host.busy[me] = true;
+    host().busy[me] = true;
     engine::lock(SLOTS);
     step(WORLD, Relaxed);
     // Written before this began, by vCPUs that have nothing left to do: it must be in the log. (Without a
     // common clock nobody could say "before".)
-    let h = &st().host;
+    let h = host();
     let due: Vec<usize> = (0..GFNS).filter(|&g| h.written[g] != h.copied[g] && !h.handling.iter().any(|t| t[g])).collect();
     let bits = get();
     memory::flush();
     step(WORLD, Relaxed);
-    if st().eng != engine::Engine::Loom {
+    if st().eng != Engine::Loom {
         for g in due {
-            if bits & 1 << g == 0 && st().host.written[g] != st().host.copied[g] {
+            if bits & 1 << g == 0 && host().written[g] != host().copied[g] {
                 trace::fail("no-write-missing", &format!("gfn {g} was written to before the harvest that has just ended, and is not in it"))
             }
         }
@@ -468,13 +467,13 @@ fn harvest(get: impl FnOnce() -> u64) -> u64 {
 }
 
 /// All pages have been written to disk.
-pub fn written_back() { st().host.wrote.fill(false); st().host.marked.fill(false) }
+pub fn written_back() { host().wrote.fill(false); host().marked.fill(false) }
 
 /// All pages were found idle.
-pub fn found_idle() { st().host.used.fill(false); st().host.young.fill(false) }
+pub fn found_idle() { host().used.fill(false); host().young.fill(false) }
 /// x86: a page that the guest has accessed was marked when it was zapped.
 pub fn check_used(pfn: u64) {
-    let h = &st().host;
+    let h = host();
     if h.used[page(pfn)] && !h.young[page(pfn)] { trace::fail("young", &format!("page {pfn:#x} was accessed and then zapped, and not marked")) }
 }
 
@@ -485,7 +484,7 @@ pub fn copy_all() {
 }
 
 fn copy(bits: u64) {
-    let h = &mut st().host;
+    let h = host();
     for g in (0..GFNS).filter(|g| bits & 1 << g != 0) { h.copied[g] = h.written[g] }
 }
 
@@ -493,7 +492,7 @@ fn copy(bits: u64) {
 pub fn last_log(manual: bool) {
     if manual { get_and_clear_log() } else { get_log() };
     for g in 0..GFNS {
-        let h = &st().host;
+        let h = host();
         if h.written[g] != h.copied[g] {
             trace::fail("no-write-missing", &format!("gfn {g}: the guest has written {}, userspace's copy has {}", h.written[g], h.copied[g]))
         }
@@ -504,7 +503,7 @@ pub fn last_log(manual: bool) {
 /// The guest would find what it has written.
 pub fn check_words() {
     for g in 0..GFNS as u64 {
-        let (pfn, h) = (mapped(g), &st().host);
+        let (pfn, h) = (mapped(g), host());
         if pfn != 0 && h.word[page(pfn)] != h.written[g as usize] {
             trace::fail("guest-word", &format!("gfn {g} holds {}, and the guest has written {}", h.word[page(pfn)], h.written[g as usize]))
         }
@@ -519,7 +518,7 @@ pub fn mapped(gfn: u64) -> u64 {
 
 pub fn writable(gfn: u64) -> bool { memory::raw(at(gfn)) & PTE_WRITE != 0 }
 
-pub extern "C-unwind" fn thp(pfn: u64) -> i32 { (st().host.thp && pfn < FIRST_PFN + BLOCK) as i32 }
+pub extern "C-unwind" fn thp(pfn: u64) -> i32 { (host().thp && pfn < FIRST_PFN + BLOCK) as i32 }
 
 pub fn setup_read_only(gfn: u64) { memory::set_raw(at(gfn), memory::raw(at(gfn)) & !PTE_WRITE) }
 /// The primary MMU lets a page be written to from now on.

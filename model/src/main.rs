@@ -10,6 +10,7 @@ mod code;
 mod cpu;
 mod engine;
 mod host;
+mod kernel;
 mod memory;
 mod scenarios;
 mod scenarios_x86;
@@ -17,9 +18,9 @@ mod state;
 mod sync;
 mod trace;
 
-use engine::Engine;
+use kernel::kernel;
 use scenarios::Scenario;
-use state::st;
+use state::{st, Engine};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
@@ -28,17 +29,23 @@ const STACK: usize = 1 << 16;
 fn execution(sc: &'static Scenario, eng: Engine) {
     RUNS.fetch_add(1, Relaxed);
     state::reset(Engine::Raw);
-    st().cpu.ha = sc.ha;
-    st().host.thp = sc.thp;
-    st().host.threads = sc.threads.len();
-    st().host.guests = !sc.is_litmus();
-    if let (Some(mode), Some(set)) = (sc.x86, code::code().mode) { set(mode, sc.threads.len() as i32) }
+    memory::reset();
+    sync::reset();
+    cpu::reset();
+    host::reset();
+    scenarios_x86::begin();
+    cpu::cpus().ha = sc.ha;
+    host::host().thp = sc.thp;
+    st().threads = sc.threads.len();
+    st().guests = !sc.is_litmus();
+    if let (Some(mode), Some(set)) = (sc.x86, kernel().mode) { set(mode, sc.threads.len() as i32) }
     (sc.setup)();
-    if sc.x86.is_some() && !st().host.cold { for v in 0..sc.threads.len() { (code::code().topup)(v as i32) } }
+    if sc.x86.is_some() && !host::host().cold { for v in 0..sc.threads.len() { (kernel().topup)(v as i32) } }
     st().eng = eng;
     st().trace.clear();
     st().setting_up = false;
     engine::begin();
+    cpu::begin();
     let body = |i: usize, f: fn()| move || {
         st().cur = i;
         f();
@@ -58,7 +65,8 @@ fn execution(sc: &'static Scenario, eng: Engine) {
     if sc.is_litmus() { return (sc.check)() }
     arms::add();
     (sc.check)();
-    scenarios::check_always();
+    sync::finish();
+    if kernel().x86 { scenarios_x86::check_always() } else { scenarios::check_always() }
 }
 
 /// Which words, locks and steps do the threads share? What this misses is learnt later, at the price of a restart.
@@ -157,7 +165,7 @@ fn run(args: &[String]) -> Result<bool, String> {
     let sc = all().find(|s| s.name == args[1]).ok_or(format!("no scenario '{}'", args[1]))?;
     if sc.long && o.engine == "loom" { return Err(format!("{} is too long for loom", sc.name)) }
     code::open(&args[0])?;
-    if !sc.arches().contains(&code::code().arch()) { return Err(format!("{} is of {}, and {} is not", sc.name, sc.arches().join(" and "), args[0])) }
+    if !sc.arches().contains(&kernel().arch()) { return Err(format!("{} is of {}, and {} is not", sc.name, sc.arches().join(" and "), args[0])) }
     quiet();
     let time = std::time::Instant::now();
     let (result, restarts) = search(sc, &o);

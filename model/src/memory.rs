@@ -1,8 +1,10 @@
 //! The memory that the kernel's code works on. A word that threads share is an atomic of loom's;
 //! which ones are shared is learnt, and begins the search again.
 
-use crate::engine::{on, restart, switch, Engine, Word};
-use crate::state::{st, PageState, NONE, PAGES, WORDS};
+use crate::engine::{on, restart, switch};
+use crate::kernel::kernel;
+use crate::state::{st, Engine, PageState, Word, NONE, PAGES, WORDS};
+pub use crate::state::{in_arena, raw, set_raw};
 use crate::trace;
 use std::sync::atomic::Ordering::{self, Relaxed};
 
@@ -13,12 +15,9 @@ pub const ACQUIRE: i32 = 1;
 pub const RELEASE: i32 = 2;
 pub const FULL: i32 = 3;
 
-pub fn raw(a: usize) -> u64 { unsafe { std::ptr::read_volatile(a as *const u64) } }
-pub fn set_raw(a: usize, v: u64) { unsafe { std::ptr::write_volatile(a as *mut u64, v) } }
-
 pub fn reset() {
     let s = st();
-    let reserved = crate::code::code().reserved;
+    let reserved = kernel().reserved;
     for i in 0..reserved * 512 { set_raw(s.arena + i * 8, 0) }
     for page in reserved..PAGES {
         if s.clean && s.page[page] == PageState::Fresh { continue }
@@ -35,8 +34,6 @@ pub fn reset() {
 fn order(o: i32) -> Ordering {
     match o { RELAXED => Relaxed, ACQUIRE => Ordering::Acquire, RELEASE => Ordering::Release, _ => unreachable!() }
 }
-
-pub fn in_arena(a: usize) -> bool { a >= st().arena && a < st().arena + PAGES * 4096 }
 
 fn index(a: usize) -> usize { (a - st().arena) / 8 }
 
@@ -73,7 +70,7 @@ fn learn(a: usize, is: fn(&mut crate::state::State) -> &mut Vec<bool>) {
 /// Do `l` on loom's atomic for the address, or `r` on memory. Both return what they found, and
 /// what the word has become.
 fn access(a: usize, write: bool, walker: bool, l: impl FnOnce(&Word) -> (u64, Option<u64>), r: impl FnOnce(u64) -> (u64, Option<u64>)) -> u64 {
-    if !st().running || st().sync.in_callback {
+    if !st().running || st().in_callback {
         let (found, new) = r(raw(a));
         if let Some(v) = new { set_raw(a, v) }
         return found;
@@ -97,9 +94,9 @@ fn access(a: usize, write: bool, walker: bool, l: impl FnOnce(&Word) -> (u64, Op
     if let Some(v) = new {
         if is_table(v) { learn(a, |s| &mut s.pointer) }
         set_raw(a, v);
-        st().cpu.log_store(a, v);
+        (st().above.stored)(a, v);
     } else {
-        st().cpu.log_load(a, found);
+        (st().above.loaded)(a, found);
     }
     found
 }
@@ -184,7 +181,7 @@ pub extern "C-unwind" fn rmw(a: usize, what: i32, x: u64, o: i32) -> u64 {
 }
 
 pub extern "C-unwind" fn fence(o: i32) {
-    if !st().running || st().sync.in_callback { return }
+    if !st().running || st().in_callback { return }
     flush();
     if st().eng != Engine::Loom { return }
     let me = st().cur;
@@ -196,7 +193,7 @@ pub extern "C-unwind" fn fence(o: i32) {
 /// since it is known what it stored then. For a load, what it may see is put into memory, and is
 /// put back when the next comes. No thread runs in between.
 pub extern "C-unwind" fn plain(a: usize, n: u64, write: i32) {
-    if !st().running || st().sync.in_callback || !in_arena(a) { return }
+    if !st().running || st().in_callback || !in_arena(a) { return }
     flush();
     check_alive(a);
     let words = (a & !7..a + n as usize).step_by(8);
@@ -227,7 +224,7 @@ pub fn flush() {
             set_raw(t, v);
         }
         if is_table(v) { learn(t, |s| &mut s.pointer) }
-        st().cpu.log_store(t, v);
+        (st().above.stored)(t, v);
         trace::event(std::ptr::null(), "write", t, v, v)
     }
 }
@@ -236,7 +233,7 @@ pub fn flush() {
 pub extern "C-unwind" fn alloc(pages: u64) -> usize {
     let (s, n) = (st(), pages as usize);
     // Each thread has a part of the arena: which page is whose does not depend on the schedule.
-    let part = (PAGES - s.first_page) / s.host.threads.max(1);
+    let part = (PAGES - s.first_page) / s.threads.max(1);
     let (next, end) = if s.running { (s.next_of[s.cur].max(s.first_page + s.cur * part), s.first_page + (s.cur + 1) * part) } else { (s.next_page, PAGES) };
     let mut first = next;
     if next + n <= end {
@@ -244,13 +241,13 @@ pub extern "C-unwind" fn alloc(pages: u64) -> usize {
     } else {
         // Long runs use pages again.
         assert_eq!(n, 1);
-        let free: Vec<usize> = (crate::code::code().reserved..PAGES).filter(|i| s.page[*i] == PageState::Freed).collect();
+        let free: Vec<usize> = (kernel().reserved..PAGES).filter(|i| s.page[*i] == PageState::Freed).collect();
         if free.is_empty() { trace::fail("out-of-pages", "the model has no page left: a leak, or a scenario that is too long") }
         first = free[s.ops as usize % free.len()];
     }
     for i in first..first + n {
         s.page[i] = PageState::Used;
-        (crate::code::code().page_init)(i as u64);
+        (kernel().page_init)(i as u64);
     }
     let a = s.arena + first * 4096;
     plain(a, pages * 4096, 1);
@@ -283,7 +280,7 @@ pub extern "C-unwind" fn free(a: usize, pages: u64) {
                 }
             }
             trace::event(site, "free page", start, 0, 0);
-            crate::cpu::freed(start);
+            (st().above.freed)(start);
         }
         st().page[page] = PageState::Freed;
     }

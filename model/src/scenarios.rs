@@ -1,9 +1,9 @@
 //! What the threads do, and what holds when they are done. Thread 0 is vCPU 0, and so on: a thread
 //! that has no vCPU has a CPU all the same.
 
-use crate::code::code;
 use crate::cpu::{self, AF, W};
 use crate::host::{self, GFNS};
+use crate::kernel::kernel;
 use crate::memory;
 use crate::state::{st, PageState, PAGES};
 use crate::trace::fail;
@@ -47,8 +47,8 @@ impl Scenario {
 const VALID: u64 = 1;
 const TYPE: u64 = 2;
 /// Write-protected for the log, and for nothing else.
-fn sw_writable() -> u64 { if code().v7_3 { 1 << 57 } else { 1 << 55 } }
-fn locked() -> u64 { if code().v7_3 { 1 << 60 } else { 0xf << 55 } }
+fn sw_writable() -> u64 { if kernel().v7_3 { 1 << 57 } else { 1 << 55 } }
+fn locked() -> u64 { if kernel().v7_3 { 1 << 60 } else { 0xf << 55 } }
 const ADDR: u64 = crate::cpu::ADDR;
 
 static mut BITMAP: usize = 0;
@@ -58,11 +58,10 @@ pub fn bitmap() -> usize { unsafe { BITMAP } }
 
 pub fn vm_as(log: bool, manual: bool, writable: bool) {
     unsafe { BITMAP = memory::alloc(1) }
-    (code().vm_init)(if log { bitmap() } else { 0 }, manual as i32);
+    (kernel().vm_init)(if log { bitmap() } else { 0 }, manual as i32);
     host::setup(writable);
 }
 pub fn vm(log: bool) {
-    if code().x86 { crate::scenarios_x86::begin() }
     vm_as(log, false, true)
 }
 
@@ -95,14 +94,14 @@ fn logged_manual() {
 /// All of the log is set, a block is mapped that may be written to (KVM_DIRTY_LOG_INITIALLY_SET).
 fn initially_set() {
     vm_as(false, true, true);
-    st().host.thp = true;
+    host::host().thp = true;
     on(0, || write(1));
     memory::set_raw(bitmap(), (1 << GFNS) - 1);
-    (code().log)(bitmap());
+    (kernel().log)(bitmap());
     assert_eq!(entry(0).1, 2);
 }
-fn empty() { vm(false); for v in 0..2 { (code().topup)(v) } }
-fn empty_logged() { vm(true); for v in 0..2 { (code().topup)(v) } }
+fn empty() { vm(false); for v in 0..2 { (kernel().topup)(v) } }
+fn empty_logged() { vm(true); for v in 0..2 { (kernel().topup)(v) } }
 /// A page that the guest has read, of memory that may be written to: KVM maps it writable at once.
 pub fn page() { vm(false); on(0, || read(0)); assert_eq!(entry(0).1, 3) }
 /// A page that userspace write-protects: the entry is read-only.
@@ -111,41 +110,41 @@ fn relaxable() {
     page_read_only();
     host::setup_writable(0);
 }
-fn relaxable_by_map() { relaxable(); st().host.other_level = 2 }
+fn relaxable_by_map() { relaxable(); host::host().other_level = 2 }
 /// The same, of a page that another vCPU has mapped: this one has no table in its cache. It may be gone when the fault is handled.
 fn relaxable_by_map_cold() {
     vm_as(false, false, false);
     on(1, || read(0));
     host::setup_writable(0);
-    st().host.other_level = 2;
-    st().host.late = true
+    host::host().other_level = 2;
+    host::host().late = true
 }
 /// What faulted was a page. Now it is a block that is logged.
-fn block_was_page() { block_logged(); st().host.other_level = 3 }
-pub fn block() { vm(false); st().host.thp = true; on(0, || read(0)); assert_eq!(entry(0).1, 2) }
+fn block_was_page() { block_logged(); host::host().other_level = 3 }
+pub fn block() { vm(false); host::host().thp = true; on(0, || read(0)); assert_eq!(entry(0).1, 2) }
 /// A block, when logging begins: write-protected, faults split it.
 fn block_logged() {
     block();
     on(1, || read(1));
-    (code().log)(bitmap());
-    (code().wp_memslot)();
+    (kernel().log)(bitmap());
+    (kernel().wp_memslot)();
     on(0, || read(0));
     on(1, || read(1));
-    for v in 0..2 { (code().topup)(v) }
+    for v in 0..2 { (kernel().topup)(v) }
     assert!(entry(0).0 & W == 0 && entry(0).1 == 2);
 }
 /// Pages where a block could be: logging is over, the next fault collapses them.
 fn collapsible() {
     vm(true);
-    st().host.thp = true;
+    host::host().thp = true;
     on(0, || read(0));
     on(1, || { read(0); read(1) });
-    (code().log)(0);
-    for v in 0..2 { (code().topup)(v) }
+    (kernel().log)(0);
+    for v in 0..2 { (kernel().topup)(v) }
     assert!(entry(0).1 == 3);
 }
 /// The same with dirty rings.
-fn ring_empty() { vm(true); (code().use_rings.unwrap())(); for v in 0..2 { (code().topup)(v) } }
+fn ring_empty() { vm(true); (kernel().use_rings.unwrap())(); for v in 0..2 { (kernel().topup)(v) } }
 fn ring_page() {
     ring_empty();
     on(0, || write(0));
@@ -156,10 +155,10 @@ fn ring_page() {
 fn ring_remembered() { ring_page(); on(0, || write(0)) }
 fn ring_pages() { ring_empty(); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
 /// Blocks are split ahead of faults: when the log is turned on; when it is cleared.
-fn block_eager() { block(); (code().eager_split.unwrap())() }
-fn initially_set_eager() { initially_set(); (code().eager_split.unwrap())() }
+fn block_eager() { block(); (kernel().eager_split.unwrap())() }
+fn initially_set_eager() { initially_set(); (kernel().eager_split.unwrap())() }
 /// A page that was aged, and whose entry no CPU remembers.
-fn two_pages_old() { two_pages(); assert!(host::age(0, true)); st().cpu.forget() }
+fn two_pages_old() { two_pages(); assert!(host::age(0, true)); cpu::cpus().forget() }
 /// Two pages that the log has write-protected; the same where a block could be, when logging is over.
 fn logged_two() {
     vm(true);
@@ -169,13 +168,13 @@ fn logged_two() {
 }
 fn logged_off() {
     logged_two();
-    st().host.thp = true;
-    (code().log)(0);
-    for v in 0..2 { (code().topup)(v) }
+    host::host().thp = true;
+    (kernel().log)(0);
+    for v in 0..2 { (kernel().topup)(v) }
     assert!(entry(0).1 == 3 && entry(0).0 & W == 0);
 }
-fn collapsible_old() { collapsible(); host::age(0, true); host::age(1, true); st().cpu.forget() }
-fn page_old() { page(); assert!(host::age(0, true)); st().cpu.forget() }
+fn collapsible_old() { collapsible(); host::age(0, true); host::age(1, true); cpu::cpus().forget() }
+fn page_old() { page(); assert!(host::age(0, true)); cpu::cpus().forget() }
 fn merged() { vm(false); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | sw_writable()) == 0) }
 
 /// vCPU 0 remembers the page as writable, and the log has it.
@@ -183,12 +182,12 @@ fn remembered() { logged_page(); on(0, || write(0)) }
 fn remembered_manual() { logged_manual(); on(0, || write(0)) }
 fn empty_cold() { vm(false) }
 pub fn two_pages() { vm(false); on(0, || { read(0); read(1) }); on(1, || { read(0); read(1) }) }
-fn page_forgotten() { page_young(); st().cpu.forget() }
-fn block_forgotten() { block_logged(); st().cpu.forget() }
-fn collapsible_forgotten() { collapsible(); st().cpu.forget() }
-fn remembered_forgotten() { remembered(); st().cpu.forget() }
+fn page_forgotten() { page_young(); cpu::cpus().forget() }
+fn block_forgotten() { block_logged(); cpu::cpus().forget() }
+fn collapsible_forgotten() { collapsible(); cpu::cpus().forget() }
+fn remembered_forgotten() { remembered(); cpu::cpus().forget() }
 /// In the log and writable, and not accessed since it was aged.
-fn old_and_dirty() { remembered(); assert!(host::age(0, true)); st().cpu.forget() }
+fn old_and_dirty() { remembered(); assert!(host::age(0, true)); cpu::cpus().forget() }
 fn merged_logged() { logged_page(); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)) }
 
 /* ---- looking at it ---- */
@@ -197,11 +196,11 @@ pub fn dirty() -> u64 { memory::raw(bitmap()) }
 
 /// The entry for a page at the lowest level there is, and its level.
 pub fn entry(gfn: u64) -> (u64, u32) {
-    let mut table = (code().pgd)();
-    for level in if code().x86 { 0 } else { 1 }..4 {
+    let mut table = (kernel().pgd)();
+    for level in if kernel().x86 { 0 } else { 1 }..4 {
         let pte = memory::raw(table + ((host::ipa(gfn) >> (12 + 9 * (3 - level))) as usize % 512) * 8);
         if !cpu::valid(pte) || cpu::leaf(pte, level) { return (pte, level) }
-        table = code().arena + (pte & ADDR) as usize;
+        table = kernel().arena + (pte & ADDR) as usize;
     }
     unreachable!()
 }
@@ -209,33 +208,31 @@ pub fn entry(gfn: u64) -> (u64, u32) {
 /// Every table has a reference for each valid entry; no entry is locked, or invalid and not zero.
 fn check_table(table: usize, level: u32) {
     let mut valid = 0;
-    let number = (table - code().arena) / 4096;
+    let number = (table - kernel().arena) / 4096;
     if st().page[number] != PageState::Used { fail("freed-table", "a table that is in use is free") }
     for i in 0..512 {
         let pte = memory::raw(table + i * 8);
         if pte == locked() { fail("locked-is-released", "an entry is left locked") }
-        if pte & VALID == 0 { if pte != 0 && !code().invalid_keeps_bits { fail("locked-is-released", &format!("an invalid entry is {pte:#x}")) } continue }
+        if pte & VALID == 0 { if pte != 0 && !kernel().invalid_keeps_bits { fail("locked-is-released", &format!("an invalid entry is {pte:#x}")) } continue }
         valid += 1;
-        if level < 3 && pte & TYPE != 0 { check_table(code().arena + (pte & ADDR) as usize, level + 1) }
+        if level < 3 && pte & TYPE != 0 { check_table(kernel().arena + (pte & ADDR) as usize, level + 1) }
     }
-    let count = (code().page_count)(number as u64);
+    let count = (kernel().page_count)(number as u64);
     if count != 1 + valid { fail("references", &format!("a table with {valid} valid entries has {count} references")) }
 }
 
-/// What holds after all executions.
+/// What holds after all executions, on arm64.
 pub fn check_always() {
-    crate::sync::finish();
-    if code().x86 { return crate::scenarios_x86::check_always() }
-    let pgt = code().pgt.unwrap()();
-    if pgt != 0 && st().page[(pgt - code().arena) / 4096] == PageState::Freed { fail("freed-table", "mmu->pgt leads to a page table that is free") }
+    let pgt = kernel().pgt.unwrap()();
+    if pgt != 0 && st().page[(pgt - kernel().arena) / 4096] == PageState::Freed { fail("freed-table", "mmu->pgt leads to a page table that is free") }
     let gone = pgt == 0;
     if !gone {
-        check_table((code().pgd)(), 1);
-        if (code().notifier_count)() != 0 { fail("notifier-count", "mmu_notifier_count is not back to 0") }
+        check_table((kernel().pgd)(), 1);
+        if (kernel().notifier_count)() != 0 { fail("notifier-count", "mmu_notifier_count is not back to 0") }
         for g in 0..GFNS as u64 { check_entry(g) }
         host::check_words();
     }
-    check_leaks();
+    check_leaks(|| (kernel().free_pgd)());
 }
 
 /// The entry for a page maps what the primary MMU maps, and lets write to it only what that does.
@@ -248,17 +245,18 @@ fn check_entry(gfn: u64) {
 }
 
 /// Take everything down: no page is left.
-pub fn check_leaks() {
+/// `free` frees the page tables.
+pub fn check_leaks(free: impl FnOnce()) {
     let freed = |i: usize| st().page[i] == PageState::Freed;
     let before: Vec<bool> = (0..PAGES).map(freed).collect();
-    for v in 0..4 { (code().cache_free)(v) }
+    for v in 0..4 { (kernel().cache_free)(v) }
     for i in (0..PAGES).filter(|&i| !before[i] && freed(i)) {
-        if !(0..512).all(|e| memory::raw(code().arena + i * 4096 + e * 8) == 0) { fail("cache-is-clean", "a table in a cache is not empty") }
-        if (code().page_count)(i as u64) != 1 { fail("cache-is-clean", "a table in a cache has references") }
+        if !(0..512).all(|e| memory::raw(kernel().arena + i * 4096 + e * 8) == 0) { fail("cache-is-clean", "a table in a cache is not empty") }
+        if (kernel().page_count)(i as u64) != 1 { fail("cache-is-clean", "a table in a cache has references") }
     }
-    if code().x86 { crate::scenarios_x86::free() } else { (code().free_pgd)() }
+    free();
     crate::sync::run_callbacks();
-    let left = (code().reserved..PAGES).filter(|&i| st().page[i] == PageState::Used).count();
+    let left = (kernel().reserved..PAGES).filter(|&i| st().page[i] == PageState::Used).count();
     if left != 2 { fail("leak", &format!("{} pages are left", left as i64 - 2)) }
 }
 
@@ -272,9 +270,9 @@ pub fn nothing_more() {}
 /// A vCPU that is not in the guest.
 pub fn idle() {}
 /// Of 7.3 a vCPU faults again as long as another one is installing a table: it may have given up.
-fn check_mapped() { if entry(0).0 & VALID == 0 && st().host.gave_up == 0 { fail("progress", "not mapped") } }
+fn check_mapped() { if entry(0).0 & VALID == 0 && host::host().gave_up == 0 { fail("progress", "not mapped") } }
 /// No CPU remembers an entry that was not valid: there is nothing to invalidate.
-fn check_mapped_no_tlbi() { check_mapped(); if !code().v7_3 && st().cpu.tlbis > 0 { fail("needless-tlbi", "a fault that found nothing mapped has invalidated") } }
+fn check_mapped_no_tlbi() { check_mapped(); if !kernel().v7_3 && cpu::cpus().tlbis > 0 { fail("needless-tlbi", "a fault that found nothing mapped has invalidated") } }
 pub fn check_split() {
     if entry(0).1 != 3 { fail("progress", "not split") }
     // None is counted for a fault that is replayed because of an ager.
@@ -301,12 +299,12 @@ pub fn unmap() { host::unmap(0) }
 pub fn ksm_protect() { host::ksm(0, false, true) }
 pub fn ksm_merge() { host::ksm(0, true, true) }
 pub fn ksm_no_flush() { host::ksm(0, true, false) }
-fn teardown() { (code().free_pgd)() }
+fn teardown() { (kernel().free_pgd)() }
 pub fn write_twice() { write_0(); write_0() }
 fn write_2() { host::vcpu(2, true); }
 pub fn read_write() { read_0(); write_0() }
 /// kvm_phys_addr_ioremap(): maps with mmu_lock held for write.
-fn ioremap() { assert_eq!((code().ioremap.unwrap())(host::ipa(0), host::FIRST_PFN << 12), 0) }
+fn ioremap() { assert_eq!((kernel().ioremap.unwrap())(host::ipa(0), host::FIRST_PFN << 12), 0) }
 /// The guest accesses what may not be mapped yet; its faults go to nobody.
 fn glance_twice() { for _ in 0..2 { let _ = crate::cpu::access(host::ipa(0), false); } }
 pub fn read_1_twice() { read_1(); read_1() }
@@ -317,8 +315,8 @@ fn age_invalid() {
 }
 /// Logging begins: what was written before is copied by userspace.
 pub fn log_on() {
-    (code().log)(bitmap());
-    (code().wp_memslot)();
+    (kernel().log)(bitmap());
+    (kernel().wp_memslot)();
     host::copy_all();
     host::get_log();
 }
@@ -335,7 +333,7 @@ fn last_logged_as(manual: bool) {
 }
 fn last_logged() { last_logged_as(false) }
 fn last_logged_manual() { last_logged_as(true) }
-pub fn invalid_slot() { page(); (code().slot_flags)(1 << 16) }
+pub fn invalid_slot() { page(); (kernel().slot_flags)(1 << 16) }
 pub fn one_old() { two_pages(); assert!(host::age(0, true)) }
 /// Both vCPUs remember the page as the log has write-protected it.
 fn logged_page_both() { logged_page(); on(1, || read(0)) }

@@ -1,8 +1,8 @@
 //! What the threads do on x86. A scenario's `x86` says how the VM is made.
 
-use crate::code::code;
 use crate::cpu::{self, ADDR, X86_A, X86_W};
 use crate::host::{self, GFNS};
+use crate::kernel::kernel;
 use crate::memory;
 use crate::scenarios::*;
 use crate::state::{st, PageState};
@@ -39,11 +39,11 @@ fn empty() { vm(false) }
 fn empty_cold() {
     vm(false);
     for g in 0..GFNS as u64 { host::setup_read_only(g) }
-    st().host.cold = true;
-    for v in 0..2 { (code().cache_free)(v) }
+    host::host().cold = true;
+    for v in 0..2 { (kernel().cache_free)(v) }
 }
-fn last_page() { vm(false); on(0, || { write(7); read(0) }); st().cpu.forget() }
-fn forgotten() { page(); st().cpu.forget() }
+fn last_page() { vm(false); on(0, || { write(7); read(0) }); cpu::cpus().forget() }
+fn forgotten() { page(); cpu::cpus().forget() }
 fn logged_page() {
     vm(true);
     on(0, || write(0));
@@ -60,7 +60,7 @@ fn clean() {
     host::get_log();
     host::written_back();
     memory::set_raw(bitmap(), 1);
-    st().cpu.forget();
+    cpu::cpus().forget();
     assert!(w(entry(0).0) && entry(0).0 & cpu::X86_D == 0);
 }
 /// Without A/D bits: marked as not accessed, by the permissions that were taken away.
@@ -69,8 +69,8 @@ fn tracked_logged() { logged_page(); assert!(host::age(0, true)); assert_eq!(ent
 fn block_logged() {
     block();
     on(1, || read(1));
-    (code().log)(bitmap());
-    (code().wp_memslot)();
+    (kernel().log)(bitmap());
+    (kernel().wp_memslot)();
     on(0, || read(0));
     assert!(!w(entry(0).0) && entry(0).1 == 2);
 }
@@ -84,7 +84,7 @@ fn alias(also: bool) {
     for n in 1..8 { set_gpte(n, 0) }
     on(0, || read(0));
     set_gpte(1, GPTE);
-    st().host.alias[1] = 0;
+    host::host().alias[1] = 0;
     if also { on(0, || read(1)) }
 }
 /// The last page of the first word of the log is in the log, and mapped for write.
@@ -107,7 +107,7 @@ fn quiet_old() {
     for g in 0..GFNS as u64 { host::setup_read_only(g) }
     on(0, || read(0));
     assert!(host::age(0, true) && is_old(entry(0).0));
-    st().cpu.forget();
+    cpu::cpus().forget();
     host::found_idle();
 }
 /// The guest maps its first page at all its addresses: a chain of three descriptors.
@@ -117,10 +117,10 @@ fn many_aliases() {
     on(0, || read(0));
     for n in 1..8 {
         set_gpte(host::ipa(n) / 4096 % 512, GPTE);
-        st().host.alias[n as usize] = 0;
+        host::host().alias[n as usize] = 0;
         on(0, || read(n));
     }
-    (code().unsync.unwrap())();
+    (kernel().unsync.unwrap())();
 }
 /// The guest maps its first page, and the second one read-only.
 fn guest_pages() { for n in 1..8 { set_gpte(n, if n == 1 { GPTE & !2 | 1 << 12 } else { 0 }) } }
@@ -129,23 +129,23 @@ fn two_aliases_logged() {
     for n in 1..8 { set_gpte(n, 0) }
     on(0, || write(0));
     set_gpte(1, GPTE);
-    st().host.alias[1] = 0;
+    host::host().alias[1] = 0;
     on(0, || write(1));
     assert!(w(entry(0).0) && w(entry(1).0) && dirty() == 1);
 }
 fn one_alias() { alias(false) }
 fn two_aliases() { alias(true) }
 /// The guest may write to its page table: the shadow page is out of sync.
-fn unsync() { vm(false); guest_pages(); on(0, || read(0)); on(1, || read(0)); (code().unsync.unwrap())() }
-fn unsync_one() { vm(false); on(0, || read(0)); (code().unsync.unwrap())() }
-fn set_gpte(n: u64, gpte: u64) { (code().set_gpte.unwrap())(n, gpte) }
+fn unsync() { vm(false); guest_pages(); on(0, || read(0)); on(1, || read(0)); (kernel().unsync.unwrap())() }
+fn unsync_one() { vm(false); on(0, || read(0)); (kernel().unsync.unwrap())() }
+fn set_gpte(n: u64, gpte: u64) { (kernel().set_gpte.unwrap())(n, gpte) }
 /// Two pages that are young; where the second one's leaf is.
 fn tree() {
     two_pages();
-    let (mut table, mut at) = ((code().pgd)(), 0);
+    let (mut table, mut at) = ((kernel().pgd)(), 0);
     for level in 0..4 {
         at = table + ((host::ipa(1) >> (12 + 9 * (3 - level))) % 512) as usize * 8;
-        table = code().arena + (memory::raw(at) & ADDR) as usize;
+        table = kernel().arena + (memory::raw(at) & ADDR) as usize;
     }
     unsafe { TREE = at }
 }
@@ -154,21 +154,21 @@ static mut TREE: usize = 0;
 /* ---- looking at it ---- */
 
 /// Whether the leaf says that its page was not accessed.
-fn is_old(pte: u64) -> bool { if st().cpu.ha { pte & X86_A == 0 } else { pte & 7 == 0 } }
+fn is_old(pte: u64) -> bool { if cpu::cpus().ha { pte & X86_A == 0 } else { pte & 7 == 0 } }
 
 /// What holds after all executions.
 pub fn check_always() {
-    let bad = (code().check.unwrap())();
+    let bad = (kernel().check.unwrap())();
     if !bad.is_null() { fail("rmap", &crate::trace::string(bad)) }
-    if (code().notifier_count)() != 0 { fail("notifier-count", "mmu_notifier_count is not back to 0") }
+    if (kernel().notifier_count)() != 0 { fail("notifier-count", "mmu_notifier_count is not back to 0") }
     for g in 0..GFNS as u64 { check_entry(g) }
     host::check_words();
-    check_leaks();
+    check_leaks(free);
 }
 
 fn check_entry(gva: u64) {
-    if (code().pgd)() == 0 { return }
-    let ((pte, level), gfn) = (entry(gva), st().host.alias[gva as usize]);
+    if (kernel().pgd)() == 0 { return }
+    let ((pte, level), gfn) = (entry(gva), host::host().alias[gva as usize]);
     if pte == 0 { return }
     let pfn = ((pte & ADDR) >> 12) + if level == 2 { (host::ipa(gfn) - host::BASE) >> 12 } else { 0 };
     if level < 2 { return }
@@ -177,9 +177,9 @@ fn check_entry(gva: u64) {
 }
 
 /// The VM goes.
-pub fn free() {
-    (code().free_pgd)();
-    for v in 0..4 { (code().cache_free)(v) }
+fn free() {
+    (kernel().free_pgd)();
+    for v in 0..4 { (kernel().cache_free)(v) }
 }
 
 fn check_log() {
@@ -190,7 +190,7 @@ fn check_log() {
 /// Reclaim takes the page: what was written to it must have marked it dirty.
 fn check_dirty() { host::unmap(0) }
 fn check_marked_last() {
-    if !st().host.young[(host::mapped(7) - host::FIRST_PFN) as usize] { fail("young", "a page that was accessed is zapped, and not marked") }
+    if !host::host().young[(host::mapped(7) - host::FIRST_PFN) as usize] { fail("young", "a page that was accessed is zapped, and not marked") }
     host::unmap(7)
 }
 fn check_used() { host::check_used(host::FIRST_PFN) }
@@ -216,24 +216,24 @@ fn read_7() { read(7) }
 /// The descriptor in the middle becomes empty.
 fn gone_many() {
     for n in 3..6 { set_gpte(n, 0) }
-    (code().sync.unwrap())(me());
+    (kernel().sync.unwrap())(me());
 }
-fn zap_all_fast() { (code().zap_all_fast.unwrap())() }
-fn zap_all() { (code().zap_all.unwrap())() }
+fn zap_all_fast() { (kernel().zap_all_fast.unwrap())() }
+fn zap_all() { (kernel().zap_all.unwrap())() }
 fn zap_range() { let first = host::BASE >> 12;
-    (code().zap_range.unwrap())(first, first + 512) }
-fn invlpg() { (code().invlpg.unwrap())(me(), host::ipa(0)) }
+    (kernel().zap_range.unwrap())(first, first + 512) }
+fn invlpg() { (kernel().invlpg.unwrap())(me(), host::ipa(0)) }
 fn invlpg_read() { invlpg(); read_0() }
 /// The guest's first page is not mapped any more; then it flushes its TLB.
-fn gone_sync() { set_gpte(0, 0); (code().sync.unwrap())(me()) }
+fn gone_sync() { set_gpte(0, 0); (kernel().sync.unwrap())(me()) }
 fn gone_invlpg() { set_gpte(0, 0); invlpg() }
 /// The first page gets another frame, and the guest uses it.
-fn other_frame() { set_gpte(0, GPTE | 2 << 12); st().host.alias[0] = 2; invlpg(); read_0() }
+fn other_frame() { set_gpte(0, GPTE | 2 << 12); host::host().alias[0] = 2; invlpg(); read_0() }
 fn age_0_or_1() {
     let young = host::age(1, false);
     let at = unsafe { TREE };
-    if young || st().host.young[(host::mapped(1) - host::FIRST_PFN) as usize] { return }
-    if st().page[(at - code().arena) / 4096] == PageState::Used && memory::raw(at) & X86_A != 0 {
+    if young || host::host().young[(host::mapped(1) - host::FIRST_PFN) as usize] { return }
+    if st().page[(at - kernel().arena) / 4096] == PageState::Used && memory::raw(at) & X86_A != 0 {
         fail("young", "a page looks idle while its leaf still says that it was accessed")
     }
 }
@@ -351,6 +351,6 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "x86-tdp-ksm-long", x86: TDP, setup: logged_pages, threads: &[reads_and_writes, writes, ksms, ages], check: check_log_all, long: true, must: &["change_replaced"], ..X },
 ];
 
-fn gone_sync_alias() { set_gpte(1, 0); (code().sync.unwrap())(me()) }
+fn gone_sync_alias() { set_gpte(1, 0); (kernel().sync.unwrap())(me()) }
 /// All vCPUs leave the root, which is freed with the last one.
-fn unload_all() { for v in 0..2 { (code().unload.unwrap())(v) } }
+fn unload_all() { for v in 0..2 { (kernel().unload.unwrap())(v) } }

@@ -3,8 +3,9 @@
 //! mmu_lock is a "big reader" lock: each thread has a mutex of its own, to read is to hold it, to
 //! write is to hold all. So readers exclude writers and are not ordered among themselves.
 
-use crate::engine::{lock, step, unlock, IRQ, MMU, RCU, RCU_READ};
-use crate::state::{st, THREADS};
+use crate::engine::{lock, restart, step, unlock};
+use crate::kernel::kernel;
+use crate::state::{st, IRQ, MMU, RCU, RCU_READ, THREADS};
 use crate::trace;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -20,14 +21,26 @@ struct Callback {
 }
 
 #[derive(Default)]
-pub struct Sync {
+struct Sync {
+    /* Learnt, and kept from one execution to the next. */
+    calls_rcu: bool,
+    synchronizes: bool,
+
     /// Of each thread: how deep it is in read sections, and how many it has begun.
     depth: [u32; THREADS + 1],
     sections: [u64; THREADS + 1],
     callbacks: Vec<Callback>,
-    pub in_callback: bool,
     writer: Option<usize>,
     reader: [bool; THREADS + 1],
+}
+
+static mut SYNC: Option<Sync> = None;
+fn sync() -> &'static mut Sync { unsafe { SYNC.get_or_insert_with(Default::default) } }
+
+/// A new execution.
+pub fn reset() {
+    let s = sync();
+    *s = Sync { calls_rcu: s.calls_rcu, synchronizes: s.synchronizes, ..Default::default() }
 }
 
 const READ: i32 = 0;
@@ -41,21 +54,21 @@ pub extern "C-unwind" fn mmu_lock(what: i32) {
     match what {
         READ => {
             if st().running { lock(MMU + me) }
-            st().sync.reader[me] = true;
+            sync().reader[me] = true;
             trace::event(site, "read_lock(mmu_lock)", 0, 0, 0);
         }
         READ_UNLOCK => {
-            st().sync.reader[me] = false;
+            sync().reader[me] = false;
             trace::event(site, "read_unlock(mmu_lock)", 0, 0, 0);
             if st().running { unlock(MMU + me) }
         }
         WRITE => {
             if st().running { for i in 0..writers() { lock(MMU + i) } }
-            st().sync.writer = Some(me);
+            sync().writer = Some(me);
             trace::event(site, "write_lock(mmu_lock)", 0, 0, 0);
         }
         _ => {
-            st().sync.writer = None;
+            sync().writer = None;
             trace::event(site, "write_unlock(mmu_lock)", 0, 0, 0);
             if st().running { for i in (0..writers()).rev() { unlock(MMU + i) } }
         }
@@ -63,7 +76,7 @@ pub extern "C-unwind" fn mmu_lock(what: i32) {
 }
 
 /// How many mutexes a writer takes. A spinlock has no readers.
-fn writers() -> usize { if crate::code::code().x86 { 1 } else { st().host.threads } }
+fn writers() -> usize { if kernel().x86 { 1 } else { st().threads } }
 
 /// x86: local_irq_disable(), local_irq_enable(), an IPI to another CPU, which is waited for.
 pub extern "C-unwind" fn irq(what: i32, cpu: i32) {
@@ -81,31 +94,31 @@ pub extern "C-unwind" fn irq(what: i32, cpu: i32) {
 /// lockdep_assert_held_write(), rcu_read_lock_held(), lockdep_is_held()
 pub extern "C-unwind" fn held(what: i32) -> i32 {
     let s = st();
-    let write = s.sync.writer == Some(s.cur);
-    (match what { 0 => write, 1 => s.sync.depth[s.cur] > 0, _ => write || s.sync.reader[s.cur] }) as i32
+    let write = sync().writer == Some(s.cur);
+    (match what { 0 => write, 1 => sync().depth[s.cur] > 0, _ => write || sync().reader[s.cur] }) as i32
 }
 
 pub extern "C-unwind" fn rcu_read(enter: i32) {
     if std::thread::panicking() { return }
     let me = st().cur;
     if enter != 0 {
-        st().sync.depth[me] += 1;
-        if st().sync.depth[me] > 1 { return }
+        sync().depth[me] += 1;
+        if sync().depth[me] > 1 { return }
         if !st().running { return }
         // The mutex is for synchronize_rcu() to wait for, if there is one.
-        if st().host.synchronizes { lock(RCU_READ + me) }
+        if sync().synchronizes { lock(RCU_READ + me) }
         // Whoever enters behind a call_rcu() sees what was done before it.
-        if st().host.calls_rcu { step(RCU + me, Acquire) }
-        st().sync.sections[me] += 1;
+        if sync().calls_rcu { step(RCU + me, Acquire) }
+        sync().sections[me] += 1;
     } else {
-        st().sync.depth[me] -= 1;
-        if st().sync.depth[me] > 0 || !st().running { return }
-        if st().host.calls_rcu {
+        sync().depth[me] -= 1;
+        if sync().depth[me] > 0 || !st().running { return }
+        if sync().calls_rcu {
             step(RCU + me, Relaxed);
-            for c in &mut st().sync.callbacks { c.waits.retain(|w| w.0 != me) }
+            for c in &mut sync().callbacks { c.waits.retain(|w| w.0 != me) }
             run_callbacks();
         }
-        if st().host.synchronizes { unlock(RCU_READ + me) }
+        if sync().synchronizes { unlock(RCU_READ + me) }
     }
 }
 
@@ -113,45 +126,45 @@ pub extern "C-unwind" fn rcu_read(enter: i32) {
 pub extern "C-unwind" fn call_rcu(head: usize, func: Func) {
     let mut waits = vec![];
     if st().running {
-        if !st().host.calls_rcu { st().host.calls_rcu = true; crate::engine::restart() }
-        for i in 0..st().host.threads {
+        if !sync().calls_rcu { sync().calls_rcu = true; restart() }
+        for i in 0..st().threads {
             step(RCU + i, Release);
-            if st().sync.depth[i] > 0 { waits.push((i, st().sync.sections[i])) }
+            if sync().depth[i] > 0 { waits.push((i, sync().sections[i])) }
         }
         // Some of them may have ended since they were looked at.
-        waits.retain(|(i, n)| st().sync.depth[*i] > 0 && st().sync.sections[*i] == *n);
+        waits.retain(|(i, n)| sync().depth[*i] > 0 && sync().sections[*i] == *n);
     }
     let caller = st().cur;
-    st().sync.callbacks.push(Callback { waits, head, func, caller });
+    sync().callbacks.push(Callback { waits, head, func, caller });
     run_callbacks();
 }
 
 /// Those whose grace period is over. What they do comes after all that was done, by any thread.
 pub fn run_callbacks() {
-    if st().sync.in_callback { return }
+    if st().in_callback { return }
     crate::memory::flush();
-    while let Some(i) = st().sync.callbacks.iter().position(|c| c.waits.is_empty()) {
-        let c = st().sync.callbacks.remove(i);
+    while let Some(i) = sync().callbacks.iter().position(|c| c.waits.is_empty()) {
+        let c = sync().callbacks.remove(i);
         let me = std::mem::replace(&mut st().cur, c.caller);
-        st().sync.in_callback = true;
+        st().in_callback = true;
         (c.func)(c.head);
-        st().sync.in_callback = false;
+        st().in_callback = false;
         st().cur = me;
     }
 }
 
 /// All threads are done.
 pub fn finish() {
-    for c in &mut st().sync.callbacks { c.waits.clear() }
+    for c in &mut sync().callbacks { c.waits.clear() }
     run_callbacks();
-    if let Some(i) = st().sync.depth.iter().position(|d| *d != 0) { trace::fail("rcu", &format!("thread {i} ends in a read section")) }
+    if let Some(i) = sync().depth.iter().position(|d| *d != 0) { trace::fail("rcu", &format!("thread {i} ends in a read section")) }
 }
 
 pub extern "C-unwind" fn synchronize_rcu() {
     if !st().running { return }
-    if !st().host.synchronizes { st().host.synchronizes = true; crate::engine::restart() }
+    if !sync().synchronizes { sync().synchronizes = true; restart() }
     trace::event(trace::site(), "synchronize_rcu()", 0, 0, 0);
-    for i in 0..st().host.threads {
+    for i in 0..st().threads {
         lock(RCU_READ + i);
         unlock(RCU_READ + i);
     }

@@ -1,17 +1,13 @@
 //! What happened in an execution, one line an event, and how it failed.
 
-use crate::state::st;
+use crate::kernel::{kernel, Site};
+use crate::state::{in_arena, st, Event};
 use std::sync::Mutex;
-
-#[repr(C)]
-pub struct Site { file: *const i8, func: *const i8, line: i32 }
-
-pub struct Event { thread: usize, site: *const Site, what: &'static str, at: usize, old: u64, new: u64 }
 
 pub static FAILED: Mutex<Option<(String, String)>> = Mutex::new(None);
 
 /// Where the code is that has called the checker.
-pub fn site() -> *const Site { crate::code::code().site() }
+pub fn site() -> *const Site { kernel().site() }
 
 pub fn event(site: *const Site, what: &'static str, at: usize, old: u64, new: u64) {
     let s = st();
@@ -43,18 +39,18 @@ pub fn place(site: *const Site) -> String {
 
 fn name(at: usize) -> String {
     if at == 0 { return String::new() }
-    let p = (crate::code::code().name)(at);
+    let p = (kernel().name)(at);
     if !p.is_null() { return string(p) }
     let s = st();
     let (page, entry) = ((at - s.arena) / 4096, (at - s.arena) % 4096 / 8);
-    if s.host.ptes != 0 && (s.host.ptes - s.arena) / 4096 == page { return format!("primary PTE {entry}") }
+    if s.ptes != 0 && (s.ptes - s.arena) / 4096 == page { return format!("primary PTE {entry}") }
     if at & 0xfff == 0 && entry == 0 { return format!("page {page}[0]") }
     format!("page {page}[{entry}]")
 }
 
 /// A value: pointers as what they lead to, since the arena is not at the same address each time.
 fn hex(v: u64) -> String {
-    if crate::memory::in_arena(v as usize) { format!("&{}", name(v as usize)) } else { format!("{v:#x}") }
+    if in_arena(v as usize) { format!("&{}", name(v as usize)) } else { format!("{v:#x}") }
 }
 
 pub fn print() {

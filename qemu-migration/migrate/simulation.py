@@ -23,25 +23,22 @@ def make(target: str, tree: Path, folder: Path, *variables: str) -> tuple[bool, 
     for name in FILES:
         if not (tree / name).is_file():
             raise Fail(f"{tree} has no {name}: it takes a tree made by scripts/series apply")
-    status, output = proc.run(
+    status, output = proc.attempt(
         ["make", "--no-print-directory", "-C", str(ROOM), target, f"QEMU={tree}", f"O={folder}", *variables],
         f"make {target} in {ROOM.name}",
-        check=False,
     )
     return status == 0, output
 
 
-def planted(tree: Path, folder: Path, line: str, mistake: str) -> Path:
-    """Copy what is compiled of `tree` to `folder`, with `mistake` in place of `line`, which is there once.  Returns the
+def mutant(tree: Path, folder: Path, line: str, instead: str) -> Path:
+    """Copy what is compiled of `tree` to `folder`, with `instead` in place of `line`, which is there once.  Returns the
     folder."""
     for name in FILES:
         text = (tree / name).read_text(encoding="utf-8")
         if name == CODE:
             if text.count(line) != 1:
-                raise Fail(
-                    f"{CODE}: '{line.strip()}' is there {text.count(line)} times, and a mistake is to be planted in it"
-                )
-            text = text.replace(line, mistake)
+                raise Fail(f"{CODE}: '{line.strip()}' is there {text.count(line)} times, and a mutant is to replace it")
+            text = text.replace(line, instead)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return folder

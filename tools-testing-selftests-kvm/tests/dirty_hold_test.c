@@ -8,7 +8,7 @@
  * writes to write-protected pages of another slot, with pauses. At last the
  * slot's memory is discarded, with the vCPUs stopped.
  *
- * With patches/debug/v7.3-hold-times.patch it also prints the longest hold of
+ * With patches/instruments/v7.3/hold-times.patch it also prints the longest hold of
  * mmu_lock for write of each of these three. The memory is then discarded as if
  * somebody waited for the lock all the time.
  *

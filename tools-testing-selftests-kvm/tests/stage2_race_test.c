@@ -5,7 +5,7 @@
  *
  * What is read and logged is not verified: that is what stage2_fault_stress_test
  * does, with more memory and fewer races. Here the kernel's own checks judge,
- * and patches/debug/v7.3-aging-delays.patch and v7.3-undo-delays.patch count.
+ * and patches/instruments/v7.3/aging-delays.patch and undo-delays.patch count.
  *
  * stage2_race_test MODE SECONDS
  *

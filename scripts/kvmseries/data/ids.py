@@ -11,7 +11,7 @@ What a tool that runs kernels should keep with its results (bench, soak):
     ids.tests(tree.path)                    the benchmarks and the library of the selftests
     ids.suite(tree.path)                    all selftests: what soak runs
     ids.guest()                             init, and the helpers that run beside the tests
-    ids.own(name)                           test programs and debug patches of this repository
+    ids.own(name)                           test programs and instruments of this repository
     ids.config(arch, overlays, version)     the kernel's configuration
     ids.program("qemu-system-aarch64")      the emulator
     ids.instrument(), ids.model(arch)       only with virtual time
@@ -207,9 +207,17 @@ def file(path: Path) -> str:
     return _digest(path.read_bytes())
 
 
+def own_name(path: Path) -> str:
+    """The name of an instrument's patch or of a file of our tests in ids: "SERIES-FILE" of an instrument, else "FILE"."""
+    return f"{path.parent.name}-{path.name}" if path.suffix == ".patch" else path.name
+
+
 def own(name: str) -> str | None:
-    """Today's file() of a debug patch, or of a file of our tests, by its name; None if there is none."""
-    found = (paths.PATCHES / "debug" / name, paths.TESTS / "tests" / name, paths.TESTS / "lib" / name)
+    """Today's file() of an instrument's patch, or of a file of our tests, by its own_name(); None if there is none."""
+    instruments = {own_name(path): path for path in (paths.PATCHES / "instruments").glob("*/*.patch")}
+    if name in instruments:
+        return file(instruments[name])
+    found = (paths.TESTS / "tests" / name, paths.TESTS / "lib" / name)
     return next((file(path) for path in found if path.exists()), None)
 
 

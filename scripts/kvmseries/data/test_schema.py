@@ -37,7 +37,7 @@ WHOLE = {
 }
 SCHEMAS = [
     path
-    for folder in ("Documentation", "tools-testing-selftests-kvm", "patches/debug", "scripts/vtime")
+    for folder in ("Documentation", "tools-testing-selftests-kvm", "scripts/vtime")
     for path in sorted((paths.ROOT / folder).glob("*.schema.*"))
 ]
 

@@ -180,7 +180,8 @@ def columns_figure(summary: s.Summary, size: tuple[float, float] | None = None, 
     if not known or len(summary.vcpus) < 2 or min(summary.vcpus) < 1:
         return None
     rows = (len(known) + 1) // 2
-    figure = _figure(*(size or (10, 2.9 * rows + 0.5)), 0.06)
+    width, height = size or (10, 2.9 * rows + 0.5)
+    figure = _figure(width, height, 0.06)
     panels = figure.subplots(rows, 2, squeeze=False).flatten()
     roles = _kernel_roles(summary.kernels)
     handles = [handle for axes, one in zip(panels, known) for handle in _column_axes(axes, summary, one, roles)]

@@ -165,11 +165,11 @@ def sheet(summary: s.Summary, metric: str) -> layout.Sheet:
         columns += [
             (
                 layout.Head(theirs, "ns a page"),
-                lambda curve, vcpus: number(curve.column and curve.column.page_ns(vcpus), layout.count_text),
+                lambda curve, vcpus: number(curve.column.page_ns(vcpus) if curve.column else None, layout.count_text),
             ),
             (
                 layout.Head(theirs, "growth"),
-                lambda curve, vcpus: number(curve.column and curve.column.growth.get(vcpus)),
+                lambda curve, vcpus: number(curve.column.growth.get(vcpus) if curve.column else None),
             ),
             (layout.Head(theirs, "error of growth"), lambda curve, vcpus: number(curve.error(vcpus), error_text)),
         ]

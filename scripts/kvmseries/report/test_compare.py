@@ -1,4 +1,4 @@
-"""Tests of `series compare`: planted regressions are found, noise is not; numbers are made up."""
+"""Tests of `series report --compare`: planted regressions are found, noise is not; numbers are made up."""
 
 import copy
 import io
@@ -11,6 +11,9 @@ from kvmseries.base.errors import Fail
 from kvmseries.data import benchmarks, results, summary as s
 from kvmseries.report import compare
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
+
+
+EXITS = tuple(f"{what}_exits_per_page" for what in ("read_merged", "write_merged", "read_while_merged"))
 
 
 def virtual(samples, vcpus=1, **keys):
@@ -246,16 +249,16 @@ def test_the_verb(tmp_path, capsys):
     before = virtual_results()
     for path, data in zip(paths, (before, planted(before, 1.2, metric=s.DIRTY, vcpus=4))):
         results.save(path, data["host"], data["runs"], {"ids": {}, "command": "", "seconds": 0})
-    assert cli.main(["compare", str(paths[0]), str(paths[1])]) == 1
+    assert cli.main(["report", "--compare", str(paths[0]), str(paths[1])]) == 1
     out = capsys.readouterr().out
     assert out.splitlines()[-1].startswith("worse 4 (most: dirty_memory_time on ")
-    assert cli.main(["compare", str(paths[0]), str(paths[0])]) == 0
+    assert cli.main(["report", "--compare", str(paths[0]), str(paths[0])]) == 0
     results.save(paths[1], {}, [], {"ids": {}, "command": "", "seconds": 0})
     capsys.readouterr()
-    assert cli.main(["compare", *map(str, paths)]) == 1
+    assert cli.main(["report", "--compare", *map(str, paths)]) == 1
     error = capsys.readouterr().err
     assert error == f"series: error: {paths[0]} and {paths[1]} have nothing in common: one has no runs\n"
-    assert cli.main(["compare", str(paths[0])]) == 2
+    assert cli.main(["report", "--compare", str(paths[0])]) == 2
 
 
 @pytest.mark.parametrize(
@@ -293,9 +296,7 @@ def test_merging(metric, unit, before, after, verdict):
 
 
 def test_exits_meanwhile_are_no_evidence_in_an_emulator():
-    data = make_file(
-        *(make_run(test="change_pte_test", metric=metric, unit="1", samples=[1]) for metric in merging.EXITS)
-    )
+    data = make_file(*(make_run(test="change_pte_test", metric=metric, unit="1", samples=[1]) for metric in EXITS))
     comparison = compare.compare(data, planted(data, 2))
     assert [change.key["metric"] for change in comparison.of("worse")] == [
         "read_merged_exits_per_page",

@@ -18,7 +18,7 @@ from ..base.errors import Fail, Usage
 from ..base.progress import say, single
 from . import am, b4
 from .catalog import Part, Series, Version
-from .git import changes, git, head
+from .git import changes, git, head, try_git
 from .projects import PROJECTS
 
 # What the tool makes in its trees, for git to leave alone: builds, and the blobs of QEMU that Debian's tarball
@@ -134,11 +134,11 @@ def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None
             project = PROJECTS[series.project]
             # The file of the version alone, at the archive's top: the rest takes minutes.
             first = ["--occurrence=1", "--wildcards", "--no-wildcards-match-slash", f"*/{project.file}"]
-            if not proc.run([*take, *first], "tar", check=False)[0]:
+            if not proc.attempt([*take, *first], "tar")[0]:
                 version = project.parse((folder / project.file).read_text(encoding="utf-8", errors="replace"))
                 if version:
                     _same_version(version, f"--tree {kernel}", series)
-            status, text = proc.run(take, "tar", check=False)
+            status, text = proc.attempt(take, "tar")
             if status:
                 raise Fail(f"--tree {kernel} is not a tarball: {proc.reason(text)}")
     else:
@@ -292,19 +292,27 @@ def _stand_at(path: Path, commit: str) -> None:
         git(path, "checkout", "-q", "-f", "--detach", commit)
 
 
-def planted(series: Series, names: Iterable[str], kernel: str | Path | None = None, count: int | None = None) -> Tree:
-    """A Tree of the whole series, or its first `count` patches, with patches/debug/<series>-NAME.patch
-    for each of `names` on top, in that order: bugs, or something to measure with.  There is one such
-    tree at a time."""
+def on_top(series: Series, name: str) -> Path:
+    """The patch NAME for the kernels of a series: an instrument, or one or several mutants."""
+    files = [paths.PATCHES / kind / series.name / f"{name}.patch" for kind in ("instruments", "mutants")]
+    for file in files:
+        if file.is_file():
+            return file
+    raise Fail(f"{series.name} has no instrument or mutant '{name}': there is neither {files[0]} nor {files[1]}")
+
+
+def mutant(series: Series, names: Iterable[str], kernel: str | Path | None = None, count: int | None = None) -> Tree:
+    """A Tree of the whole series, or its first `count` patches, with on_top() for each of `names`, in that order.
+    There is one such tree at a time."""
     full = worktree(series, len(series.patches) if count is None else count, kernel)
-    path = full.path.parent / "planted"
-    with paths.locked(f"planted-{path.parent.name}", say):
+    path = full.path.parent / "mutant"
+    with paths.locked(f"mutant-{path.parent.name}", say):
         _stand_at(path, head(full.path))
         for name in names:
-            patch = paths.PATCHES / "debug" / f"{series.name}-{name}.patch"
+            patch = on_top(series, name)
             git(path, "apply", "--index", str(patch), what=f"git apply {patch.name}")
-            git(path, "commit", "-q", "-m", f"Planted: {name}", own=True)
-    return Tree(path, "planted", full.count, full.version)
+            git(path, "commit", "-q", "-m", f"On top: {name}", own=True)
+    return Tree(path, "mutant", full.count, full.version)
 
 
 def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Path | None = None) -> str:
@@ -316,11 +324,11 @@ def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Pa
         try:
             git(root.path, "read-tree", "base", index=index)
             for patch in patches:
-                status, text = git(root.path, "apply", "--cached", str(patch), check=False, index=index)
+                status, text = try_git(root.path, "apply", "--cached", str(patch), index=index)
                 if status:
                     raise Fail(
                         f"{patch.name} does not apply to the base {what}: {proc.reason(text)}; if it needs other patches, "
-                        f"patches/{series.name}/milestones must say so, as `X on Y`"
+                        f"patches/{series.name}/milestones must say so, in needs or based-on"
                     )
             tree = git(root.path, "write-tree", index=index).strip()
         finally:
@@ -366,7 +374,7 @@ def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> No
     try:
         if (path / ".git").exists():
             # Not a new checkout: files that stay the same keep their times, and builds stay small.
-            git(path, "am", "--abort", check=False, own=True)
+            try_git(path, "am", "--abort", own=True)
             git(path, "checkout", "-q", "-f", "-B", point, "base")
             git(path, "clean", "-q", "-f", "-d")
     except Fail:
@@ -388,7 +396,7 @@ def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> No
 def _add_worktree(repo: Path, path: Path, *how: str) -> None:
     paths.remove(path)
     # A worktree that was killed while it was made stays locked, and so may its branch.
-    git(repo, "worktree", "unlock", str(path), check=False)
+    try_git(repo, "worktree", "unlock", str(path))
     for folder in ("refs", "worktrees"):
         for lock in (repo / ".git" / folder).rglob("*.lock"):
             lock.unlink(missing_ok=True)

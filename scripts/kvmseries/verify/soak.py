@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import shlex
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..base.progress import clock, say
 from ..data import ids, parse, results, schema
-from ..kernel import build, kconfig, planted, selftests
+from ..kernel import build, kconfig, mutants, selftests
 from ..source import catalog, trees
 from ..vm import emulator, image, machine as machines, run as guest
 from . import functional, soakcounts, soakfile
@@ -58,7 +57,7 @@ class Plan:
 
     configurations: tuple[Configuration, ...]  # of Configuration
     parts: dict[str, list[dict[str, Any]]]  # name -> commands, as in the file
-    debug: tuple[str, ...]  # names of patches/debug for all parts but the functional one
+    debug: tuple[str, ...]  # names of trees.on_top(), for all parts but the functional one
     known: tuple[tuple[str, str], ...]  # of (regular expression, reason)
 
 
@@ -119,7 +118,7 @@ class Soak:
             tests = selftests.build(self.series, one.arch)
             initrd = image.base(one.arch, tests)
             if debug:
-                kernel = planted.kernel(self.series, debug, one.arch, one.config, note=note)
+                kernel = mutants.kernel(self.series, debug, one.arch, one.config, note=note)
             else:
                 kernel = build.in_tree(self.tree, one.arch, one.config, note)
         commands, known = self._commands(one, name, selftests.programs(tests))
@@ -188,7 +187,7 @@ def _now() -> str:
 
 
 def _patch_id(series: catalog.Series, patch: str) -> str:
-    content = (paths.PATCHES / "debug" / f"{series.name}-{patch}.patch").read_bytes()
+    content = trees.on_top(series, patch).read_bytes()
     return hashlib.sha256(content).hexdigest()[:16]
 
 
@@ -255,40 +254,29 @@ def _keep(folder: Path, part: Part) -> str:
 
 
 def run(
-    series: catalog.Series,
-    path: str | Path,
-    hours: float,
-    minutes: float | None = None,
-    only: Collection[str] = (),
-    parts: Collection[str] = (),
-    accel: str = "tcg",
+    series: catalog.Series, path: str | Path, hours: float, only: Collection[str] = (), accel: str = "tcg"
 ) -> list[Part]:
-    """Soak `series` until the parts in the file `path` that are of its source add up to `hours`, or for
-    `minutes`; returns those parts.
+    """Soak `series` until the parts in the file `path` that are of its source add up to `hours`; returns those parts.
 
-    only, parts: names of configurations and of parts, none for all.  A part is in the file as soon as it has ended.
+    only: names of configurations and of parts: of a kind that has no name there, all.  A part is in the file as soon as it
+    has ended.
     """
     soakfile.load(path, series.name)  # it may be no such file: said before minutes of work
     known = plan(series)
-    every, names = known.configurations, [one.name for one in known.configurations]
-    for option, wanted, there in (("--only", only, names), ("--part", parts, list(known.parts))):
-        for name in wanted:
-            if name not in there:
-                raise Usage(f"{option} {name}: soak.yaml has {', '.join(there)}")
-    soak, begin = Soak(series, accel), time.monotonic()
+    every, names, parts = known.configurations, [one.name for one in known.configurations], list(known.parts)
+    for name in only:
+        if name not in (*names, *parts):
+            raise Usage(f"--only {name}: soak.yaml has {', '.join(names)}, and the parts {', '.join(parts)}")
+    turn = [one for one in every if one.name in only] or every
+    chosen = [name for name in parts if name in only] or parts
+    soak = Soak(series, accel)
     while True:
         done = soakfile.of_source(soakfile.load(path, series.name), soak.source)
-        ran, left = sum(part["seconds"] for part in done), None
-        if minutes is not None:
-            left = minutes * 60 - (time.monotonic() - begin)
-        if ran >= hours * 3600 or (left is not None and left <= 0):
+        ran = sum(part["seconds"] for part in done)
+        if ran >= hours * 3600:
             return done
-        say(
-            f"soak: {clock(ran / 60)} of {clock(hours * 60)} hours in {len(done)} parts"
-            + ("" if left is None else f", {clock(left)} left of this run")
-        )
-        turn = [one for one in every if one.name in (only or names)]
-        part = soak.run(*choose(done, turn, [name for name in known.parts if name in (parts or known.parts)]))
+        say(f"soak: {clock(ran / 60)} of {clock(hours * 60)} hours in {len(done)} parts")
+        part = soak.run(*choose(done, turn, chosen))
         for line in part["complaints"]:
             say(f"{part['part']} on {part['configuration']}: {line}")
         soakfile.append(path, series.name, soak.source, names, part)
