@@ -18,7 +18,7 @@ from kvmseries.vm import run as guest
 
 from . import build, driver, migration
 
-FORMAT = paths.ROOT / "Documentation" / "soak-qemu.schema.json"
+FORMAT = paths.ROOT / "Documentation" / "soak-qemu.schema.yaml"
 # How often each is drawn.
 SCENARIOS = {
     "plain": 6,

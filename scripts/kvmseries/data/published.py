@@ -1,7 +1,7 @@
 """Published figures: the tables of published patch series that our runs are compared with.
 
 tools-testing-selftests-kvm/published.yaml has them, published-aging.yaml those of aging while vCPUs fault
-memory in; each says what its keys mean, and published.schema.json is their form.
+memory in; each says what its keys mean, and published.schema.yaml is their form.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import schema
 
 FILE = paths.TESTS / "published.yaml"
 AGING_FILE = paths.TESTS / "published-aging.yaml"
-FORMAT = paths.TESTS / "published.schema.json"
+FORMAT = paths.TESTS / "published.schema.yaml"
 # vCPUs -> s, or a quotient of such.
 Times = dict[int, float]
 

@@ -1,7 +1,7 @@
 """Results files: `{"schema": 4, "host": {...}, "made": {...}, "runs": [...]}`.
 
 A run is one metric of one test on one kernel with its samples; Documentation/results.md describes
-every key and metric, and Documentation/results.schema.json the form.  load() checks all of it, so that whoever reads
+every key and metric, and Documentation/results.schema.yaml the form.  load() checks all of it, so that whoever reads
 results afterwards need not.
 """
 
@@ -22,7 +22,7 @@ from . import schema
 from .shape import Host, Made, Making, Results, Run, Trace
 
 SCHEMA = 4
-FORMAT = paths.ROOT / "Documentation" / "results.schema.json"
+FORMAT = paths.ROOT / "Documentation" / "results.schema.yaml"
 
 
 def check(data: object, where: str | Path, part: str = "") -> None:

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import json
 import re
 
 import pytest
@@ -174,5 +173,5 @@ def test_a_file_that_is_none_is_refused(tmp_path, text):
 
 @pytest.mark.parametrize("part, kind", [("column", published.Column), ("aging", published.Aging)])
 def test_keys_are_those_of_the_code(part, kind):
-    entry = json.loads(published.FORMAT.read_text(encoding="utf-8"))["$defs"][part]
+    entry = yaml.safe_load(published.FORMAT.read_text(encoding="utf-8"))["$defs"][part]
     assert {*entry["properties"], "id"} == {*entry["required"], "id"} == {one.name for one in dataclasses.fields(kind)}

@@ -1,4 +1,4 @@
-"""All schemas are valid; Documentation/results.schema.json, by which results.py and other programs judge a file."""
+"""All schemas are valid; Documentation/results.schema.yaml, by which results.py and other programs judge a file."""
 
 import copy
 import functools
@@ -50,7 +50,7 @@ def test_every_schema_is_one(path):
 @pytest.mark.parametrize("path", committed("soak-qemu-*.json"), ids=lambda path: path.name)
 def test_every_committed_soak_of_qemu_has_its_form(path):
     data = json.loads(path.read_text(encoding="utf-8"))
-    form = paths.ROOT / "Documentation/soak-qemu.schema.json"
+    form = paths.ROOT / "Documentation/soak-qemu.schema.yaml"
     assert not forms.wrong(data, form)
     # What does not belong there is seen.
     assert "host" in forms.wrong({**data, "host": []}, form)
@@ -73,7 +73,7 @@ def test_what_validates_is_loaded_when_it_is_needed():
 @functools.lru_cache(maxsize=None)
 def schema():
     """The validator that other programs have."""
-    text = json.loads(results.FORMAT.read_text(encoding="utf-8"))
+    text = yaml.safe_load(results.FORMAT.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(text)
     return jsonschema.Draft202012Validator(text)
 

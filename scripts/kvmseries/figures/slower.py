@@ -31,7 +31,9 @@ def lower_is_better(run: Run) -> bool | None:
     if s.clock_name(run["accel"], run["clock"]) == s.EMULATED and "contentions" in run["metric"]:
         return None
     column = benchmarks.metric(run["test"], run["metric"])
-    return None if not column or column.better == "none" else column.better == "less"
+    if not column:
+        return True if run["unit"] == "s" else None
+    return None if column.better == "none" else column.better == "less"
 
 
 def worse(files: Files, name: str, kernels: Iterable[str] = (s.SERIES,)) -> dict[tuple[str, str], Worst]:

@@ -18,7 +18,7 @@ from ..kernel import build, kconfig, selftests, toolchain
 from ..source import catalog
 from ..vm import emulator, image, machine as machines, run as guest
 
-FORMAT = paths.TESTS / "tests.schema.json"
+FORMAT = paths.TESTS / "tests.schema.yaml"
 # kselftest's exit statuses; 124 is job.sh's for a test whose time was up.
 _WORDS = {0: "pass", 4: "skip", 124: "timeout"}
 # How often a test is run whose bound is the host's clock, and how: "until TRIES COMMAND...".

@@ -27,7 +27,7 @@ from ..vm import emulator, image, machine as machines, run as guest
 from . import functional, soakcounts, soakfile
 from .soakfile import How, Part, Where
 
-FORMAT = paths.TESTS / "soak.schema.json"
+FORMAT = paths.TESTS / "soak.schema.yaml"
 FUNCTIONAL = "functional"
 # Seconds that a command may take beyond three times what it takes alone: stage2_fault_stress_test goes on for
 # up to 100 in each of three VMs where it has verified nothing of a kind.

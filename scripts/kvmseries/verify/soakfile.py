@@ -3,7 +3,7 @@
     {"schema": 2, "series": "v5.10", "source": {arch: id}, "sum": {...}, "parts": [...]}
 
 `source` is what the sum is of: parts of another source are kept and not added.  A part is one boot.
-Documentation/soak.schema.json says what all of it means.  The file is read, added to and replaced as a whole under a
+Documentation/soak.schema.yaml says what all of it means.  The file is read, added to and replaced as a whole under a
 lock, so that an interrupted run loses no part and two runs may add to one file.
 """
 
@@ -22,7 +22,7 @@ from ..data.shape import Host
 from . import soakcounts
 
 SCHEMA = 2
-FORMAT = paths.ROOT / "Documentation" / "soak.schema.json"
+FORMAT = paths.ROOT / "Documentation" / "soak.schema.yaml"
 
 
 class Where(TypedDict):

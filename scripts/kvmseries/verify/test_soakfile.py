@@ -5,6 +5,7 @@ import multiprocessing
 import typing
 
 import pytest
+import yaml
 
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import below, committed
@@ -191,7 +192,7 @@ def test_a_part_that_lacks_a_key_is_a_bug(tmp_path):
 
 
 def test_keys_are_those_of_the_code():
-    form = json.loads(soakfile.FORMAT.read_text(encoding="utf-8"))
+    form = yaml.safe_load(soakfile.FORMAT.read_text(encoding="utf-8"))
     entry = form["$defs"]["part"]
     assert set(entry["properties"]) == set(entry["required"]) == set(KINDS)
     assert set(form["properties"]) == set(form["required"]) == set(FILE)
