@@ -361,7 +361,5 @@ def made_of(job: Job) -> Ids:
     if job.accel != "kvm":
         host_series = catalog.load(KERNEL)
         found["kernels"]["L1"] = ids.source(trees.worktree(host_series, 0).path, job.arch)
-        overlays = CONFIGS[job.arch]
-        found["configs"] = {kconfig.name(overlays): ids.config(job.arch, overlays, host_series.kernel)}
-        found["qemu"] = ids.program(machines.binary(job.arch))
+        found["instrument"] = ids.instrument()
     return found

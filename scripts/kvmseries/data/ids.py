@@ -7,14 +7,11 @@ there, as its `index` lines say.  No tree is needed to say what today's patches 
 
 What a tool that runs kernels should keep with its results (bench, soak):
 
-    ids.source(tree.path, arch)             the kernel's (QEMU's) source, of a tree that is at hand
-    ids.tests(tree.path)                    the benchmarks and the library of the selftests
-    ids.suite(tree.path)                    all selftests: what soak runs
-    ids.guest()                             init, and the helpers that run beside the tests
-    ids.own(name)                           test programs and instruments of this repository
-    ids.config(arch, overlays, version)     the kernel's configuration
-    ids.program("qemu-system-aarch64")      the emulator
-    ids.instrument(), ids.model(arch)       only with virtual time
+    ids.source(tree.path, arch)   the kernel's (QEMU's) source, of a tree that is at hand
+    ids.tests(tree.path)          the benchmarks and the library of the selftests
+    ids.suite(tree.path)          all selftests: what soak runs
+    ids.programs()                test programs of this repository
+    ids.instrument()              all else that measures
 
 and to say what patches/ are today: ids.today("series", series, what), where what is an arch, "tests" or
 "suite"; None where it cannot be known.  Left out of a kernel's id is what cannot reach its image:
@@ -26,7 +23,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -34,7 +30,6 @@ from vtime import vtime
 
 from ..base import paths
 from ..base.errors import Fail
-from ..kernel import kconfig
 from ..source import catalog
 from ..source.git import git
 
@@ -202,47 +197,13 @@ def files(folder: Path, pattern: str = "*") -> str:
     )
 
 
-def file(path: Path) -> str:
-    """A hash of the content of a file."""
-    return _digest(path.read_bytes())
-
-
-def own_name(path: Path) -> str:
-    """The name of an instrument's patch or of a file of our tests in ids: "SERIES-FILE" of an instrument, else "FILE"."""
-    return f"{path.parent.name}-{path.name}" if path.suffix == ".patch" else path.name
-
-
-def own(name: str) -> str | None:
-    """Today's file() of an instrument's patch, or of a file of our tests, by its own_name(); None if there is none."""
-    instruments = {own_name(path): path for path in (paths.PATCHES / "instruments").glob("*/*.patch")}
-    if name in instruments:
-        return file(instruments[name])
-    found = (paths.TESTS / "tests" / name, paths.TESTS / "lib" / name)
-    return next((file(path) for path in found if path.exists()), None)
-
-
-def guest() -> str:
-    """The id of what runs in the guest beside the tests."""
-    return files(paths.TESTS / "guest")
+def programs() -> str:
+    """The id of the test programs that are no part of a series, and of their library."""
+    return _digest(*(files(paths.TESTS / name, "*.[chS]") for name in ("tests", "lib")))
 
 
 def instrument() -> str:
-    """The id of the virtual clock's source."""
-    return files(vtime.SOURCE, "*.[ch]")
-
-
-def model(arch: str, variant: str = vtime.NOMINAL) -> str:
-    """The id of the virtual machine's parameters: their values, with the factor of a variant."""
-    return _digest(vtime.options(arch, variant))
-
-
-def config(arch: str, overlays: Iterable[str], version: str) -> str:
-    """The id of a kernel configuration: of what its fragments ask for in linux `version`."""
-    found = kconfig.load(arch, overlays, version)
-    return _digest(*(f"{name}={value}" for name, value in sorted(found.wanted.items())), *found.cmdline)
-
-
-def program(path: str | Path) -> str | None:
-    """The id of a program (a path, or a name on PATH): of its bytes; None if there is none."""
-    found = shutil.which(str(path))
-    return _digest(Path(found).read_bytes()) if found else None
+    """The id of what measures: the virtual clock and its model, what runs in the guest beside the tests, the kernels'
+    configurations, and the patches that measure in a kernel."""
+    folders = [paths.TESTS / "guest", paths.TESTS / "configs", *sorted((paths.PATCHES / "instruments").glob("*/"))]
+    return _digest(files(vtime.SOURCE, "*.[ch]"), files(vtime.SOURCE, "model.yaml"), *map(files, folders))

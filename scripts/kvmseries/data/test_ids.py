@@ -153,43 +153,26 @@ def test_a_base_without_ids_is_of_an_unknown_state(mini):
     assert ids.today("series", "mini", "arm64") is None
 
 
-def test_the_instrument_the_model_and_the_guest(tmp_path, monkeypatch):
-    source = tmp_path / "vtime"
-    write(source / "clock.c", "int x;\n")
-    write(source / "README.md", "words\n")
-    write(source / "model.yaml", (vtime.SOURCE / "model.yaml").read_text(encoding="utf-8"))
-    write(tmp_path / "tests/guest/init", "#!/bin/sh\n")
-    monkeypatch.setattr(vtime, "SOURCE", source)
-    monkeypatch.setattr(paths, "TESTS", tmp_path / "tests")
-    first = ids.instrument(), ids.model("arm64"), ids.guest()
-    assert ids.model("arm64", "line*2") != ids.model("arm64") != ids.model("x86_64")
-    write(source / "README.md", "other words\n")
-    edit(source, "model.yaml", "    what: every instruction", "    what: each instruction")
-    assert (ids.instrument(), ids.model("arm64"), ids.guest()) == first
-    write(source / "clock.c", "int y;\n")
-    edit(source, "model.yaml", "    ns: 47", "    ns: 48")
-    write(tmp_path / "tests/guest/init", "#!/bin/sh -e\n")
-    assert not set(first) & {ids.instrument(), ids.model("arm64"), ids.guest()}
-
-
-def test_programs_and_configurations(program):
-    program("some-tool", "echo 1")
-    first = ids.program("some-tool")
-    program("some-tool", "echo 2")
-    assert first != ids.program("some-tool") and ids.program("no-such-tool") is None
-    assert ids.config("arm64", (), "5.10.262") == ids.config("arm64", ("normal",), "5.10.262")
-    assert ids.config("arm64", (), "5.10.262") != ids.config("arm64", ("lockstat",), "5.10.262")
-
-
-def test_own_files_are_found_by_name(monkeypatch, tmp_path):
-    for where in ("patches/instruments/v7.3/x.patch", "ours/tests/x_test.c", "ours/lib/x.h"):
-        path = tmp_path / where
-        path.parent.mkdir(parents=True)
-        path.write_text(where, encoding="utf-8")
-    monkeypatch.setattr(ids.paths, "PATCHES", tmp_path / "patches")
-    monkeypatch.setattr(ids.paths, "TESTS", tmp_path / "ours")
-    assert ids.own("x_test.c") == ids.file(tmp_path / "ours/tests/x_test.c") != ids.own("v7.3-x.patch")
-    assert ids.own("x.h") == ids.file(tmp_path / "ours/lib/x.h")
-    assert ids.own("none.c") is None
-    (tmp_path / "ours/tests/x_test.c").write_text("other", encoding="utf-8")
-    assert ids.own("x_test.c") == ids.file(tmp_path / "ours/tests/x_test.c")
+def test_the_programs_and_the_instrument(tmp_path, monkeypatch):
+    monkeypatch.setattr(vtime, "SOURCE", tmp_path / "vtime")
+    monkeypatch.setattr(paths, "TESTS", tmp_path / "ours")
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
+    of_programs = ("ours/tests/x_test.c", "ours/lib/x.h")
+    measuring = (
+        "vtime/clock.c",
+        "vtime/model.yaml",
+        "ours/guest/init",
+        "ours/configs/normal",
+        "patches/instruments/v7.3/x.patch",
+    )
+    for where in (*of_programs, *measuring, "vtime/README.md", "patches/v7.3/0001-x.patch"):
+        write(tmp_path / where, where)
+    first = ids.programs(), ids.instrument()
+    for where in ("vtime/README.md", "patches/v7.3/0001-x.patch"):
+        write(tmp_path / where, "other words")
+    assert (ids.programs(), ids.instrument()) == first
+    for where in (*of_programs, *measuring):
+        before = ids.programs(), ids.instrument()
+        write(tmp_path / where, "changed")
+        now = ids.programs(), ids.instrument()
+        assert [one != two for one, two in zip(before, now)] == [where in of_programs, where in measuring], where

@@ -104,7 +104,6 @@ def runs(samples=3, base=BASE, series=SERIES, more=()):
 def place(tmp_path, monkeypatch):
     """A project of a test's own, whose texts are right: place(name, text) changes one of its files."""
     monkeypatch.setattr(ids, "today", lambda label, series, what: TODAY.get(label))
-    monkeypatch.setattr(ids, "guest", lambda: "8" * 16)
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     monkeypatch.setattr(texts, "FILE", tmp_path / "Documentation/figures.yaml")
     monkeypatch.setattr(texts, "FOLDER", tmp_path / "Documentation/texts")

@@ -12,7 +12,7 @@ from typing import Any
 
 from vtime import vtime
 
-from ..base import paths, progress
+from ..base import progress
 from ..base.errors import Fail, Usage
 from ..data import benchmarks, ids, parse, repeat, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
@@ -473,20 +473,7 @@ def host(job: Job, versions: Mapping[str, str]) -> Host:
 
 def state(job: Job) -> list[str]:
     """What tells before and after a run whether its sources have changed meanwhile; needs no tree."""
-    return [
-        ids.guest(),
-        ids.instrument(),
-        *(ids.model(job.arch, name) for name in job.models),
-        *(point.series.diffs_id(point.count) for point in job.points),
-    ]
-
-
-def _own(job: Job) -> list[Path]:
-    """Files of this repository that what is measured is made of, besides the patches and what has an id of its own."""
-    all_series = {point.series.name: point.series for point in job.points}.values()
-    found = [trees.on_top(series, name) for series in all_series for name in _debug(job)]
-    program = selftests.source(job.test)
-    return found + ([program, *sorted((paths.TESTS / "lib").glob("*.[ch]"))] if program.exists() else [])
+    return [ids.programs(), ids.instrument(), *(point.series.diffs_id(point.count) for point in job.points)]
 
 
 def made_of(job: Job) -> Ids:
@@ -495,18 +482,8 @@ def made_of(job: Job) -> Ids:
     suites = {
         point.series.name: trees.worktree(point.series, _suite(job, point), _tree(job, point)) for point in job.points
     }
-    virtual = job.clock == "virtual"
-    emulator = vtime.qemu(job.arch).program if virtual else machines.binary(job.arch)
     return {
         "kernels": {label: ids.source(tree.path, job.arch) for label, tree in trees_of.items()},
-        "tests": {name: ids.tests(tree.path) for name, tree in suites.items()},
-        "configs": {
-            kconfig.name(config): ids.config(job.arch, config, job.series.kernel)
-            for config in dict.fromkeys(entry.config for entry in rounds(job))
-        },
-        "models": {name: ids.model(job.arch, name) for name in job.models} if virtual else {},
-        "guest": ids.guest(),
-        "own": {path.name: ids.file(path) for path in _own(job)},
-        "instrument": ids.instrument() if virtual else None,
-        "qemu": ids.program(emulator),
+        "tests": {**{name: ids.tests(tree.path) for name, tree in suites.items()}, "programs": ids.programs()},
+        "instrument": ids.instrument(),
     }

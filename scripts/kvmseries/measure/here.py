@@ -92,7 +92,8 @@ def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequen
 def made_of(job: bench.Job, name: str) -> Ids:
     """The ids for results.save(): which source the kernel that runs is of cannot be known."""
     tree = trees.worktree(job.series, len(job.series.patches), job.kernel)
-    return {"kernels": {name: None}, "tests": {job.series.name: ids.tests(tree.path)}, "guest": ids.guest()}
+    tests: dict[str, str | None] = {job.series.name: ids.tests(tree.path), "programs": ids.programs()}
+    return {"kernels": {name: None}, "tests": tests, "instrument": ids.instrument()}
 
 
 def host(versions: Mapping[str, str]) -> Host:

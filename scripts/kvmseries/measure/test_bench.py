@@ -241,17 +241,15 @@ def test_results_say_what_they_are_of(measured, kernel, tmp_path):
     data, _ = measured()
     made, tree = data["made"], next((tmp_path / "out/trees").glob("*/series"))
     assert made["ids"]["kernels"] == {"base": ids.source(kernel, "arm64"), "series": ids.source(tree, "arm64")}
-    assert made["ids"]["tests"] == {"mini": ids.tests(tree)}
-    assert set(made["ids"]["configs"]) == {"lockstat", "normal"}
-    assert made["ids"]["guest"] == ids.guest() and made["ids"]["qemu"] == ids.program("qemu-system-aarch64")
-    assert not made["ids"]["models"] and made["ids"]["instrument"] is None
+    assert made["ids"]["tests"] == {"mini": ids.tests(tree), "programs": ids.programs()}
+    assert made["ids"]["instrument"] == ids.instrument() and set(made["ids"]) == {"kernels", "tests", "instrument"}
     assert made["rounds"] == 2
     assert str(tmp_path) not in json.dumps(made)
 
 
 def test_results_whose_sources_change_meanwhile_are_of_an_unknown_state(measured, monkeypatch):
     numbers = iter(range(100))
-    monkeypatch.setattr(ids, "guest", lambda: str(next(numbers)))
+    monkeypatch.setattr(ids, "programs", lambda: str(next(numbers)))
     data, done = measured("--no-counts")
     assert data["made"]["ids"] == {}
     assert "have changed meanwhile: these results are of an unknown state" in done.err
@@ -377,7 +375,7 @@ def test_what_is_left_of_another_measurement_is_not_gone_on_with(breaks, measure
 
 def test_what_is_left_of_other_sources_is_not_gone_on_with(breaks, measured, monkeypatch):
     breaks(2)
-    monkeypatch.setattr(ids, "guest", lambda: "a" * 16)
+    monkeypatch.setattr(ids, "programs", lambda: "a" * 16)
     assert "of another measurement or state" in measured()[1].err
 
 
@@ -486,7 +484,6 @@ def test_emulated_kernels_are_timed_in_virtual_time_by_default(virtual, tmp_path
     assert _samples(data, metric="dirty_memory_time", iteration=1, kernel="base") == [1.21] * 3
     assert data["host"]["vtime"]["slice_ns"] == 500
     assert data["host"]["vtime"]["parameters"]["line"]["source"]
-    assert data["made"]["ids"]["models"] == {"nominal": ids.model("arm64")}
     assert data["made"]["ids"]["instrument"] == ids.instrument()
     line = (tmp_path / "out/runs/bench-mini-arm64-base-normal/qemu.sh").read_text(encoding="utf-8")
     assert line.startswith("env LD_PRELOAD=libc.so.6 ")

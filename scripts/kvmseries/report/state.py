@@ -44,10 +44,13 @@ def changes(data: Results, series: str) -> list[str]:
     if series.startswith("qemu"):
         return []
     words = []
-    for name, there in (found.get("tests") or {}).items():
+    tests = dict(found.get("tests") or {})
+    if tests.pop("programs", None) not in (None, ids.programs()):
+        words.append("the test programs")
+    for name, there in tests.items():
         # Another series' base runs the tests that came with it: bench._suite().
         if there and ids.today("series" if name == series else "base", name, ids.TESTS) not in (None, there):
             words.append(f"{name}'s tests")
     if found.get("instrument") not in (None, ids.instrument()):
-        words.append("the virtual clock")
+        words.append("the instrument")
     return words

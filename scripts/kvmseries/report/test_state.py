@@ -13,11 +13,9 @@ NOW = {"base": "b" * 16, "series": "5" * 16, "upto:a": None}
 
 @pytest.fixture(autouse=True)
 def today(monkeypatch):
-    """Today's ids are NOW's; the tests' is 7..., the guest's 8..., the clock's 9..., the model's a..."""
+    """Today's ids are NOW's; the tests' is 7..., the instrument's 9..."""
     monkeypatch.setattr(ids, "today", lambda label, series, what: "7" * 16 if what == "tests" else NOW[label])
-    monkeypatch.setattr(ids, "guest", lambda: "8" * 16)
     monkeypatch.setattr(ids, "instrument", lambda: "9" * 16)
-    monkeypatch.setattr(ids, "model", lambda arch, name: "a" * 16)
 
 
 def results(kernels, **others):
@@ -44,8 +42,8 @@ def test_an_old_label_and_one_that_is_not_known_are_named():
 
 
 def test_what_else_has_changed_is_named():
-    found = notes(results({"base": NOW["base"]}, tests={"v5.10": "0"}, instrument="0"))
-    assert found == ["measured with another state of: v5.10's tests, the virtual clock."]
+    found = notes(results({"base": NOW["base"]}, tests={"v5.10": "0", "programs": "0"}, instrument="0"))
+    assert found == ["measured with another state of: the test programs, v5.10's tests, the instrument."]
 
 
 def test_another_series_base_runs_the_tests_of_that_base(monkeypatch):

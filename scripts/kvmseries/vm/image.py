@@ -13,7 +13,7 @@ from ..kernel import selftests
 from . import busybox
 
 GUEST = paths.TESTS / "guest"
-# In a folder of its own: what is measured does not run it, so it is no part of ids.guest().
+# In a folder of its own: what is measured does not run it, so it is no part of ids.instrument().
 STACKS = GUEST / "stacks/stacks.sh"
 # Name, seconds that it may take, program with its arguments.
 Command = tuple[str, float, Sequence[str]]
