@@ -10,15 +10,12 @@ from kvmseries.verify import mutants
 
 FILE = paths.ROOT / "Documentation" / "review-v5.10.md"
 HEAD = ["found", "mended by", "fails without it"]
-OLD = "\n## What became of the 67 patches before\n"
 
 
 def rows(text):
     """The cells of all rows of the tables of findings."""
     cells = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.partition(OLD)[0].splitlines()
-        if line.startswith("|")
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")
     ]
     return [row for row in cells if row != HEAD and not set("".join(row)) <= {"-"}]
 
@@ -55,21 +52,6 @@ def test_what_finds_a_mistake_is_there():
     text = FILE.read_text(encoding="utf-8")
     assert complaints(text) == []
     assert len(rows(text)) > 20
-
-
-def numbers(text):
-    """The numbers that "1, 3 to 5 and 8" names."""
-    found = re.findall(r"(\d+)(?: to (\d+))?", text)
-    return [number for first, last in found for number in range(int(first), int(last or first) + 1)]
-
-
-def test_each_old_and_each_new_patch_is_told_once():
-    text = FILE.read_text(encoding="utf-8").partition(OLD)[2]
-    table = [line.strip("|").split("|") for line in text.splitlines() if re.match(r"\| \d", line)]
-    assert sorted(number for row in table for number in numbers(row[0])) == list(range(1, 68))
-    new = {number for row in table for number in numbers(row[1].partition("`")[0])}
-    without = numbers(re.search(r"^Patches (.*) have none before them", text, re.M)[1])
-    assert sorted([*new, *without]) == list(range(1, len(catalog.load("v5.10").patches) + 1))
 
 
 @pytest.mark.parametrize(

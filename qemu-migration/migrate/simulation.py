@@ -9,7 +9,7 @@ from kvmseries.base import debian, paths, proc
 from kvmseries.base.errors import Fail
 
 ROOM = paths.ROOT / "qemu-migration/simulation"
-TEXT = paths.ROOT / "qemu-migration/throttle.md"
+TABLES = ROOM / "tables.txt"
 # What it compiles of a tree.
 CODE = "migration/auto-converge.c"
 FILES = (CODE, "migration/auto-converge.h", "tests/unit/test-auto-converge.c", "tests/unit/test-auto-converge-sim.c")

@@ -299,26 +299,14 @@ def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(monk
     assert json.loads(path.read_text(encoding="utf-8"))["reports"] == ["WARNING: at f"]
 
 
-def test_the_text_has_the_counts_of_the_committed_soak():
+def test_the_committed_soak_lost_no_page():
     path = paths.ROOT / "Documentation/results/soak-qemu-10.0-4.json"
     data = json.loads(path.read_text(encoding="utf-8"))
     rows = data["migrations"]
     total = {name: sum(entry[name] for entry in data["summary"].values()) for name in data["summary"]["plain"]}
-    calm = ("plain", "postcopy", "postcopy-run")
-    disturbed = sum(row["setting"].split("scenario=")[1].split()[0] not in calm for row in rows)
     assert total["run"] == len(rows) and total["pages_lost"] == 0
-    # The measure: at least half.
     assert total["pages_written"] >= total["pages_compared"] / 2 and total["throttled"] >= total["run"] / 2
-    text = " ".join((paths.ROOT / "qemu-migration/harness.md").read_text(encoding="utf-8").replace("*", "").split())
-    for words in (
-        f"Of today's patches {total['run']} random migrations have run",
-        f"{disturbed} were to be cancelled, cut, stopped or killed on the way, and {total['struck']} were",
-        f"{total['completed']} completed in the end. {total['pages_compared']:,} pages were compared; none was lost",
-        f"{total['pages_written']:,} of them, {total['pages_written'] / total['pages_compared']:.0%}, were written",
-        f"The throttle changed in {total['throttled']} of the {total['run']}.",
-    ):
-        assert words.replace("%", " %") in text or words in text, words
-    # Two guests that did not start are all that was wrong.
+    # Two guests that did not start are all that was wrong: Documentation/QEMU-BUGS.md.
     complaints = [line for row in rows for line in row["complaints"]]
     assert len(complaints) == 2 and all(line.endswith("of the guest does not start") for line in complaints)
     # The report of the first boot was not kept.

@@ -1,5 +1,5 @@
 """The computed throttle, in a simulation of migrations: its unit tests pass without a build of QEMU, fail with mutants,
-and print the tables that qemu-migration/throttle.md has."""
+and print the tables that are committed."""
 
 from pathlib import Path
 
@@ -39,10 +39,10 @@ def test_its_unit_tests_pass(tree):
     assert good and output.count("\nok ") >= 20, output
 
 
-def test_the_text_has_the_tables_that_it_prints(tree):
+def test_it_prints_the_committed_tables(tree):
     good, output = simulation.make("table", tree, paths.out("simulation"))
     assert good, output
-    assert simulation.quoted(output) == simulation.quoted(simulation.TEXT.read_text(encoding="utf-8"))
+    assert simulation.quoted(output) == simulation.quoted(simulation.TABLES.read_text(encoding="utf-8"))
     assert len(simulation.quoted(output)) == 2 * 39
 
 

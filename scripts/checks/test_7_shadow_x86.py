@@ -1,5 +1,5 @@
 """Shadow page tables of x86-64: a guest's INVLPG maps nothing that the host takes away meanwhile, by
-tools-testing-selftests-kvm/guest/invlpg_test.c."""
+tools-testing-selftests-kvm/tests/invlpg_test.c."""
 
 import re
 

@@ -23,6 +23,12 @@
  * @@ lock phase="Populate memory time" class="&kvm->mmu_lock" mode=write
  *	con-bounces=0 contentions=0 ... acquisitions=5 ... holdtime-avg=1.50
  *
+ * and acquisitions and contentions of KVM's mmu_lock as metrics, by phase and
+ * in all phases but the setup:
+ *
+ * # metric mmu_lock_write_acquisitions.dirty/1 5 count
+ * # metric mmu_lock_write_acquisitions 12 count
+ *
  * The last phase, "exit", goes from the last phase line to the end of the
  * process: that is the teardown of the VM.
  */
@@ -57,21 +63,33 @@ static const char * const fields[NR_FIELDS] = {
 	"holdtime-min", "holdtime-max", "holdtime-total", "holdtime-avg",
 };
 
-/* "guest physical ..." ends the setup, so that populating counts for itself. */
-static const char * const default_phases[] = {
-	"guest physical test memory",
-	"Populate memory time",
-	"Enabling dirty logging time",
-	" dirty memory time",
-	" get dirty log time",
-	" clear dirty log time",
-	"Disabling dirty logging time",
-	" age idle memory time",
-	" access memory time",
-	" fault memory in time",
-	" discard fresh memory time",
-	" check idle memory time",
+/*
+ * "guest physical ..." ends the setup, so that populating counts for itself. With
+ * each, the name of the phase in metrics.
+ */
+static const struct phase {
+	const char *line, *name;
+} default_phases[] = {
+	{ "guest physical test memory", "setup" },
+	{ "Populate memory time", "populate" },
+	{ "Enabling dirty logging time", "enable" },
+	{ " dirty memory time", "dirty" },
+	{ " get dirty log time", "get" },
+	{ " clear dirty log time", "clear" },
+	{ "Disabling dirty logging time", "disable" },
+	{ " age idle memory time", "age" },
+	{ " access memory time", "access" },
+	{ " fault memory in time", "fault" },
+	{ " discard fresh memory time", "discard" },
+	{ " check idle memory time", "check" },
+	{ "exit", "exit" },
 };
+
+/* Of mmu_lock: what is a metric, and its sums, for write and for read */
+static const struct {
+	const char *name;
+	int field;
+} counted[] = { { "acquisitions", 7 }, { "contentions", 1 } };
 
 struct row {
 	char name[NAME_SIZE];
@@ -82,6 +100,7 @@ struct row {
 static const char *phases[MAX_PATTERNS];
 static const char *classes[MAX_PATTERNS];
 static unsigned int nr_phases, nr_classes;
+static unsigned long sums[2][ARRAY_SIZE(counted)];
 static const char *lock_stat = "/proc/lock_stat";
 static bool counts_lost;
 
@@ -163,6 +182,40 @@ static unsigned int read_rows(struct row *rows, const char *class)
 	return nr;
 }
 
+static void print_metrics(const char *phase, bool read, const struct row *row)
+{
+	unsigned long iteration = 0, value;
+	unsigned int i, p;
+
+	for (p = 0; p < ARRAY_SIZE(default_phases); p++)
+		if (strstr(phase, default_phases[p].line))
+			break;
+	if (p == ARRAY_SIZE(default_phases) || strstr(phase, " + "))
+		return;
+	sscanf(phase, "Iteration %lu ", &iteration);
+	for (i = 0; i < ARRAY_SIZE(counted); i++) {
+		value = row ? strtoul(row->value[counted[i].field], NULL, 10) : 0;
+		printf("# metric mmu_lock_%s_%s.%s", read ? "read" : "write", counted[i].name,
+		       default_phases[p].name);
+		if (iteration)
+			printf("/%lu", iteration);
+		printf(" %lu count\n", value);
+		if (strcmp(default_phases[p].name, "setup"))
+			sums[read][i] += value;
+	}
+}
+
+static void print_sums(void)
+{
+	unsigned int i, read;
+
+	for (read = 0; read < 2; read++)
+		for (i = 0; i < ARRAY_SIZE(counted); i++)
+			printf("# metric mmu_lock_%s_%s %lu count\n", read ? "read" : "write",
+			       counted[i].name, sums[read][i]);
+	printf("# metric mmu_lock_contentions %lu count\n", sums[0][1] + sums[1][1]);
+}
+
 static void print_row(const char *phase, const char *name, bool read,
 		      const struct row *row)
 {
@@ -173,6 +226,8 @@ static void print_row(const char *phase, const char *name, bool read,
 	for (i = 0; i < NR_FIELDS; i++)
 		printf(" %s=%s", fields[i], row ? row->value[i] : "0");
 	printf("\n");
+	if (strstr(name, "mmu_lock"))
+		print_metrics(phase, read, row);
 }
 
 static const struct row *find_row(const struct row *rows, unsigned int nr,
@@ -442,8 +497,9 @@ int main(int argc, char **argv)
 		help(stderr);
 		return 125;
 	}
-	for (i = 0; !nr_phases && i < ARRAY_SIZE(default_phases); i++)
-		phases[i] = default_phases[i];
+	/* The last is the end of the test. */
+	for (i = 0; !nr_phases && i < ARRAY_SIZE(default_phases) - 1; i++)
+		phases[i] = default_phases[i].line;
 	nr_phases = nr_phases ? nr_phases : i;
 	if (!nr_classes)
 		classes[nr_classes++] = "mmu_lock";
@@ -452,6 +508,8 @@ int main(int argc, char **argv)
 
 	status = trace(start(argv + optind));
 	end_phase("exit");
+	print_sums();
+	fflush(stdout);
 
 	if (WIFSIGNALED(status)) {
 		/* Die of the same signal, but dump no core of our own. */

@@ -1,6 +1,9 @@
 """Kernels with mutants: each is built once, and again when what it is made from has changed; and what checks choose of them."""
 
+import os
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -103,3 +106,16 @@ def test_each_mutant_that_a_check_chooses_is_there():
     checks = "\n".join(path.read_text(encoding="utf-8") for path in (paths.ROOT / "scripts/checks").glob("*.py"))
     chosen = set(re.findall(r'guests\.bug\("([\w-]+)"\)', checks))
     assert chosen and chosen <= held
+
+
+def _collected():
+    """The ids of all checks, as pytest collects them."""
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", mutants.CHECKS]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(words, cwd=paths.ROOT, env=environ, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+def test_each_check_that_must_find_a_mutant_is_there():
+    wanted = {mutant.by for mutant in mutants.load() if "::" in mutant.by}
+    assert wanted and wanted - _collected() == set()

@@ -108,7 +108,6 @@ def test_what_has_passed_for_other_inputs_is_run_again(run):
 def test_a_fresh_clone_on_a_full_disk_is_told_at_once(run, monkeypatch, tmp_path):
     monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
     gigabyte = 10**9
-    assert f"minutes, {testrun.DISK // gigabyte} GB)" in (paths.ROOT / "README.md").read_text(encoding="utf-8")
     assert testrun.too_little_disk(12 * gigabyte) == ""
     assert re.search(
         r"the checks make 12 GB below .*/out, and 3.2 GB are free: remove something, or set SERIES_OUT",

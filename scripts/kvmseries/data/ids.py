@@ -208,20 +208,16 @@ def file(path: Path) -> str:
 
 
 def own_name(path: Path) -> str:
-    """The name of an instrument's patch or of a test program in ids: "SERIES-FILE" of an instrument, "FILE" of a program, or
-    "SERIES/FILE" of one for that series' library."""
-    folder = path.parent
-    if path.suffix == ".patch":
-        return f"{folder.name}-{path.name}"
-    return f"{folder.name}/{path.name}" if folder.parent == paths.TESTS / "programs" else path.name
+    """The name of an instrument's patch in ids: "SERIES-FILE"; that of any other file of ours: "FILE"."""
+    return f"{path.parent.name}-{path.name}" if path.suffix == ".patch" else path.name
 
 
 def own(name: str) -> str | None:
-    """Today's file() of an instrument's patch or of a test program of this repository, by its own_name(); None if there is none."""
+    """Today's file() of an instrument's patch, or of a file of our tests, by its own_name(); None if there is none."""
     instruments = {own_name(path): path for path in (paths.PATCHES / "instruments").glob("*/*.patch")}
     if name in instruments:
         return file(instruments[name])
-    found = (paths.TESTS / "programs" / name, paths.TESTS / "guest" / name)
+    found = (paths.TESTS / "tests" / name, paths.TESTS / "lib" / name)
     return next((file(path) for path in found if path.exists()), None)
 
 

@@ -182,21 +182,15 @@ def test_programs_and_configurations(program):
 
 
 def test_own_files_are_found_by_name(monkeypatch, tmp_path):
-    for where in ("patches/instruments/v7.3/x.patch", "tests/programs/x_test.c"):
+    for where in ("patches/instruments/v7.3/x.patch", "ours/tests/x_test.c", "ours/lib/x.h"):
         path = tmp_path / where
         path.parent.mkdir(parents=True)
         path.write_text(where, encoding="utf-8")
     monkeypatch.setattr(ids.paths, "PATCHES", tmp_path / "patches")
-    monkeypatch.setattr(ids.paths, "TESTS", tmp_path / "tests")
-    assert ids.own("x_test.c") == ids.file(tmp_path / "tests/programs/x_test.c") != ids.own("v7.3-x.patch")
+    monkeypatch.setattr(ids.paths, "TESTS", tmp_path / "ours")
+    assert ids.own("x_test.c") == ids.file(tmp_path / "ours/tests/x_test.c") != ids.own("v7.3-x.patch")
+    assert ids.own("x.h") == ids.file(tmp_path / "ours/lib/x.h")
     assert ids.own("none.c") is None
-    (tmp_path / "tests/programs/x_test.c").write_text("other", encoding="utf-8")
-    assert ids.own("x_test.c") == ids.file(tmp_path / "tests/programs/x_test.c")
-
-
-def test_a_program_for_the_library_of_a_series_is_found_by_its_name():
-    folder = paths.TESTS / "programs"
-    own = {ids.own_name(path): path for path in sorted(folder.rglob("*.c"))}
-    assert own["v5.10/vm_killed_test.c"] != own["vm_killed_test.c"]
-    assert all(ids.own(name) == ids.file(path) for name, path in own.items())
-    assert ids.own_name(paths.PATCHES / "instruments/v7.3/delays.patch") == "v7.3-delays.patch"
+    (tmp_path / "ours/tests/x_test.c").write_text("other", encoding="utf-8")
+    assert ids.own("x_test.c") == ids.file(tmp_path / "ours/tests/x_test.c")
+    assert ids.own_name(tmp_path / "patches/instruments/v7.3/x.patch") == "v7.3-x.patch"

@@ -1,4 +1,5 @@
-"""Building the KVM selftests, statically, from the tree that has the whole series.
+"""Building the KVM selftests, statically, from the tree that has the whole series: ours by tools-testing-selftests-kvm/
+Makefile, the tree's by its own.
 
 Base and series run the same binaries: what differs in a comparison is the kernel.
 """
@@ -8,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..base import paths, proc
@@ -18,32 +18,11 @@ from ..source import catalog, trees
 from . import toolchain
 
 SUBDIR = "tools/testing/selftests/kvm"
-# Programs of ours beside the tests: lockphase counts locks phase by phase, spread has the scheduler
-# spread a benchmark's threads.
+# Programs of ours that are no tests: lockphase counts locks phase by phase, spread has the scheduler spread a benchmark's
+# threads.
 HELPERS = ("lockphase", "spread")
-# And those that are tests of KVM and take its selftests' library, by series and architecture: invlpg_test has a
-# guest execute INVLPG while the host takes its pages away; dirty_harvest_test looks for writes after a
-# harvest of the dirty log that are not in the next one; dirty_hold_test measures how long mmu_lock is held by one; the VM of
-# gigantic_page_test dies with a block of 1 GiB; dirty_block_test counts the faults on a block that the log splits; vm_killed_test
-# kills VMs while they are aged; nested_destroy_test measures how long a VM with many shadow page tables takes to go;
-# tlb_refill_test goes over hot code and data after each fault of the dirty log.
-TESTS = {
-    ("v5.10", "arm64"): ("vm_killed_test",),
-    ("v5.10", "x86_64"): ("invlpg_test",),
-    ("v7.3", "arm64"): (
-        "dirty_hold_test",
-        "dirty_harvest_test",
-        "gigantic_page_test",
-        "dirty_block_test",
-        "vm_killed_test",
-        "nested_destroy_test",
-        "stage2_race_test",
-        "tlb_refill_test",
-    ),
-    ("v7.3", "x86_64"): ("dirty_harvest_test",),
-}
-GUEST = paths.TESTS / "guest"
-PROGRAMS = paths.TESTS / "programs"
+# Benchmarks of ours that are for some series and architectures alone; which tests a tree can have is in tree.mk.
+TESTS = {("v5.10", "arm64"): ("vm_killed_test",), ("v7.3", "arm64"): ("dirty_hold_test", "vm_killed_test")}
 
 
 def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = None, count: int | None = None) -> Path:
@@ -59,11 +38,7 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
     folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}{part_of}")
     wanted = hashlib.sha256(
         json.dumps(
-            [
-                trees.head(tree.path),
-                toolchain.version(arch),
-                *(source(name, series).read_text(encoding="utf-8") for name in own(series, arch)),
-            ]
+            [trees.head(tree.path), toolchain.version(arch), *(path.read_text(encoding="utf-8") for path in _sources())]
         ).encode()
     ).hexdigest()
     with paths.locked(f"selftests-{folder.name}", say):
@@ -71,28 +46,24 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
             return folder
         toolchain.check_static(arch)
         log = paths.out("logs", f"selftests-{folder.name}.log")
-        headers = paths.out("selftests", f"{folder.name}-headers")
         make = ["make", *toolchain.make_arguments(arch)]
         env = toolchain.environment()
-        with paths.whole(headers) as part:
+        with paths.whole(folder) as part:
+            objects, headers = part / "build", part / "headers"
             proc.run(
-                [*make, "-C", str(tree.path), f"O={part}/obj", f"INSTALL_HDR_PATH={part}", "headers_install"],
-                "make headers_install",
+                [*make, "-C", str(paths.TESTS), f"TREE={tree.path}", f"O={part}"],
+                f"building our tests for {arch}",
                 log=log,
                 env=env,
             )
-            paths.remove(part / "obj")
-        with paths.whole(folder) as part:
-            # The Makefile makes directories in the source otherwise; 7.3's also headers of system
-            # registers, unless it has abs_objdir, where it wants a directory for them.
-            (part / "tools").mkdir()
+            # As tree.mk does, whose library is here already.
             proc.run(
                 [
                     *make,
                     "-C",
                     str(tree.path / SUBDIR),
-                    f"OUTPUT={part}",
-                    f"abs_objdir={part}",
+                    f"OUTPUT={objects}",
+                    f"abs_objdir={objects}",
                     f"INSTALL_HDR_PATH={headers}",
                     "KSFT_KHDR_INSTALL_DONE=1",
                     f"KHDR_INCLUDES=-isystem {headers}/include",
@@ -102,90 +73,34 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
                 log=log,
                 env=env,
             )
-            _helpers(series, arch, part)
-            _tests(series, arch, part, tree, headers)
+            for name in programs(objects):
+                # A test that is in both is made from the same source.
+                if not (part / name).exists():
+                    (part / name).parent.mkdir(exist_ok=True)
+                    (objects / name).replace(part / name)
+            paths.remove(objects)
+            paths.remove(headers)
             (part / ".stamp").write_text(wanted, encoding="utf-8")
     return folder
 
 
-def source(name: str, series: catalog.Series) -> Path:
-    """The file of our program `name`, for the selftests' library of `series` if it has one for that: what a benchmark
-    runs is in guest/, whose id its results carry."""
-    found = [path for path in (PROGRAMS / series.name / f"{name}.c", PROGRAMS / f"{name}.c") if path.exists()]
-    return found[0] if found else GUEST / f"{name}.c"
+def source(name: str) -> Path:
+    """The file of our program `name`, which may not be there: what a benchmark runs beside a test is in guest/, whose id
+    its results carry."""
+    return paths.TESTS / ("guest" if name in HELPERS else "tests") / f"{name}.c"
 
 
-def _helpers(series: catalog.Series, arch: str, folder: Path) -> None:
-    for name in HELPERS:
-        proc.run(
-            [
-                f"{toolchain.prefix(arch)}gcc",
-                "-O2",
-                "-static",
-                "-Wall",
-                "-Wextra",
-                "-o",
-                str(folder / name),
-                str(source(name, series)),
-            ],
-            f"building {name}",
-        )
+def _sources() -> Iterator[Path]:
+    """What our programs are built from, in order."""
+    yield from (paths.TESTS / "Makefile", paths.TESTS / "tree.mk")
+    yield from (source(name) for name in HELPERS)
+    for folder in ("lib", "tests"):
+        yield from sorted((paths.TESTS / folder).glob("*.[ch]"))
 
 
-def own(series: catalog.Series, arch: str) -> tuple[str, ...]:
-    """Names of our programs that build() makes for `series` and `arch`."""
-    return (*HELPERS, *TESTS.get((series.name, arch), ()))
-
-
-def lacks(program: Path, include: Iterable[Path]) -> list[str]:
-    """Headers that `program` includes by "NAME" and that no directory of `include` has."""
-    names = re.findall(r'^#include "(.+)"$', program.read_text(encoding="utf-8"), re.MULTILINE)
-    folders = (program.parent, *include)
-    return [name for name in names if not any((folder / name).is_file() for folder in folders)]
-
-
-def _tests(series: catalog.Series, arch: str, folder: Path, point: trees.Tree, headers: Path) -> None:
-    """Compile TESTS, as the Makefile of the tree does its own; of a part of the series those alone for which it has the
-    library."""
-    short = arch.removesuffix("_64")
-    tree = point.path
-    # x86_64 and aarch64 in 5.10, x86 and arm64 in 7.3; the last of them is made by the Makefile of 7.3.
-    include = [
-        tree / "tools/include",
-        tree / "tools/arch" / short / "include",
-        headers / "include",
-        tree / SUBDIR / "include",
-        *(tree / SUBDIR / "include" / name for name in (arch, short, toolchain.machine(arch))),
-        tree / "tools/testing/selftests",
-        folder / "tools/arch" / short / "include/generated",
-    ]
-    library = sorted(folder.glob("libkvm.a")) or sorted((folder / "lib").rglob("*.o"))
-    for name in TESTS.get((series.name, arch), ()):
-        program = source(name, series)
-        if point.count < len(series.patches) and lacks(program, include):
-            continue
-        proc.run(
-            [
-                f"{toolchain.prefix(arch)}gcc",
-                "-D_GNU_SOURCE",
-                "-DCONFIG_64BIT",
-                "-O2",
-                "-std=gnu99",
-                "-static",
-                "-pthread",
-                "-Wall",
-                "-fno-strict-aliasing",
-                "-fno-stack-protector",
-                "-fno-PIE",
-                "-no-pie",
-                *(f"-I{path}" for path in include),
-                "-o",
-                str(folder / name),
-                str(program),
-                *map(str, library),
-            ],
-            f"building {name}",
-        )
+def own() -> tuple[str, ...]:
+    """Names of our programs, of which a tree may lack some."""
+    return (*HELPERS, *(path.stem for path in sorted((paths.TESTS / "tests").glob("*.c"))))
 
 
 def _stamp(folder: Path) -> str | None:

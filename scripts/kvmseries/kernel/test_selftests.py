@@ -1,30 +1,38 @@
-"""Building the selftests: what make is told, and when it is run at all."""
+"""Building the selftests: what make is told, when it is run at all, and what of ours a tree has."""
 
 import pytest
 
+from kvmseries.base import paths, proc
 from kvmseries.base.errors import Fail
 from kvmseries.kernel import selftests
-from kvmseries.source import catalog
+from kvmseries.measure import bench
 
-# Selftests of 5.10 make directories in the source, those of 7.3 headers in $abs_objdir/tools, which
-# must be there.
+# Ours are built first, which makes headers and the library; then the tree's.
 MAKE = """\
 for word; do case $word in *=*) eval "${word%%=*}='${word#*=}'" ;; esac; done
 case "$*" in
-*headers_install*) mkdir -p "$INSTALL_HDR_PATH/include" "$O" ;;
+*TREE=*)
+	[ -f "$TREE/Makefile" ] || exit 2
+	echo x >> "$COUNT"
+	mkdir -p "$O/build/tools" "$O/headers/include"
+	for name in lockphase own_test; do
+		echo ours > "$O/$name"; chmod +x "$O/$name"
+	done ;;
 *)
 	[ -d "$abs_objdir/tools" ] && [ -d "$INSTALL_HDR_PATH/include" ] || exit 2
 	[ "$KHDR_INCLUDES" = "-isystem $INSTALL_HDR_PATH/include" ] || exit 3
-	echo x >> "$COUNT"
-	for name in some_test some_test.o; do
+	mkdir "$OUTPUT/arm64"
+	for name in arm64/some_test some_test.o own_test; do
 		echo "$ARCH" > "$OUTPUT/$name"; chmod +x "$OUTPUT/$name"
 	done ;;
 esac
 """
-# The compiler of our own programs: -o names the program.
-GCC = """\
-while [ $# -gt 1 ]; do [ "$1" = -o ] && echo > "$2" && chmod +x "$2"; shift; done
-echo 1.0
+# What tree.mk asks of a tree's Makefile, and a tree whose library has little.
+TREE = """\
+LIBKVM_OBJS := $(OUTPUT)/kvm_util.o
+LINUX_TOOL_INCLUDE := include
+$(OUTPUT)/kvm_util.o:
+	touch $@
 """
 
 
@@ -34,7 +42,7 @@ def make(program, mini, kernel, tmp_path, monkeypatch):
     for name in ("flex", "bison", "bc", "ccache", "rsync"):
         program(name, "")
     program("make", MAKE)
-    program("aarch64-linux-gnu-gcc", GCC)
+    program("aarch64-linux-gnu-gcc", "echo 1.0\n")
     monkeypatch.setenv("COUNT", str(tmp_path / "count"))
 
     def run(count=None):
@@ -45,17 +53,25 @@ def make(program, mini, kernel, tmp_path, monkeypatch):
 
 
 def test_the_programs_are_those_that_can_be_run(make):
-    assert selftests.programs(make()) == ["lockphase", "some_test", "spread"]
+    assert selftests.programs(make()) == ["arm64/some_test", "lockphase", "own_test"]
+
+
+def test_of_a_test_that_is_ours_and_the_tree_s_ours_is_kept(make):
+    assert (make() / "own_test").read_text(encoding="utf-8") == "ours\n"
 
 
 def test_what_is_built_is_not_built_again_until_a_program_of_ours_changes(make, tmp_path, monkeypatch):
     assert make() == make()
     assert make.count.read_text(encoding="utf-8") == "x\n"
-    monkeypatch.setattr(selftests, "GUEST", tmp_path)
-    for name in selftests.HELPERS:
-        (tmp_path / f"{name}.c").write_text("another\n", encoding="utf-8")
-    make()
-    assert make.count.read_text(encoding="utf-8") == "x\nx\n"
+    for name in ("Makefile", "tree.mk", "guest/lockphase.c", "guest/spread.c", "lib/compat.h", "tests/x_test.c"):
+        path = tmp_path / "ours" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("another\n", encoding="utf-8")
+    monkeypatch.setattr(paths, "TESTS", tmp_path / "ours")
+    for number, name in enumerate(("Makefile", "guest/spread.c", "lib/compat.h", "tests/x_test.c"), 2):
+        (tmp_path / "ours" / name).write_text(f"{number}\n", encoding="utf-8")
+        make()
+        assert make.count.read_text(encoding="utf-8") == "x\n" * number
 
 
 def test_base_s_selftests_are_built_apart(make, mini):
@@ -70,52 +86,71 @@ def test_a_build_that_fails_leaves_no_programs(make, program):
     with pytest.raises(Fail, match="error: no"):
         make()
     program("make", MAKE)
-    assert selftests.programs(make()) == ["lockphase", "some_test", "spread"]
+    assert selftests.programs(make()) == ["arm64/some_test", "lockphase", "own_test"]
 
 
-def test_a_test_of_ours_is_built_for_its_series_and_architecture_alone(make, mini, monkeypatch, tmp_path):
-    for name in (*selftests.HELPERS, "own_test"):
-        (tmp_path / f"{name}.c").write_text(f"{name}\n", encoding="utf-8")
-    monkeypatch.setattr(selftests, "GUEST", tmp_path)
-    monkeypatch.setattr(selftests, "TESTS", {(mini.name, "arm64"): ("own_test",)})
-    assert "own_test" in selftests.programs(make())
-    (tmp_path / "own_test.c").write_text("another\n", encoding="utf-8")
-    make()
-    assert make.count.read_text(encoding="utf-8") == "x\nx\n"
-    assert "own_test" not in selftests.own(mini, "x86_64")
-
-
-def test_base_has_those_tests_of_ours_alone_whose_headers_it_has(make, mini, monkeypatch, tmp_path):
-    for name in selftests.HELPERS:
-        (tmp_path / f"{name}.c").touch()
-    (tmp_path / "plain_test.c").write_text("#include <stdio.h>\n", encoding="utf-8")
-    (tmp_path / "series_test.c").write_text('#include "of_the_series.h"\n', encoding="utf-8")
-    monkeypatch.setattr(selftests, "GUEST", tmp_path)
-    monkeypatch.setattr(selftests, "TESTS", {(mini.name, "arm64"): ("plain_test", "series_test")})
-    assert {"plain_test", "series_test"} <= set(selftests.programs(make()))
-    base = selftests.programs(make(0))
-    assert "plain_test" in base and "series_test" not in base
-
-
-def test_a_header_is_looked_for_beside_the_program_and_in_each_directory(tmp_path):
-    (tmp_path / "include").mkdir()
-    (tmp_path / "x.c").write_text('#include <a.h>\n#include "b.h"\n#include "c.h"\n', encoding="utf-8")
-    assert selftests.lacks(tmp_path / "x.c", [tmp_path / "include"]) == ["b.h", "c.h"]
-    (tmp_path / "include/b.h").touch()
-    (tmp_path / "c.h").touch()
-    assert selftests.lacks(tmp_path / "x.c", [tmp_path / "include"]) == []
-
-
-def test_each_test_of_ours_has_its_source():
+def test_each_benchmark_of_ours_has_its_source():
     assert selftests.TESTS
-    for (name, arch), names in selftests.TESTS.items():
-        assert all(selftests.source(test, catalog.load(name)).is_file() for test in names), arch
+    for names in selftests.TESTS.values():
+        assert all(selftests.source(name).is_file() for name in names)
+        assert all(bench.settings(name) for name in names)
+    assert all(selftests.source(name).is_file() for name in selftests.own())
 
 
-def test_a_test_is_built_from_the_source_for_the_series_library(mini, monkeypatch, tmp_path):
-    monkeypatch.setattr(selftests, "PROGRAMS", tmp_path)
-    (tmp_path / "own_test.c").touch()
-    assert selftests.source("own_test", mini) == tmp_path / "own_test.c"
-    (tmp_path / mini.name).mkdir()
-    (tmp_path / mini.name / "own_test.c").touch()
-    assert selftests.source("own_test", mini) == tmp_path / mini.name / "own_test.c"
+@pytest.fixture
+def tree(tmp_path):
+    """A directory that our Makefile takes for a tree."""
+    kvm = tmp_path / "tree" / selftests.SUBDIR
+    (kvm / "include").mkdir(parents=True)
+    (kvm / "Makefile").write_text(TREE, encoding="utf-8")
+    (tmp_path / "headers/include/linux").mkdir(parents=True)
+    (tmp_path / "headers/include/linux/kvm.h").touch()
+    return tmp_path / "tree"
+
+
+def ours(tree, *words):
+    """(status, output) of our Makefile for `tree`, with compilers that do nothing."""
+    out = tree.parent / "out"
+    command = ["make", "-C", str(paths.TESTS), f"TREE={tree}", f"O={out}", f"HEADERS={tree.parent}/headers"]
+    return proc.run([*command, "ARCH=arm64", "CC=true", "AR=true", *words], "make", check=False)
+
+
+def test_what_a_tree_cannot_have_is_named_and_left_out(tree):
+    status, text = ours(tree)
+    assert not status
+    assert "invlpg_test is left out: it is not for arm64\n" in text
+    assert "gigantic_page_test is left out: this tree has no VM_MEM_SRC_ANONYMOUS_HUGETLB_1GB\n" in text
+    assert "/stage2_fault_stress_test" in text and "stage2_fault_stress_test is left out" not in text
+    header = tree / selftests.SUBDIR / "include/test_util.h"
+    header.write_text("enum { VM_MEM_SRC_ANONYMOUS_HUGETLB_1GB };\n", encoding="utf-8")
+    assert "gigantic_page_test is left out" not in ours(tree)[1]
+
+
+def test_what_the_library_has_is_found_in_the_tree_s_headers_but_not_in_ours(tree):
+    include = tree / selftests.SUBDIR / "include"
+    assert "-DHAVE_" not in ours(tree)[1]
+    (include / "compat.h").write_text("struct kvm_vcpu {\n", encoding="utf-8")
+    assert "-DHAVE_" not in ours(tree)[1]
+    (include / "kvm_util.h").write_text("struct kvm_vcpu {\n", encoding="utf-8")
+    (include / "ucall_common.h").touch()
+    text = ours(tree, "--always-make")[1]
+    assert "-DHAVE_KVM_VCPU" in text and "-DHAVE_UCALL_COMMON_H" in text and "-DHAVE_GVA_T" not in text
+
+
+def test_a_test_that_does_not_compile_is_an_error(tree):
+    status, text = ours(tree, "CC=false")
+    assert status and "Error 1" in text
+
+
+def test_what_is_no_tree_is_said_in_one_line(tmp_path):
+    status, text = ours(tmp_path / "none")
+    assert status and "is no kernel tree with KVM selftests: say which with TREE=" in text
+    status, text = proc.run(["make", "-C", str(paths.TESTS), "TREE=", "ARCH=arm64"], "make", check=False)
+    assert status and "say which with TREE=" in text
+
+
+def test_a_tree_that_was_built_in_place_is_refused_with_what_to_do(tree):
+    (tree / ".config").touch()
+    status, text = ours(tree, f"HEADERS={tree.parent}/out/headers")
+    assert status and "give HEADERS=DIR" in text
+    assert not (tree.parent / "out/headers").exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 from vtime import vtime
 
-from ..base import progress
+from ..base import paths, progress
 from ..base.errors import Fail, Usage
 from ..data import benchmarks, ids, parse, repeat, results, unfinished
 from ..data.shape import Host, Ids, Part, Run
@@ -487,8 +487,8 @@ def _own(job: Job) -> list[Path]:
     """Files of this repository that what is measured is made of, besides the patches and what has an id of its own."""
     all_series = {point.series.name: point.series for point in job.points}.values()
     found = [trees.on_top(series, name) for series in all_series for name in _debug(job)]
-    programs = dict.fromkeys(selftests.source(job.test, series) for series in all_series)
-    return found + [program for program in programs if program.exists()]
+    program = selftests.source(job.test)
+    return found + ([program, *sorted((paths.TESTS / "lib").glob("*.[ch]"))] if program.exists() else [])
 
 
 def made_of(job: Job) -> Ids:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..base import paths
 from ..base.errors import Fail
-from . import catalog, letters, trees
+from . import catalog, letters, programs, trees
 from .catalog import Series
 from .git import changes, git
 
@@ -19,8 +19,9 @@ TEMPLATE = re.compile(r"^(?:#(?:\s.*)?|Conflicts:|(?:fixup|squash|amend)! .*)$",
 def export(series: Series, tree: str | Path | None = None) -> int:
     """Write patches/<series>/0001-*.patch from the commits base..HEAD of `tree`.
 
-    tree: a tree made by the tool; None for out/trees/<base>/series.  The cover letter keeps its
-    text and gets the list of patches and the diffstat.  Returns the number of patches.
+    tree: a tree made by the tool; None for out/trees/<base>/series.  Its last commit is amended where that is a test
+    program of tools-testing-selftests-kvm/, see programs.py.  The cover letter keeps its text and gets the list of
+    patches and the diffstat.  Returns the number of patches.
     """
     tree = Path(tree) if tree else trees.own_series_tree(series)
     if not (tree / ".git").exists():
@@ -35,6 +36,7 @@ def export(series: Series, tree: str | Path | None = None) -> int:
     dirty = changes(tree)
     if dirty:
         raise Fail(f"{tree} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit them")
+    programs.update(tree)
     commits = git(tree, "rev-list", "--reverse", "base..HEAD").split()
     if not commits:
         raise Fail(f"{tree} has no commits after its tag 'base': nothing to export")

@@ -16,7 +16,7 @@ from ..base import debian, paths, proc, progress
 from ..base.errors import Fail
 from ..base.progress import Note, say
 from ..kernel import build
-from ..source import catalog, export as exporting, letters, trees
+from ..source import catalog, export as exporting, letters, programs, trees
 from ..source.git import git
 
 # FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
@@ -242,6 +242,7 @@ def round_trip(series: catalog.Series) -> None:
     if not series.patches:
         return
     tree = trees.worktree(series, len(series.patches))
+    programs.check(tree.path)
     with paths.whole(paths.out("export-check")) as part:
         exporting.write_patches(tree.path, part)
         for patch in series.patches:

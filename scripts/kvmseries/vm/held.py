@@ -12,7 +12,7 @@ from ..base import files, paths, proc
 from ..base.progress import say
 from ..kernel import toolchain
 
-SOURCE = paths.TESTS / "programs/hold_vm.c"
+SOURCE = paths.TESTS / "guest/hold_vm.c"
 ARCH = "arm64"
 # Of a job: it fails where there is no VM.
 LINE = '/hold_vm || echo "@@ error hold_vm: no VM"'
