@@ -60,12 +60,8 @@ def plant(tree: Path, patch: str | Path, folder: Path, series: str = "v5.10") ->
         shutil.copyfile(tree / name, folder / name)
     # Not as a part of the repository that out/ is in.
     where = {"GIT_CEILING_DIRECTORIES": str(Path(folder).absolute().parent)}
-    status, text = proc.run(
-        ["git", "apply", *_only(patch, files), str(Path(patch).absolute())],
-        "git apply",
-        cwd=folder,
-        env=where,
-        check=False,
+    status, text = proc.attempt(
+        ["git", "apply", *_only(patch, files), str(Path(patch).absolute())], "git apply", cwd=folder, env=where
     )
     if status:
         raise Fail(f"{Path(patch).name} does not apply to what the model compiles of {tree}: {proc.reason(text)}")

@@ -1,5 +1,5 @@
 """The model's own tools: cutting out definitions, mutants' patches, the checker's last line.  What compiles
-code or runs the checker is in checks/test_0_model.py."""
+code or runs the checker is in tests/v5.10/test_model.py."""
 
 import json
 import re
@@ -9,11 +9,10 @@ import pytest
 from kvmseries import cli
 from kvmseries.base import distro, paths
 from kvmseries.base.errors import Fail
-from kvmseries.commands import modeltree
 from kvmseries.conftest import write
 from kvmseries.source import trees
 from kvmseries.verify import mutants as table
-from runner import build, coverage, mutants, prove, ROOM, runs, source
+from runner import build, coverage, mutants, prove, ROOM, runs, source, tree as modeltree
 
 SOURCE = """\
 static int one(struct kvm *kvm);
@@ -245,7 +244,7 @@ def test_the_table_says_where_and_how_long(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(build, "checker", lambda: None)
     monkeypatch.setattr(modeltree, "find", lambda _: None)
     path = tmp_path / "x.json"
-    assert cli.main(["mutants", "v5.10", "no-dirty-bit", "--json", str(path)]) == 0
+    assert cli.main(["prove", "v5.10", "--mutants", "no-dirty-bit", "--json", str(path)]) == 0
     text = capsys.readouterr()
     assert "1.5" in text.out and "selftest: not run" in " ".join(text.out.split())
     assert "found in: model 1 in 2 s, selftest: not run 1; not found: 0" in text.err
@@ -254,7 +253,7 @@ def test_the_table_says_where_and_how_long(tmp_path, monkeypatch, capsys):
         ("no-dirty-bit", "model", True, 133, 1.5),
         ("no-dirty-bit", "selftest", None, None, None),
     ]
-    assert cli.main(["mutants", "v5.10", "no-dirty-bit", "log-on-no-flush"]) == 1
+    assert cli.main(["prove", "v5.10", "--mutants", "no-dirty-bit", "log-on-no-flush"]) == 1
     text = capsys.readouterr()
     assert "NOT" in text.out and "FOUND" in text.out and "1 of 3 mutants are not found" in text.err
 
@@ -301,42 +300,45 @@ def test_the_screen_is_one_screen():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["model", "v7.3", "--arch", "x86_64"], "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
+        (["prove", "v7.3", "--arch", "x86_64"], "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
         (
-            ["model", "v5.10", "--arch", "x86_64", "--upto", "bounded"],
+            ["prove", "v5.10", "--model", "--arch", "x86_64", "--upto", "bounded"],
             "x86: nothing to check before the milestone aging-x86: ",
         ),
-        (["mutants", "v5.10", "--upto", "fixes"], "arm64: nothing to check before patch 20: "),
-        (["mutants", "v5.10", "nobody"], "no mutant 'nobody'"),
-        (["mutants", "v5.10", "--guests", "--upto", "aging"], "--guests excludes --applied, --upto, --arch and --tree"),
-        (["model", "v5.10", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
-        (["model", "v5.10", "--applied", "/", "--upto", "1"], "--applied excludes --upto and --tree"),
-        (["model", "v5.10", "--bound", "x"], "--bound x: give a number from 0 to 99, or all"),
-        (["model", "v5.10", "--bound", "300"], "--bound 300: give a number from 0 to 99, or all"),
+        (["prove", "v5.10", "--mutants", "--upto", "fixes"], "arm64: nothing to check before patch 20: "),
+        (["prove", "v5.10", "--mutants", "nobody"], "no mutant 'nobody'"),
         (
-            ["model", "v5.10", "--schedules", "9"],
-            "loom runs every execution, --engine random or pct a number of them: no",
+            ["prove", "v5.10", "--mutants", "--guests", "--upto", "aging"],
+            "--guests excludes --upto: the checks are of the whole series",
         ),
-        (["model", "v5.10", "--engine", "loom", "--seed", "0"], "pct a number of them: no --seed"),
+        (["prove", "v5.10", "--model", "--applied", "/nowhere"], "--applied /nowhere: no such directory"),
         (
-            ["model", "v5.10", "--engine", "random", "--bound", "2"],
-            "--engine random has no bound of preemptions: no --bo",
+            ["prove", "v5.10", "--model", "--applied", "/", "--upto", "1"],
+            "--applied excludes --upto: it is a tree with patches",
         ),
+        (["prove", "v5.10", "--model", "--bound", "x"], "--bound x: give a number from 0 to 99, or all"),
+        (["prove", "v5.10", "--model", "--bound", "300"], "--bound 300: give a number from 0 to 99, or all"),
+        (
+            ["prove", "v5.10", "--model", "--schedules", "9"],
+            "--schedules needs --engine random or pct: loom runs every execution",
+        ),
+        (
+            ["prove", "v5.10", "--model", "--engine", "loom", "--seed", "0"],
+            "--engine loom excludes --seed: loom runs every execution",
+        ),
+        (["prove", "v5.10", "--model", "--engine", "random", "--bound", "2"], "--engine random excludes --bound: "),
         *(
-            (["model", "v5.10", "--coverage", *words], f"--coverage is of all short scenarios: no {words[0]}")
-            for words in (
-                ["--scenario", "short-one"],
-                ["--engine", "loom"],
-                ["--bound", "2"],
-                ["--schedules", "9"],
-                ["--seed", "0"],
+            (
+                ["prove", "v5.10", "--model", "--coverage", *words],
+                f"--coverage excludes {words[0] if words[1:] else 'NAMES'}: it is of all short scenarios",
             )
+            for words in (["short-one"], ["--engine", "loom"], ["--bound", "2"], ["--schedules", "9"], ["--seed", "0"])
         ),
-        (["model", "v5.10", "--plant", "/nowhere"], "--plant /nowhere: no such file"),
-        (["model", "v5.10", "--scenario", "write-harves"], "no scenario 'write-harves': the model has write-harvest"),
-        (["model", "v5.10", "--scenario", "SB"], "no scenario 'SB': the model has "),
-        (["model", "v5.10", "--arch", "arm64", "--scenario", "x86-write-harvest"], "no scenario 'x86-write-harvest': "),
-        (["model", "v7.3", "--scenario", "split-age"], "no scenario 'split-age': the model has "),
+        (["prove", "v5.10", "--model", "--plant", "/nowhere"], "--plant /nowhere: no such file"),
+        (["prove", "v5.10", "--model", "write-harves"], "no scenario 'write-harves': the model has write-harvest"),
+        (["prove", "v5.10", "--model", "SB"], "no scenario 'SB': the model has "),
+        (["prove", "v5.10", "--model", "--arch", "arm64", "x86-write-harvest"], "no scenario 'x86-write-harvest': "),
+        (["prove", "v7.3", "--model", "split-age"], "no scenario 'split-age': the model has "),
     ],
 )
 def test_bad_arguments_are_told_before_a_tree_is_made(capsys, monkeypatch, arguments, message):
@@ -361,7 +363,7 @@ def test_an_applied_tree_of_something_else_is_told_before_the_checker_is_built(
     (tmp_path / "virt/kvm/kvm_main.c").touch()
     if makefile:
         (tmp_path / "Makefile").write_text(makefile, encoding="utf-8")
-    assert cli.main(["model", "v5.10", "--applied", str(tmp_path)]) == 1
+    assert cli.main(["prove", "v5.10", "--model", "--applied", str(tmp_path)]) == 1
     assert f"--applied {tmp_path} {message}" in capsys.readouterr().err
 
 

@@ -63,8 +63,8 @@ def test_what_finds_a_mistake_is_there():
         ("| x | `patches/mutants/none.patch` | None: so |", ["x: no file patches/mutants/none.patch"]),
         ("| x | the same | `age-forgot` |", ["x: no mutant or check 'age-forgot'"]),
         (
-            "| x | the same | `test_0_model.py::test_nothing` |",
-            ["x: no mutant or check 'test_0_model.py::test_nothing'"],
+            "| x | the same | `v5.10/test_model.py::test_nothing` |",
+            ["x: no mutant or check 'v5.10/test_model.py::test_nothing'"],
         ),
         ("| x | the same | None |", ["x: neither what fails nor why nothing does"]),
         ("| x | the same | |", ["x: neither what fails nor why nothing does"]),

@@ -21,11 +21,10 @@ def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
     debian.install("check")
     tree = trees.base(series, kernel)
     for patch in series.patches:
-        status, text = proc.run(
+        status, text = proc.attempt(
             [str(tree.path / "scripts/checkpatch.pl"), "--no-signoff", "--terse", "--no-summary", str(patch)],
             "checkpatch",
             cwd=tree.path,
-            check=False,
         )
         # --terse: a line each; the script itself would stop at the first file that is no patch.
         complaint = re.search(r"^.*\b(ERROR|WARNING): .*$", text, re.M)

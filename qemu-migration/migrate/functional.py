@@ -89,7 +89,7 @@ def run(
         ).splitlines()[0]
     verdicts = compare(found, known(series))
     if not verdicts:
-        raise Usage(f"--pattern '{pattern}' is in no test's name")
+        raise Usage(f"--only '{pattern}' is in no test's name")
     complaints = [verdict.line for verdict in verdicts if verdict.complaint]
     return verdicts, complaints, results.host_info(["gcc"], versions)
 
@@ -159,7 +159,7 @@ def unit(
         "--print-errorlogs",
         *chosen,
     ]
-    _, text = proc.run(line, "meson test", cwd=folder, env=env, check=False)
+    _, text = proc.attempt(line, "meson test", cwd=folder, env=env)
     _append(log, text)
     if not record.exists():
         raise Fail(f"the unit tests did not run: {proc.reason(text)}")
@@ -201,12 +201,11 @@ def migration(
             note(f"{number} of {len(chosen)} on {toolchain.machine(target)}")
         # -p means those below this name, too: (precopy/file/offset and precopy/file/offset/bad).
         below = [word for other in names if other.startswith(f"{name}/") for word in ("-s", f"/{other}")]
-        status, text = proc.run(
+        status, text = proc.attempt(
             ["timeout", "-k", "10", str(_LIMIT), *program, "--tap", "-k", "-p", f"/{name}", *below],
             "migration-test",
             cwd=folder,
             env=env,
-            check=False,
         )
         found[name] = qtest_result(name, status, text)
         _append(log, f"== {name}: {found[name]}\n{text}")

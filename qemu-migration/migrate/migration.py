@@ -156,7 +156,7 @@ class Runner:
     def _here(self, name: str, seconds: float, line: Sequence[str], note: Note | None) -> guest.Outcome:
         if note:
             note(name)
-        status, text = proc.run(["timeout", str(seconds), *line], name, check=False)
+        status, text = proc.attempt(["timeout", str(seconds), *line], name)
         shutil.rmtree(f"/dev/shm/{self.name}", ignore_errors=True)
         return guest.Outcome(name, status, 0, text)
 

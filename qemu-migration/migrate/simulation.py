@@ -23,10 +23,9 @@ def make(target: str, tree: Path, folder: Path, *variables: str) -> tuple[bool, 
     for name in FILES:
         if not (tree / name).is_file():
             raise Fail(f"{tree} has no {name}: it takes a tree made by scripts/series apply")
-    status, output = proc.run(
+    status, output = proc.attempt(
         ["make", "--no-print-directory", "-C", str(ROOM), target, f"QEMU={tree}", f"O={folder}", *variables],
         f"make {target} in {ROOM.name}",
-        check=False,
     )
     return status == 0, output
 

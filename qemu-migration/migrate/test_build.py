@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from checks import extra
+from tests import extra
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import edit, git, write
 from kvmseries.kernel import toolchain

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from checks import extra
+from tests import extra
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import git, write
@@ -163,7 +163,7 @@ def test_a_known_failure_needs_its_reason(qmini, tmp_path, monkeypatch):
 
 
 def test_a_pattern_without_a_test(qmini, qemu_mirror, qtests):
-    with pytest.raises(Usage, match="--pattern 'nonsense' is in no test's name"):
+    with pytest.raises(Usage, match="--only 'nonsense' is in no test's name"):
         functional.run(qmini, points(qmini), ("arm64",), pattern="nonsense")
 
 

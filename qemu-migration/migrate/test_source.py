@@ -77,13 +77,13 @@ def test_a_users_own_qemu(qmini, qemu_made, what):
 
 def test_a_kernel_is_no_qemu(qmini, kernel, refused):
     assert (
-        refused("fetch", "qmini", "--tree", kernel)
+        refused("apply", "qmini", "--fetch-only", "--tree", kernel)
         == f"--tree {kernel} is not a QEMU tree: it has no VERSION and accel/kvm/kvm-all.c at its top"
     )
 
 
 def test_a_qemu_is_no_kernel(mini, qemu_made, refused):
-    assert "is not a linux kernel tree" in refused("fetch", "mini", "--tree", qemu_made.tree)
+    assert "is not a linux kernel tree" in refused("apply", "mini", "--fetch-only", "--tree", qemu_made.tree)
 
 
 def test_a_patch_that_does_not_apply_names_the_versions(qmini, qemu_made, tmp_path):

@@ -1,173 +1,257 @@
-"""The command line of scripts/series: it finds the command's module, and turns failures into one line."""
+"""The command line of scripts/series: the commands, which of their options exclude each other, and failures as one line."""
 
 from __future__ import annotations
 
-import argparse
+import importlib
 import os
-import re
 import sys
-from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import NamedTuple
 
-from . import commands
+import click
+from click.core import ParameterSource
+from click.shell_completion import shell_complete
+
 from .base import paths
 from .base.errors import Fail, Usage
-from .source import catalog, git, projects, trees
+from .commands.shared import Option, Options
+from .kernel import kconfig
+from .source import catalog, git, trees
 
-# Options whose value may begin with a minus sign: -p is not an option of the tool in --test-args -p.
-_TAKE_ANY = ("--test-args",)
-# Options that may be empty (--tree in a script that has no TREE means the default), or have a line of their own for it.
-_MAY_BE_EMPTY = (*_TAKE_ANY, "--tree")
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports mistakes as everything else is reported: in one line."""
-
-    def __init__(self, **keys: Any) -> None:
-        super().__init__(allow_abbrev=False, **keys)
-
-    def error(self, message: str) -> NoReturn:
-        # Of options.number(): "argument --samples: 0: give a number from 1 on".
-        plain = re.sub(r"^argument (-\S+): (?=.*: give a number)", r"\1 ", message)
-        raise Usage(f"{plain} (see {self.prog} -h)")
-
-
-def parser(names: Iterable[str] = commands.NAMES, project: str | None = None) -> _Parser:
-    """The parser of the commands `names`, with the options for series of `project`; of None: all options."""
-    found = _Parser(
-        prog="scripts/series",
-        description="Patch series on a base: fetch, apply, build, boot, "
-        "measure, compare. Everything is made under out/.",
-    )
-    verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name in names:
-        module = commands.load(name)
-        one = verbs.add_parser(name, help=module.HELP, description=module.HELP)
-        if module.SERIES:
-            one.add_argument("series", help="a directory of patches/, such as v5.10")
-        module.add_arguments(one, project)
-    return found
-
-
-def parse(arguments: list[str]) -> tuple[commands.Command, Namespace]:
-    """(module of the command, its options) from the command line; options.series is a catalog.Series."""
-    arguments, command = _split(arguments)
-    _no_empty_value(arguments)
-    name = next((word for word in arguments if not word.startswith("-")), None)
-    names = (name,) if name in commands.NAMES else commands.NAMES
-    project = _project(arguments)
-    options, unknown = parser(names, project).parse_known_args(arguments)
-    module = commands.load(options.verb)
-    if command and not getattr(module, "COMMAND", False):
-        raise Usage(f"{options.verb} takes no command after --")
-    options.command = command
-    unknown = _more_of_a_list(options, module, unknown)
-    if module.SERIES:
-        options.series = catalog.load(options.series)
-        allowed = getattr(module, "PROJECTS", tuple(projects.PROJECTS))
-        if options.series.project not in allowed:
-            raise Usage(_not_for(options.series, f"'{options.verb}'", allowed))
-    if unknown:
-        raise Usage(_unknown(options, unknown))
-    if module.SERIES:
-        getattr(module, "settle", lambda _: None)(options)
-        _check(options)
-    return module, options
+# In the order in which they are used: {what for: {command: what it does}}.  A command is a module of commands/ that is
+# loaded when it runs:
+#     the text below its first line   more of its help
+#     PARAMS       its arguments and options
+#     PROJECT      only where it is for series of one project
+#     COMMAND      True where it takes -- COMMAND
+#     settle()     only where a default depends on other options: sets it
+#     run()        does it; returns the exit status, None for 0
+COMMANDS = {
+    "Patches": {
+        "list": "list the series: base, patches, milestones, trees",
+        "apply": "make a git tree of a series: a tag for the base, a commit a patch",
+        "export": "write patches/ from the commits of such a tree",
+        "verify": "check the patches: apply, checkpatch, export, a build after each",
+    },
+    "Build and run": {
+        "build": "build kernels, or packages for a machine; for QEMU, the emulator",
+        "boot": "boot a kernel with the selftests in /tests: a shell or a command",
+    },
+    "Test": {
+        "test": "functional tests on base and series; soak; trace TLB maintenance",
+        "prove": "model checker, litmus tests, mutants that must be found",
+    },
+    "Measure": {
+        "bench": "measure kernels against each other; for QEMU, live migrations",
+        "report": "tables, plots and a page of results; compare two results files",
+        "figures": "the figures that texts quote, and the results behind them",
+    },
+    "Set up": {"deps": "install the Debian packages that the commands need"},
+}
+NAMES = {name: text for group in COMMANDS.values() for name, text in group.items()}
 
 
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """(arguments, command after --): values that begin with a minus sign are joined to their options."""
-    command = []
-    if "--" in arguments:
-        # argparse's own way to take the rest would take options that come before it, too.
-        command = arguments[arguments.index("--") + 1 :]
-        arguments = arguments[: arguments.index("--")]
-    joined: list[str] = []
-    for word in arguments:
-        if joined and joined[-1] in _TAKE_ANY:
-            joined[-1] += f"={word}"
-        else:
-            joined.append(word)
-    return joined, command
+class Rule(NamedTuple):
+    """What holds for each option of `given`, words.  An option is a name, with =VALUE that value alone; an argument is its name."""
+
+    given: str
+    no: str = ""  # excludes these
+    only: str = ""  # excludes all but these
+    needs: str = ""  # needs one of these
+    why: str = ""
 
 
-def _no_empty_value(arguments: Sequence[str]) -> None:
-    """Raise Usage for --NAME '' and --NAME=, which argparse takes for a value like others."""
-    for word, value in zip(arguments, [*arguments[1:], None]):
-        name, equals, rest = word.partition("=")
-        if not name.startswith("--") or name in _MAY_BE_EMPTY:
-            continue
-        if (equals and not rest) or (not equals and value == ""):
-            raise Usage(f"{name} '': give a value")
+RULES: dict[str, tuple[Rule, ...]] = {
+    "apply": (
+        Rule("--fetch-only", only="--tree --version", why="it makes no tree of the series"),
+        Rule("--upto", no="--milestone --b4", why="a cover letter is for a milestone or for the whole series"),
+    ),
+    "build": (Rule("--host-config", needs="--package"),),
+    "boot": (Rule("--timeout", needs="COMMAND"),),
+    "test": (
+        Rule("--trace", only="COMMAND --kernels --config --tree --cpu --param"),
+        Rule("--soak", only="--arch --accel --only --json --migrations --seed"),
+        Rule("--json --migrations --seed", needs="--soak"),
+        Rule("COMMAND", needs="--trace"),
+    ),
+    "prove": (
+        Rule("--litmus", no="--model --mutants"),
+        Rule("--litmus", only="NAMES --tree", why="litmus tests are of no patches"),
+        Rule("--model", no="--mutants --guests --json"),
+        Rule("--mutants", no="--schedules"),
+        Rule("--plant --engine --bound --seed --coverage", needs="--model"),
+        Rule("--guests --json", needs="--mutants"),
+        Rule("NAMES", needs="--litmus --model --mutants"),
+        Rule("--applied", no="--upto --tree", why="it is a tree with patches"),
+        Rule("--guests", no="--applied --upto --arch --tree", why="the checks are of the whole series"),
+        Rule("--coverage", no="NAMES --engine --bound --schedules --seed", why="it is of all short scenarios"),
+        Rule("--engine=random --engine=pct", no="--bound", why="schedules have no bound of preemptions"),
+        Rule("--engine=loom", no="--schedules --seed", why="loom runs every execution"),
+        Rule("--seed", needs="--engine=random --engine=pct", why="loom runs every execution"),
+    ),
+    "bench": (
+        Rule("--calibrate", only="--arch --tree", why="it measures what was published"),
+        Rule("--no-counts", no="--no-times", why="nothing is left to measure"),
+        Rule("--case", no="--test-args", why="a case brings its own arguments"),
+        Rule("--here", no="--clock=virtual", why="this machine's clock is the wall's"),
+        Rule("--here", no="--param --config --cpu --accel --kernels", why="it runs on the kernel that is booted"),
+        Rule("--here", no="--no-counts --no-times", why="the kernel that is booted counts or does not"),
+        Rule(
+            "--here --accel=kvm --clock=wall",
+            no="--sensitivity --model --must-repeat --retry",
+            why="that is for --clock virtual",
+        ),
+        Rule("--sensitivity", no="--model", why="it runs all models"),
+        Rule(
+            "--no-times",
+            no="--sensitivity --model --must-repeat --retry",
+            why="lock counts are of one boot and of no model",
+        ),
+    ),
+    "report": (
+        Rule("--compare", only="FILES"),
+        Rule("--markdown", no="--ascii --quiet"),
+        Rule("--ascii", no="--quiet"),
+    ),
+}
 
 
-def _more_of_a_list(options: Namespace, module: commands.Command, unknown: list[str]) -> list[str]:
-    """What is left of `unknown`: names behind an option are of the command's list, too, as those before it.  argparse takes a
-    list once: of `report A --quiet B` it leaves B."""
-    if not unknown or any(word.startswith("-") for word in unknown):
-        return unknown
-    alone = _Parser()
-    module.add_arguments(alone, None)
-    lists = [
-        action.dest
-        for action in alone._actions  # pylint: disable=protected-access
-        if not action.option_strings and action.nargs in ("*", "+")
-    ]
-    if not lists:
-        return unknown
-    (name,) = lists
-    setattr(options, name, [*getattr(options, name), *unknown])
-    return []
+class Command(click.Command):
+    """A command, from its module."""
+
+    def __init__(self, name: str) -> None:
+        self.module = importlib.import_module(f".commands.{name}", __package__)
+        more = (self.module.__doc__ or "").partition("\n\n")[2]
+        super().__init__(name, params=self.module.PARAMS, help=f"{NAMES[name][0].upper()}{NAMES[name][1:]}.\n\n{more}")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.obj = []
+        if getattr(self.module, "COMMAND", False) and "--" in args:
+            at = args.index("--")
+            args, ctx.obj = args[:at], args[at + 1 :]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        takes = getattr(self.module, "COMMAND", False)
+        return super().collect_usage_pieces(ctx) + (["[-- COMMAND...]"] if takes else [])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for project, title in ((None, "Options"), ("linux", "Options for kernels"), ("qemu", "Options for QEMU")):
+            rows = [
+                row
+                for param in self.get_params(ctx)
+                for row in [param.get_help_record(ctx)]
+                if row and getattr(param, "project", None) == project
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
 
-def _project(arguments: Iterable[str]) -> str | None:
-    """The project of the series that the command line names; None if it names none."""
-    known = catalog.names()
-    name = next((word for word in arguments if word in known), None)
-    return catalog.load(name).project if name else None
+class _Group(click.Group):
+    """All commands; loads those that are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(NAMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
+        return Command(cmd_name) if cmd_name in NAMES else None
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(group.items()), col_max=12)
 
 
-def _not_for(series: catalog.Series, what: str, allowed: Sequence[str]) -> str:
-    """The line for `what` that a series' project does not have."""
-    titles = {"linux": "kernels", "qemu": "series of QEMU"}
-    title = "QEMU" if series.project == "qemu" else series.project
-    others = [name for name in commands.NAMES if _takes(name, series.project)]
-    return f"{series.name} is for {title}: {what} is for {' and '.join(titles[name] for name in allowed)}" + (
-        f" (for {title}: {', '.join(others)})" if what.startswith("'") else ""
-    )
+GROUP = _Group(
+    help="Patch series on a base: apply, build, boot, test, prove, measure. Everything is made under out/.",
+    epilog="scripts/series COMMAND -h has a command's options. To begin: scripts/series apply v5.10 DIR makes a patched "
+    "kernel tree.",
+    no_args_is_help=False,
+    subcommand_metavar="COMMAND ...",
+    options_metavar="",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
+)
 
 
-def _takes(name: str, project: str) -> bool:
-    module = commands.load(name)
-    return module.SERIES and project in getattr(module, "PROJECTS", (project,))
+def parse(words: Iterable[str]) -> tuple[ModuleType, Options]:
+    """(module of the command, its options) from the command line; Usage or Fail for what cannot be."""
+    words = list(words)
+    top = GROUP.make_context("scripts/series", list(words))
+    if not words:
+        top.fail("Give a command.")
+    name, command, rest = GROUP.resolve_command(top, words)
+    assert isinstance(command, Command)
+    context = command.make_context(name, rest, parent=top)
+    given = {_name(param): param for param in command.params if _given(context, param)}
+    values = {f"{option}={context.params[str(param.name)]}" for option, param in given.items()}
+    words = [*given, *(["COMMAND"] if context.obj else [])]
+    options = Options(**context.params, command=context.obj, given=set(words))
+    if "series" in context.params:
+        _check_project(options.series, command, given)
+    _check_rules(name or "", words, values)
+    getattr(command.module, "settle", lambda _: None)(options)
+    if "series" in context.params:
+        _check_values(options)
+    return command.module, options
 
 
-def _unknown(options: Namespace, unknown: Sequence[str]) -> str:
-    """The line for arguments that the command does not have for the series, or not at all."""
-    word = next((word for word in unknown if word.startswith("-")), unknown[0])
-    series = getattr(options, "series", None)
-    if series:
-        (other,) = (name for name in projects.PROJECTS if name != series.project)
-        option = word.partition("=")[0]
-        known = _Parser()
-        commands.load(options.verb).add_arguments(known, other)
-        if option in known._option_string_actions:  # pylint: disable=protected-access
-            return _not_for(series, option, (other,))
-    return f"unrecognized arguments: {' '.join(unknown)} (see scripts/series {options.verb} -h)"
+def _name(param: click.Parameter) -> str:
+    """--json, or for an argument FILES."""
+    return param.opts[0] if isinstance(param, click.Option) else str(param.name).upper()
 
 
-def _check(options: Namespace) -> None:
+def _given(context: click.Context, param: click.Parameter) -> bool:
+    """Whether the command line has it."""
+    name = str(param.name)
+    source = context.get_parameter_source(name)
+    return param.name != "series" and source is ParameterSource.COMMANDLINE and context.params[name] not in ((), None)
+
+
+_TITLES = {"linux": "kernels", "qemu": "series of QEMU"}
+
+
+def _check_project(series: catalog.Series, command: Command, given: Mapping[str, click.Parameter]) -> None:
+    """Raise Usage for a command, or an option, that a series' project does not have."""
+    own = getattr(command.module, "PROJECT", series.project)
+    about = f"{series.name} is for {'QEMU' if series.project == 'qemu' else series.project}"
+    if own != series.project:
+        raise Usage(f"{about}: '{command.name}' is for {_TITLES[own]}")
+    for option, param in given.items():
+        if isinstance(param, Option) and param.project not in (None, series.project):
+            raise Usage(f"{about}: {option} is for {_TITLES[param.project or '']}")
+
+
+def _check_rules(command: str, given: list[str], values: set[str]) -> None:
+    """Raise Usage for options that RULES does not have together."""
+    there = {*given, *values}
+    for rule in RULES.get(command, ()):
+        for one in (word for word in rule.given.split() if word in there):
+            no, only, needs = rule.no.split(), rule.only.split(), rule.needs.split()
+            bad = [word for word in no if word in there] or [
+                word for word in given if only and word not in (*only, one)
+            ]
+            why = f": {rule.why}" if rule.why else ""
+            if bad:
+                raise Usage(f"{one} excludes {bad[0]}{why}".replace("=", " "))
+            if needs and not there.intersection(needs):
+                raise Usage(f"{one} needs {' or '.join(needs)}{why}".replace("=", " "))
+
+
+def _check_values(options: Options) -> None:
     """Raise Usage or Fail, before minutes of work, for an arch, a configuration or a tree that cannot be."""
     series = options.series
-    if getattr(options, "arch", None):
-        catalog.check_arch(series, options.arch)
-        if series.project == "linux":
-            from .kernel import kconfig  # pylint: disable=import-outside-toplevel
-
-            # The tree's version is not known yet.
-            kconfig.load(options.arch, getattr(options, "config", []), series.kernel)
+    arch = getattr(options, "arch", None)
+    if arch:
+        catalog.check_arch(series, arch)
+    if getattr(options, "config", ()):
+        # The tree's version is not known yet.
+        kconfig.load(arch or series.arches[0], options.config, series.kernel)
     if getattr(options, "tree", None):
         trees.check(series, options.tree)
 
@@ -176,8 +260,17 @@ def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line `arguments` (default: sys.argv); returns the exit status."""
     try:
         git.forget_environment()
-        module, options = parse(list(sys.argv[1:] if arguments is None else arguments))
+        # eval "$(_SERIES_COMPLETE=bash_source scripts/series)" makes bash complete `series`; zsh and fish likewise.
+        if "_SERIES_COMPLETE" in os.environ:
+            return shell_complete(GROUP, {}, "series", "_SERIES_COMPLETE", os.environ["_SERIES_COMPLETE"])
+        module, options = parse(sys.argv[1:] if arguments is None else arguments)
         return module.run(options) or 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "scripts/series"
+        print(f"series: error: {Usage(error.format_message().rstrip('.'))} (see {command} -h)", file=sys.stderr)
+        return 2
     except Fail as error:
         print(f"series: error: {error}", file=sys.stderr)
         return error.status

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from kvmseries import cli
 from kvmseries.base import paths
@@ -106,6 +107,17 @@ SUBJECTS = (
 )
 
 
+def milestones(folder, ends, on=None, needs=None):
+    """Write the file `milestones` of the series "mini" in `folder`.  Patches are given by number: ends, name -> last one;
+    needs, fix -> list.  on: name -> list of names."""
+    data = {
+        "milestones": {name: SUBJECTS[end - 1] for name, end in ends.items()},
+        "based-on": on or {},
+        "needs": {SUBJECTS[fix - 1]: [SUBJECTS[one - 1] for one in below] for fix, below in (needs or {}).items()},
+    }
+    write(folder / "milestones", yaml.safe_dump(data, sort_keys=False))
+
+
 def _kernel(tree):
     write(tree / "Makefile", "# SPDX\nVERSION = 5\nPATCHLEVEL = 10\nSUBLEVEL = 262\nEXTRAVERSION =\n")
     write(tree / ARM, "".join(f"int arm{number};\n" for number in range(60)))
@@ -142,7 +154,7 @@ _COVER = """\
 From: Tess Tester <tess@example.org>
 Subject: [PATCH] A tiny series
 
-What it is for.
+What "Take the ..." are for.
 
 """
 FORMAT = (
@@ -185,7 +197,7 @@ def made(tmp_path_factory):
     stat = git(patched, "diff", "--stat=72", "--summary", "--no-renames", "base..HEAD").rstrip()
     log = git(patched, "shortlog", "-w72,2,4", "base..HEAD").rstrip()
     write(mini / "0000-cover-letter.patch", f"{_COVER}{log}\n\n{stat}\n")
-    write(mini / "milestones", "# steps\nfirst 1\nrwlock 2   # two of three\n")
+    milestones(mini, {"first": 1, "rwlock": 2})
     write(
         mini / "base",
         f"""\

@@ -50,11 +50,10 @@ def test_the_command_runs_with_the_repository_and_the_cache(run, program, tmp_pa
     assert f"{found.top}:/work" in start and f"{tmp_path}/cache:/cache" in start and "--user" not in start
 
 
-@pytest.mark.parametrize("name", ["TREE", "KERNEL"])
-def test_the_users_own_tree_is_read_only_there(run, program, monkeypatch, tmp_path, name):
+def test_the_users_own_tree_is_read_only_there(run, program, monkeypatch, tmp_path):
     program("podman", ENGINE)
     (tmp_path / "linux").mkdir()
-    monkeypatch.setenv(name, str(tmp_path / "linux"))
+    monkeypatch.setenv("TREE", str(tmp_path / "linux"))
     start = run("make", "run").calls[1]
     assert f"{tmp_path}/linux:/tree:ro" in start and "TREE=/tree" in start
 

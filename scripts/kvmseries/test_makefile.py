@@ -63,3 +63,29 @@ def test_what_they_need_is_installed_before_the_checks_begin(tmp_path, goal):
         "scripts/series deps --checks",
         "out/venv/bin/python -m pytest",
     ]
+
+
+def _make(*words):
+    """(status, what it would run and says) of make."""
+    line = ["make", "-n", *words]
+    done = subprocess.run(line, cwd=paths.ROOT, env=KEPT, check=False, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("goal, default", [("run", "v5.10"), ("proof", "v5.10"), ("soak", "v5.10")])
+def test_what_is_of_one_series_is_of_5_10_unless_it_is_named(goal, default):
+    assert f" {default} " in f"{_make(goal)[1]} ".replace("\n", " ")
+    assert " v7.3 " in f"{_make(goal, 'SERIES=v7.3')[1]} ".replace("\n", " ")
+
+
+@pytest.mark.parametrize("goal", ["test", "test-all", "check"])
+def test_tests_are_of_all_series_unless_one_is_named(goal):
+    assert "--series" not in _make(goal)[1] and "--series" not in _make(goal, "SERIES=")[1]
+    assert " --series v7.3 " in _make(goal, "SERIES=v7.3")[1]
+
+
+@pytest.mark.parametrize("goal", ["run", "proof", "test", "test-all", "check", "soak"])
+@pytest.mark.parametrize("name", ["v9.9", "v5.10 v7.3"])
+def test_a_series_that_is_not_there_is_refused_in_one_line(goal, name):
+    status, text = _make(goal, f"SERIES={name}")
+    assert status == 2 and text.count("\n") == 1 and f"unknown series '{name}': SERIES is one of " in text, text

@@ -135,8 +135,8 @@ def test_the_machines_own_qemu_is_taken_if_it_is_new_enough(program, backport, t
     assert (found.environment(), found.arguments(), fetched) == ([], [], [])
 
 
-@pytest.mark.parametrize("script", [_version("7.2.22"), _version("9.1.9"), "exit 1\n"])
-def test_a_backport_stands_in_for_an_old_qemu(program, backport, script):
+@pytest.mark.parametrize("script", [_version("7.2.22"), _version("9.1.9"), _version("11.0.0"), "exit 1\n"])
+def test_a_backport_stands_in_for_an_old_qemu_and_for_a_newer_one(program, backport, script):
     fetched = backport("10.0.2")
     program("qemu-system-aarch64", script)
     folder = paths.out("cache/backports-qemu-system-arm")
@@ -148,12 +148,19 @@ def test_a_backport_stands_in_for_an_old_qemu(program, backport, script):
     assert fetched == ["qemu-system-arm", "qemu-system-common", "qemu-system-data"]
 
 
-@pytest.mark.parametrize("number, reason", [("9.1.1", "is older"), ("?", "does not run here")])
-def test_a_backport_that_is_too_old_is_refused(program, backport, number, reason):
+@pytest.mark.parametrize(
+    "number, reason",
+    [
+        ("9.1.1", "is QEMU emulator version 9.1.1 .Debian."),
+        ("11.0.1", "is QEMU emulator version 11.0.1 .Debian."),
+        ("?", "does not run here"),
+    ],
+)
+def test_a_backport_that_is_too_old_or_too_new_is_refused(program, backport, number, reason):
     backport(number)
     program("qemu-system-aarch64", _version("7.2"))
     with pytest.raises(
-        Fail, match=f"virtual time needs QEMU 9.2 or newer, and .*{reason}: install a newer QEMU, or use --clock wall"
+        Fail, match=f"virtual time needs QEMU 9.2 to 10.2, and .*{reason}: install one of these, or use --clock wall"
     ):
         vtime.qemu("arm64")
     assert not [name for name in below(paths.cache_root()) if "backports-qemu" in name and "locks/" not in name]
@@ -166,7 +173,7 @@ def test_a_backport_that_cannot_be_had_leaves_nothing(program):
     program("qemu-system-aarch64", _version("7.2"))
     with pytest.raises(
         Fail,
-        match="^virtual time needs QEMU 9.2 or newer, and none can be had: "
+        match="^virtual time needs QEMU 9.2 to 10.2, and none can be had: "
         ".*Temporary failure resolving.*; install one, or use "
         "--clock wall$",
     ):

@@ -23,9 +23,9 @@ NOMINAL = "nominal"
 CPUS = {"arm64": "neoverse-n1", "x86_64": "max"}
 # Factors of a variant: what is nothing, or a thousand times the machine's, is no model of it.
 _FACTORS = (0.01, 100.0)
-# The plugin interface that it is made for came with 9.2 (version 4 of the interface).
+# Versions 4 and 5 of the plugin interface; 11.0 has another one.
 _OLDEST = (9, 2)
-_NEWEST = (10, 99)
+_NEWEST = (10, 2)
 _NAMES = {
     "arm64": ("n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"),
     "x86_64": ("n_tty_write", "kvm_mmu_page_fault"),

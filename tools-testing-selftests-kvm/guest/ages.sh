@@ -3,7 +3,7 @@
 #
 # Runs a command, its arguments but for the first, with aging delayed by so many us, and prints how many
 # walks that age raced meanwhile. For a kernel with patches/instruments/v5.10/delays.patch (arm64) or
-# v5.10-x86-delays.patch, which count them; checks/test_6_aging.py and test_7_aging_x86.py give it
+# v5.10-x86-delays.patch, which count them; tests/v5.10/test_aging.py and v5.10/test_aging_x86.py give it
 # to `sh -c`.
 
 cd /sys/kernel/debug/kvm || exit 2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Fails if a command, its arguments, which runs VMs, leaves tables of stage 2 behind. For a kernel with
-# patches/instruments/v5.10/delays.patch, which counts them; checks/test_5_stress.py gives it to `sh -c`.
+# patches/instruments/v5.10/delays.patch, which counts them; tests/v5.10/test_stress.py gives it to `sh -c`.
 
 count=/sys/kernel/debug/kvm/stage2_tables
 

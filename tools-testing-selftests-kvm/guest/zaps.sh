@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Runs a command, its arguments but for the first, while all page tables of all VMs are zapped each so many
-# us, by x86's module parameter nx_huge_pages. checks/test_7_aging_x86.py gives it to `sh -c`.
+# us, by x86's module parameter nx_huge_pages. tests/v5.10/test_aging_x86.py gives it to `sh -c`.
 
 while :; do
 	for say in force off; do

@@ -48,7 +48,7 @@ GROUPS = {
     # Besides compilers: what `make check` runs.
     "checks": ["groff-base"],
     # Packages of kernels for other machines.
-    "hostkernel": ["dpkg-dev", "fakeroot", "rsync", "kmod", "cpio"],
+    "hostkernel": ["dpkg-dev", "debhelper", "fakeroot", "rsync", "kmod", "cpio"],
     # Where Debian's cannot be fetched.
     "busybox": ["busybox-static"],
     "static": ["sparse"],
@@ -97,13 +97,12 @@ def install(*groups: str) -> None:
     log = paths.out("logs", "apt-install.log")
     options = ["-o", "DPkg::Lock::Timeout=300", "-q"]
     # What an interrupted dpkg of before left; apt-get would refuse.
-    proc.run([*sudo, "dpkg", "--configure", "-a"], "dpkg", log=log, check=False, whole=True)
-    proc.run([*sudo, "apt-get", *options, "update"], "apt-get update", log=log, check=False, whole=True)
-    status, text = proc.run(
+    proc.attempt([*sudo, "dpkg", "--configure", "-a"], "dpkg", log=log, whole=True)
+    proc.attempt([*sudo, "apt-get", *options, "update"], "apt-get update", log=log, whole=True)
+    status, text = proc.attempt(
         [*sudo, "apt-get", *options, "install", "-y", "--no-install-recommends", *lacking],
         "apt-get install",
         log=log,
-        check=False,
         whole=True,
     )
     if status:
@@ -114,7 +113,7 @@ def install(*groups: str) -> None:
 
 
 def _installed(name: str) -> bool:
-    status, text = proc.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], "dpkg-query", check=False)
+    status, text = proc.attempt(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], "dpkg-query")
     return status == 0 and text.strip() == "installed"
 
 
@@ -254,8 +253,8 @@ def _fetch_to(
     lines = [kind + line[len("deb") :] for suite in suites for line in _suite_lines(suite, "[trusted=yes]")]
     env = _state("-".join([*(["src"] if kind == "deb-src" else []), *suites]), lines, "amd64")
     gone = f"{name} has left the mirrors ({', '.join(suites)})"
-    status, text = proc.run(
-        ["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update", env=env, check=False
+    status, text = proc.attempt(
+        ["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update", env=env
     )
     if status and re.search(r"404 +Not Found|does not have a Release file", text):
         raise Fail(f"{gone}: {instead}")
@@ -265,11 +264,11 @@ def _fetch_to(
             f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is not in "
             f"the cache: connect to the network, or {instead}"
         )
-    _, known = proc.run(["apt-cache", "madison", package], "apt-cache", env=env, check=False)
+    _, known = proc.attempt(["apt-cache", "madison", package], "apt-cache", env=env)
     if version not in known.replace("|", " ").split():
         raise Fail(f"{gone}: {instead}")
     with paths.whole(kept.with_name(f"{kept.name}.d")) as folder:
-        status, text = proc.run(["apt-get", "-q", *command], f"apt-get {command[0]}", cwd=folder, env=env, check=False)
+        status, text = proc.attempt(["apt-get", "-q", *command], f"apt-get {command[0]}", cwd=folder, env=env)
         # `download` writes the epoch of a version as %3a.
         files = [path for path in folder.iterdir() if path.suffix == kept.suffix]
         if status or not files:

@@ -37,6 +37,7 @@ _PACKAGES: dict[str, dict[str, str | None]] = {
     },
     "dpkg-deb": {"": "dpkg"},
     "dpkg-buildpackage": {"": "dpkg-dev", "arch": "dpkg"},
+    "dh_listpackages": {"": "debhelper"},
     "busybox": {"": "busybox-static", "fedora": "busybox", "rhel": "busybox", "arch": "busybox"},
     # The C library for programs that are linked statically.
     "libc.a": {"": "libc6-dev", "fedora": "glibc-static", "rhel": "glibc-static", "arch": "glibc"},

@@ -10,7 +10,6 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, overload
 
 from . import distro, paths
 from .errors import Fail
@@ -49,7 +48,6 @@ def _english(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-@overload
 def run(
     command: Sequence[str],
     what: str,
@@ -57,55 +55,30 @@ def run(
     env: Mapping[str, str] | None = None,
     log: str | Path | None = None,
     stdin: bytes | None = None,
-    check: Literal[True] = True,
     whole: bool = False,
-) -> str: ...
+) -> str:
+    """As attempt(); returns the output.  Raises Fail if the program fails."""
+    status, text = attempt(command, what, cwd, env, log, stdin, whole)
+    if status:
+        raise Fail(f"{what} failed: {reason(text)}" + (f" (see {log})" if log else ""))
+    return text
 
 
-@overload
-def run(
+def attempt(
     command: Sequence[str],
     what: str,
     cwd: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     log: str | Path | None = None,
     stdin: bytes | None = None,
-    *,
-    check: Literal[False],
     whole: bool = False,
-) -> tuple[int, str]: ...
-
-
-@overload
-def run(
-    command: Sequence[str],
-    what: str,
-    cwd: str | Path | None = None,
-    env: Mapping[str, str] | None = None,
-    log: str | Path | None = None,
-    stdin: bytes | None = None,
-    *,
-    check: bool,
-    whole: bool = False,
-) -> str | tuple[int, str]: ...
-
-
-def run(
-    command: Sequence[str],
-    what: str,
-    cwd: str | Path | None = None,
-    env: Mapping[str, str] | None = None,
-    log: str | Path | None = None,
-    stdin: bytes | None = None,
-    check: bool = True,
-    whole: bool = False,
-) -> str | tuple[int, str]:
-    """Run `command` (a list) to its end; returns its standard output and error as text.
+) -> tuple[int, str]:
+    """Run `command` (a list) to its end; returns (status, its standard output and error as text).
 
     what: names the work in a failure, as in "git am".  log: a path that gets the output instead
     (it is still what is returned).  whole: it must not be killed half-way (a package manager): an
-    interrupt waits for its end, and it keeps the terminal, where sudo may ask.  Raises Fail if the program is missing or, unless check is
-    false, if it fails.  An interrupt ends the program's whole process group.
+    interrupt waits for its end, and it keeps the terminal, where sudo may ask.  Raises Fail if the program is missing.
+    An interrupt ends the program's whole process group.
     """
     need(command[0])
     environment = {**_english(os.environ), **(env or {})}
@@ -134,11 +107,7 @@ def run(
                 output = file.read()
     except OSError as error:
         raise paths.os_fail(error, cwd) from None
-    text = (output or b"").decode("utf-8", "replace")
-    if check and process.returncode:
-        see = f" (see {log})" if log else ""
-        raise Fail(f"{what} failed: {reason(text)}{see}")
-    return text if check else (process.returncode, text)
+    return process.returncode, (output or b"").decode("utf-8", "replace")
 
 
 def _ignore_interrupts() -> None:

@@ -1,47 +1,41 @@
-"""scripts/series apply"""
+"""scripts/series apply
+
+DIR is a directory to make, new or empty."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import click
 
 from ..base.errors import Usage
 from ..base.progress import say
 from ..source import letters, trees
-from . import options as shared
+from . import shared
+from .shared import flag, Option
 
-HELP = "make a git tree: a tag for the base, one commit for each patch"
-SERIES = True
-
-
-def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
-    """Where, on which base, how much of the series."""
-    parser.add_argument("dir", metavar="DIR", help="directory to make; new or empty")
-    shared.tree(parser)
-    shared.version(parser)
-    parser.add_argument("--upto", metavar="N", help="only the first N patches, or those up to the milestone N")
-    parser.add_argument(
-        "--milestone",
-        metavar="NAME",
-        help="the patches of this milestone on a branch of their own, on "
-        "the patches that they need; the tag `needed` is between them",
-    )
-    parser.add_argument(
-        "--b4",
-        action="store_true",
-        help="make the branch one that b4 tracks (b4 prep, b4 send), with "
-        "the cover letter of the series or the milestone",
-    )
-    parser.add_argument("--signoff", action="store_true", help="add your Signed-off-by: you certify the DCO")
+PARAMS = [
+    shared.SERIES,
+    click.Argument(["dir"], required=False),
+    shared.TREE,
+    Option("--version", "V", "this version of patches/<series>/base, not the first"),
+    shared.UPTO,
+    Option("--milestone", "NAME", "only the patches of this milestone, on those that they need (tag `needed`)"),
+    flag("--b4", "make the branch one that b4 tracks (b4 prep, b4 send), with the cover letter"),
+    flag("--signoff", "add your Signed-off-by: you certify the DCO"),
+    flag("--fetch-only", "fetch the base (cached), make no DIR, and print where the base is"),
+]
 
 
-def run(options: Namespace) -> None:
+def run(options: shared.Options) -> None:
     """Print the path of the tree."""
     series = options.series
-    if options.upto is not None and (options.milestone is not None or options.b4):
-        raise Usage("--upto excludes --milestone and --b4: a cover letter is for a milestone or for the whole series")
-    part = series.milestone(options.milestone) if options.milestone is not None else None
+    if options.fetch_only:
+        print(trees.base(series, options.tree, options.version).path)
+        return
+    if not options.dir:
+        raise Usage("apply needs DIR, a directory to make, or --fetch-only (see scripts/series apply -h)")
+    part = series.milestone(options.milestone) if options.milestone else None
     letter = letters.text(series, options.milestone) if options.b4 else None
-    count = len(series.patches) if options.upto is None else series.upto(options.upto)
+    count = series.upto(options.upto) if options.upto else len(series.patches)
     path = trees.copy(series, options.dir, count, options.tree, options.version, options.signoff, part, letter)
     if part:
         say(

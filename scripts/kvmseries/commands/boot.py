@@ -1,11 +1,12 @@
-"""scripts/series boot"""
+"""scripts/series boot
+
+Without COMMAND, a shell.  With COMMAND: runs it in the guest, prints its output, exits with its status."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ..base import paths
@@ -13,52 +14,36 @@ from ..base.errors import Fail
 from ..base.progress import say
 from ..kernel import build, selftests
 from ..vm import image, machine as machines, run as guest
-from . import options as shared
+from . import shared
+from .shared import COUNT, Option
 
-HELP = "boot a kernel with the selftests in /tests; run a shell, or COMMAND"
-SERIES = True
-PROJECTS = ("linux",)
+PROJECT = "linux"
 COMMAND = True
+# A guest that prints nothing for so many seconds hangs.
+SILENCE = 60
+PARAMS = [
+    shared.SERIES,
+    shared.ARCH,
+    Option("--kernel", "K", "base, series or upto:MILESTONE", default="series"),
+    shared.CONFIG,
+    shared.TREE,
+    shared.cpu(),
+    shared.accel(),
+    shared.PARAM,
+    Option("--cpus", "N", "CPUs of the machine", type=COUNT, default=4),
+    Option("--memory", "MIB", "memory of the machine", type=COUNT, default=3072),
+    Option("--timeout", "S", "time limit of COMMAND in seconds", type=COUNT, default=600),
+]
 
 
-def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
-    """Which kernel, on which machine."""
-    shared.arch(parser)
-    shared.point(parser)
-    shared.configs(parser)
-    shared.tree(parser)
-    shared.machine(parser)
-    parser.add_argument("--cpus", type=shared.number(), default=4, metavar="N", help="CPUs of the machine (default: 4)")
-    parser.add_argument(
-        "--memory", type=shared.number(), default=3072, metavar="MIB", help="memory of the machine (default: 3072)"
-    )
-    parser.add_argument(
-        "--timeout",
-        type=shared.number(),
-        default=600,
-        metavar="S",
-        help="time limit of COMMAND in seconds (default: 600)",
-    )
-    parser.add_argument(
-        "--silence",
-        type=shared.number(),
-        default=60,
-        metavar="S",
-        help="a guest that prints nothing for S seconds counts as hung (default: 60)",
-    )
-    parser.usage = (
-        "scripts/series boot SERIES [options] [-- COMMAND]\n\nwith COMMAND: runs it in "
-        "the guest, prints its output, exits with its status"
-    )
-
-
-def run(options: Namespace) -> int | None:
+def run(options: shared.Options) -> int | None:
     """Become QEMU; with a command run that, and return its status."""
+    point = shared.point(options.series, "--kernel", options.kernel)
     machine = machines.Machine(
         options.arch, options.cpu, options.accel, options.cpus, options.memory, tuple(options.param)
     )
     machines.check(machine)
-    kernel = build.kernel(options.series, shared.count(options), options.arch, options.config, options.tree)
+    kernel = build.kernel(point.series, point.count, options.arch, options.config, options.tree)
     initrd = image.base(options.arch, selftests.build(options.series, options.arch, options.tree))
     if options.command:
         return _run(options, kernel, initrd, machine)
@@ -68,19 +53,10 @@ def run(options: Namespace) -> int | None:
     return os.execvp(line[0], line)
 
 
-def _run(options: Namespace, kernel: build.Kernel, initrd: Path, machine: machines.Machine) -> int:
+def _run(options: shared.Options, kernel: build.Kernel, initrd: Path, machine: machines.Machine) -> int:
     """Run the command in a guest; returns its status."""
-    command = options.command
-    # Through a shell, so that one quoted argument may be a pipeline.
-    words = command if len(command) > 1 else ["sh", "-c", command[0]]
-    result = guest.run(
-        kernel,
-        initrd,
-        machine,
-        [("command", options.timeout, words)],
-        f"boot-{options.arch}-{os.getpid()}",
-        silence=options.silence,
-    )
+    commands = [("command", options.timeout, shared.words(options.command))]
+    result = guest.run(kernel, initrd, machine, commands, f"boot-{options.arch}-{os.getpid()}", silence=SILENCE)
     outcome = result.outcomes[0]
     sys.stdout.write(outcome.output)
     for line in result.splats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from argparse import ArgumentParser, Namespace
 
 from runner import build
 
@@ -12,19 +11,12 @@ from ..base.errors import Fail
 from ..base.progress import say
 from ..kernel import toolchain
 from ..source import catalog
+from . import shared
 
-HELP = "install the Debian packages that the commands need"
-SERIES = False
-
-
-def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
-    """--checks."""
-    parser.add_argument(
-        "--checks", action="store_true", help="only those that `make check` needs; nothing where there is no dpkg"
-    )
+PARAMS = [shared.flag("--checks", "only those that `make check` needs; nothing where there is no dpkg")]
 
 
-def run(options: Namespace) -> None:
+def run(options: shared.Options) -> None:
     """Install all but the cross compilers for this machine's own arch."""
     cross = [f"build-{arch}" for arch in catalog.ARCHES if toolchain.prefix(arch)]
     if options.checks:

@@ -1,22 +1,19 @@
-"""scripts/series export"""
+"""scripts/series export
+
+DIR is a tree that apply has made; by default the tool's own, below out/trees."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import click
 
 from ..base.progress import say
 from ..source import export
+from . import shared
 
-HELP = "write patches/ from the commits of a git tree"
-SERIES = True
-
-
-def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
-    """Which tree."""
-    parser.add_argument("dir", nargs="?", metavar="DIR", help="a tree that apply has made (default: the tool's own)")
+PARAMS = [shared.SERIES, click.Argument(["dir"], required=False)]
 
 
-def run(options: Namespace) -> None:
+def run(options: shared.Options) -> None:
     """Write the patches."""
     count = export.export(options.series, options.dir)
     say(f"{count} patches in {options.series.path}")

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-
 from rich.table import Table
 
 from ..base import paths
 from ..source import catalog
-from . import show
+from . import shared
 
-HELP = "list the series: base, patches, state"
-SERIES = False
-
-
-def add_arguments(_parser: ArgumentParser, _project: str | None) -> None:
-    """It has no options."""
+PARAMS: list[object] = []
 
 
-def run(_options: Namespace) -> None:
+def run(_options: shared.Options) -> None:
     """Print a table."""
     view = Table("series", "base", "arches", "patches", "milestones", "state")
     for name in catalog.names():
@@ -33,4 +26,4 @@ def run(_options: Namespace) -> None:
             " ".join(f"{step}={count}" for step, count in series.milestones.items()),
             f"trees: {' '.join(made)}" if made else "not fetched",
         )
-    show.table(view)
+    shared.table(view)

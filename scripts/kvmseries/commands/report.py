@@ -1,45 +1,50 @@
-"""scripts/series report"""
+"""scripts/series report
+
+FILES are results of bench.  --compare lists what is better or worse in the second than in the first, beyond the spread;
+the exit status is 1 if anything is worse."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
+import click
 
 from .. import report
 from ..base import paths
+from ..base.errors import Usage
 from ..base.progress import say
 from ..data import results
-from . import show
+from ..report import compare
+from . import shared
+from .shared import flag, Option
 
-HELP = "print tables of results and write out/report/index.html"
-SERIES = False
-
-
-def add_arguments(parser: ArgumentParser, _project: str | None) -> None:
-    """Of which files, in which form."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="results files of bench")
-    parser.add_argument(
-        "--picture", metavar="PNG", help="also draw the plot of growth; for results of aging or merging only, theirs"
-    )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    form.add_argument("--ascii", action="store_true", help="print the table in ASCII, for a cover letter")
-    form.add_argument("--quiet", action="store_true", help="write the page, print no table")
+PARAMS = [
+    click.Argument(["files"], nargs=-1, required=True),
+    Option("--picture", "PNG", "also draw the plot of growth, or of aging or merging", type=shared.Output()),
+    flag("--markdown", "print the table as Markdown"),
+    flag("--ascii", "print the table in ASCII, for a cover letter"),
+    flag("--quiet", "write the page, print no table"),
+    flag("--compare", "compare two files"),
+]
 
 
-def run(options: Namespace) -> None:
-    """Write the page, print the table."""
-    if options.picture:
-        show.check_writable(Path(options.picture), "--picture")
+def run(options: shared.Options) -> int:
+    """Write the page, print the table; with --compare 1 if anything is worse."""
     loaded = [results.load(path) for path in options.files]
-    commands = [data["made"]["command"] for data in loaded if data["made"]["command"]]
+    if options.compare:
+        if len(loaded) != 2:
+            raise Usage(f"--compare needs two FILES, not {len(loaded)}")
+        comparison = compare.compare(loaded[0], loaded[1], options.files)
+        shared.table(compare.view(comparison))
+        print(compare.verdict(comparison))
+        return comparison.status
     if options.markdown:
         print(report.markdown_table(loaded), end="")
     elif options.ascii:
         print(report.ascii_table(loaded), end="")
     elif not options.quiet:
-        report.print_table(loaded, show.console())
+        report.print_table(loaded, shared.console())
+    commands = [data["made"]["command"] for data in loaded if data["made"]["command"]]
     page = report.write_page(loaded, paths.out("report", "index.html").parent, commands)
     if options.picture:
-        report.plot_png(loaded, Path(options.picture))
+        report.plot_png(loaded, options.picture)
     say(f"page: {page}")
+    return 0

@@ -208,7 +208,7 @@ def file(path: Path) -> str:
 
 
 def own_name(path: Path) -> str:
-    """The name of an instrument's patch in ids: "SERIES-FILE"; that of any other file of ours: "FILE"."""
+    """The name of an instrument's patch or of a file of our tests in ids: "SERIES-FILE" of an instrument, else "FILE"."""
     return f"{path.parent.name}-{path.name}" if path.suffix == ".patch" else path.name
 
 

@@ -126,7 +126,7 @@ def test_qemu_is_built_of_other_files():
 
 
 def test_today_of_the_project_s_own_series_needs_no_tree():
-    """Labels of all kinds; what they are is checked with a tree, in checks/test_1_patches.py."""
+    """Labels of all kinds; what they are is checked with a tree, in tests/each/test_patches.py."""
     found = {label: ids.today(label, "v5.10", "arm64") for label in ("base", "series", "upto:1", "v7.3:base")}
     assert len(set(found.values())) == 4 and None not in found.values()
     assert ids.today("v7.3:base", "v5.10", "arm64") == ids.today("base", "v7.3", "arm64")
@@ -193,4 +193,3 @@ def test_own_files_are_found_by_name(monkeypatch, tmp_path):
     assert ids.own("none.c") is None
     (tmp_path / "ours/tests/x_test.c").write_text("other", encoding="utf-8")
     assert ids.own("x_test.c") == ids.file(tmp_path / "ours/tests/x_test.c")
-    assert ids.own_name(tmp_path / "patches/instruments/v7.3/x.patch") == "v7.3-x.patch"

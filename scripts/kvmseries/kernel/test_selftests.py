@@ -112,7 +112,7 @@ def ours(tree, *words):
     """(status, output) of our Makefile for `tree`, with compilers that do nothing."""
     out = tree.parent / "out"
     command = ["make", "-C", str(paths.TESTS), f"TREE={tree}", f"O={out}", f"HEADERS={tree.parent}/headers"]
-    return proc.run([*command, "ARCH=arm64", "CC=true", "AR=true", *words], "make", check=False)
+    return proc.attempt([*command, "ARCH=arm64", "CC=true", "AR=true", *words], "make")
 
 
 def test_what_a_tree_cannot_have_is_named_and_left_out(tree):
@@ -145,7 +145,7 @@ def test_a_test_that_does_not_compile_is_an_error(tree):
 def test_what_is_no_tree_is_said_in_one_line(tmp_path):
     status, text = ours(tmp_path / "none")
     assert status and "is no kernel tree with KVM selftests: say which with TREE=" in text
-    status, text = proc.run(["make", "-C", str(paths.TESTS), "TREE=", "ARCH=arm64"], "make", check=False)
+    status, text = proc.attempt(["make", "-C", str(paths.TESTS), "TREE=", "ARCH=arm64"], "make")
     assert status and "say which with TREE=" in text
 
 

@@ -63,7 +63,7 @@ def check_static(arch: str) -> None:
     program = f"{prefix(arch)}gcc"
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "-static", "-pthread", "-x", "c", "-o", f"{folder}/program", "-"]
-        status, _ = proc.run(command, program, stdin=b"int main(void) { return 0; }\n", check=False)
+        status, _ = proc.attempt(command, program, stdin=b"int main(void) { return 0; }\n")
     if not status:
         return
     what = f"{program} links no static program, and the guest's are static"

@@ -1,4 +1,4 @@
-"""KTAP and JUnit: their shape.  Whether other projects' parsers take them is scripts/checks/test_0_labs.py's."""
+"""KTAP and JUnit: their shape.  Whether other projects' parsers take them is tests/common/test_labs.py's."""
 
 import re
 from xml.etree import ElementTree

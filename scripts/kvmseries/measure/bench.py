@@ -48,7 +48,7 @@ class Job:
     clock: str = "wall"
     models: tuple[str, ...] = (vtime.NOMINAL,)  # of the virtual clock; see vtime.py
     slice_ns: int = 500  # of the virtual clock
-    extra: tuple[str, bool] = ("", False)  # (test_args, whether they are all): for the other series' own defaults
+    extra: str = ""  # --test-args: for the other series' own defaults
     must: tuple[str, ...] | None = None  # metrics that must repeat, as repeat.metrics() returns them
     retries: int = 0  # how often rounds that do not repeat are measured again
 
@@ -82,9 +82,9 @@ def able(series: catalog.Series, arch: str, test: str, name: str, since: str | N
         raise Usage(f"case '{name}' of {test} is for linux {since} and later, and not for {series.kernel}")
 
 
-def arguments(test: str, arch: str, extra: str, kernel: str, alone: bool = False) -> list[str]:
+def arguments(test: str, arch: str, extra: str, kernel: str) -> list[str]:
     """The test's arguments but the number of vCPUs: the defaults for selftests of `kernel`
-    ("5.10.262") with `extra` (text) over them, or `extra` alone.  An option of `extra` with a minus sign
+    ("5.10.262") with `extra` (text) over them.  An option of `extra` with a minus sign
     behind it, "-g-", takes the default away."""
     entry = settings(test)
     try:
@@ -97,7 +97,7 @@ def arguments(test: str, arch: str, extra: str, kernel: str, alone: bool = False
     less = [word[:-1] for word in words if re.fullmatch(r"-\w-", word)]
     words = [word for word in words if not re.fullmatch(r"-\w-", word)]
     line = []
-    for option, value in ({} if alone else benchargs.defaults(test, arch, kernel)).items():
+    for option, value in benchargs.defaults(test, arch, kernel).items():
         if option not in words and option not in less:
             line += [option] if value is None else [option, str(value)]
     return line + words
@@ -378,7 +378,7 @@ def _boot(
     setting = settings(job.test)
     line = list(job.line)
     if point.series.name != job.series.name:
-        line = arguments(job.test, job.arch, job.extra[0], point.series.kernel, job.extra[1])
+        line = arguments(job.test, job.arch, job.extra, point.series.kernel)
     prefix = scheduling(job.arch, job.test, kernel.tree.version) if job.clock == "virtual" else []
     prefix += ["/tests/lockphase", "--"] if entry.counts else []
     limit = setting["timeout"] * (4 if entry.counts else 1)

@@ -13,7 +13,7 @@ from ..data import parse
 
 # Most accesses to cache lines that may come after a later one, as a share of a phase's.  Where the
 # interconnect is saturated by TLBIs it is 1 % on an idle host, with times as arithmetic has them.  While two programs
-# want all of the host's CPUs it is 0.8 % with 16 vCPUs, and checks/test_4_vtime.py compares the times with those of an
+# want all of the host's CPUs it is 0.8 % with 16 vCPUs, and tests/v5.10/test_vtime.py compares the times with those of an
 # idle host.  Nearer to this limit there is one observation, during three builds: 6 %, and times the same to 0.8 %.
 MAX_INVERSIONS = 0.1
 # Phases of a test whose counters are kept: those in which vCPUs fault.
@@ -53,7 +53,7 @@ def check(phases: Iterable[Counted], health: Counted, where: str | Path) -> None
             raise Fail(
                 f"virtual time out of order: in the phase that ends with '{entry['line']}' "
                 f"{entry['inversions']} of {entry['accesses']} accesses to cache lines came "
-                f"too late; use a smaller --slice, or fewer vCPUs (see {where})"
+                f"too late; use fewer vCPUs (see {where})"
             )
         if entry["strays"] > MAX_STRAYS * entry["turns"]:
             raise Fail(

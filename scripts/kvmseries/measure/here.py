@@ -83,7 +83,7 @@ def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequen
     # The tests print line by line only on a terminal; lockphase needs lines.
     command = shlex.join([*prefix, str(folder / job.test), option, str(count), *line])
     proc.need("script")
-    status, output = proc.run(["script", "-q", "-e", "-c", command, "/dev/null"], job.test, check=False)
+    status, output = proc.attempt(["script", "-q", "-e", "-c", command, "/dev/null"], job.test)
     if status:
         raise Fail(f"{job.test} failed here (status {status}): {proc.reason(output)}")
     return output.replace("\r", "")

@@ -163,7 +163,7 @@ def test_the_verb_prints_what_fits_better(series, patches, mini, monkeypatch):
         ), {}
 
     monkeypatch.setattr(bench, "run", run)
-    done = series("calibrate", "mini")
+    done = series("bench", "mini", "--calibrate")
     insn = vtime.parameters("arm64")["insn"]["ns"]
     assert done.status == 0
     assert done.out.splitlines()[0] == f"insn: {insn:.4g} ns, fits best at {insn / 1.1:.4g} ns"

@@ -46,7 +46,7 @@ def test_counters_are_all_phases_of_a_run_in_good_health(tmp_path):
         ('{"line": "a', "left no counters in "),
         ("", "the virtual clock broke off"),
         ('{"line": "a"}\n', "the virtual clock broke off"),
-        (_lines(GOOD, {**GOOD, "inversions": 11}, HEALTH), "ends with 'a' 11 of 100 accesses .* use a smaller --slice"),
+        (_lines(GOOD, {**GOOD, "inversions": 11}, HEALTH), "ends with 'a' 11 of 100 accesses .* use fewer vCPUs"),
         (_lines(GOOD, {**GOOD, "strays": 3}, HEALTH), "ends with 'a' CPUs went on without their turn, 3 of 100 times"),
         (_lines({**GOOD, "forced": 1}, HEALTH), "stood still in the phase that ends with 'a'"),
         (_lines(GOOD, {**HEALTH, "late": 2}), "a CPU ran without a clock 2 times"),

@@ -67,7 +67,6 @@ def test_what_was_measured_before_a_failure_is_not_measured_again(monkeypatch):
         ("riscv64", ["--here"], "arm64"),
         ("x86_64", ["--here", "base", "--arch", "arm64"], "arm64"),
         ("x86_64", [], "arm64"),
-        ("x86_64", ["--remote", "server"], "arm64"),
     ],
 )
 def test_the_architecture_is_this_machines_where_it_is_measured(monkeypatch, mini, machine, words, arch):

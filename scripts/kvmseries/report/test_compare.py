@@ -1,4 +1,4 @@
-"""Tests of `series compare`: planted regressions are found, noise is not; numbers are made up."""
+"""Tests of `series report --compare`: planted regressions are found, noise is not; numbers are made up."""
 
 import copy
 import io
@@ -248,16 +248,16 @@ def test_the_verb(tmp_path, capsys):
     before = virtual_results()
     for path, data in zip(paths, (before, planted(before, 1.2, metric=s.DIRTY, vcpus=4))):
         path.write_text(json.dumps(data), encoding="utf-8")
-    assert cli.main(["compare", str(paths[0]), str(paths[1])]) == 1
+    assert cli.main(["report", "--compare", str(paths[0]), str(paths[1])]) == 1
     out = capsys.readouterr().out
     assert out.splitlines()[-1].startswith("worse 4 (most: dirty_memory_time on ")
-    assert cli.main(["compare", str(paths[0]), str(paths[0])]) == 0
+    assert cli.main(["report", "--compare", str(paths[0]), str(paths[0])]) == 0
     paths[1].write_text(json.dumps(make_file()), encoding="utf-8")
     capsys.readouterr()
-    assert cli.main(["compare", *map(str, paths)]) == 1
+    assert cli.main(["report", "--compare", *map(str, paths)]) == 1
     error = capsys.readouterr().err
     assert error == f"series: error: {paths[0]} and {paths[1]} have nothing in common: one has no runs\n"
-    assert cli.main(["compare", str(paths[0])]) == 2
+    assert cli.main(["report", "--compare", str(paths[0])]) == 2
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.errors import Fail
-from .git import git, has_identity
+from .git import git, has_identity, try_git
 
 
 def check_identity(tree: Path) -> None:
@@ -36,14 +36,12 @@ def apply(
     options = ["--quiet", "--committer-date-is-author-date"]
     if signoff:
         options.append("--signoff")
-    status, text = git(
-        tree, "am", *options, *map(str, patches), check=False, plain=own, own=own or not has_identity(tree)
-    )
+    status, text = try_git(tree, "am", *options, *map(str, patches), plain=own, own=own or not has_identity(tree))
     if status == 0:
         return
     number = _failed_number(tree)
     # As the tool: git does not even abort without knowing who does.
-    git(tree, "am", "--abort", check=False, own=True)
+    try_git(tree, "am", "--abort", own=True)
     if not number:
         raise Fail(f"git am failed on {where}: {text.strip().splitlines()[-1]}")
     # The patches before it are gone again with --abort: put them back to ask about this one.
@@ -65,12 +63,12 @@ def _explain(
     patch = patches[number - 1]
     # The last first: a patch can be taken back only while none after it changes the same lines.
     for there in reversed(patches[number - 1 :]):
-        if git(tree, "apply", "--check", "--reverse", str(there), check=False)[0] == 0:
+        if try_git(tree, "apply", "--check", "--reverse", str(there))[0] == 0:
             return f"{where} is patched already (it has {there.name}): use a tree without the series"
     before = git(tree, "rev-parse", "HEAD").strip()
     if number > 1:
-        git(tree, "am", "--quiet", *map(str, patches[: number - 1]), check=False, own=True)
-    _, text = git(tree, "apply", "--check", "--verbose", str(patch), check=False)
+        try_git(tree, "am", "--quiet", *map(str, patches[: number - 1]), own=True)
+    _, text = try_git(tree, "apply", "--check", "--verbose", str(patch))
     git(tree, "reset", "-q", "--hard", before)
     hunks = [_hunk(patch, *found) for found in re.findall(r"^error: patch failed: (.+):(\d+)$", text, re.M)]
     hunks += [f"{name} is not there" for name in re.findall(r"^error: (.+): No such file or directory$", text, re.M)]

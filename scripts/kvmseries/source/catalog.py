@@ -6,8 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
@@ -51,6 +52,15 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """What the file `milestones` says."""
+
+    ends: dict[str, int]  # milestone -> number of its last patch
+    on: dict[str, tuple[str, ...]]  # milestone -> those that it is on, or ("base",); others are on the one before
+    needs: dict[int, tuple[int, ...]]  # number of a fix -> numbers of the patches that it needs
+
+
+@dataclass(frozen=True)
 class Series:
     """One directory of patches/."""
 
@@ -60,13 +70,28 @@ class Series:
     tag: str  # upstream's git tag of the base
     versions: tuple[Version, ...]  # of Version; the first is the one that is fetched
     arches: tuple[str, ...]  # arches that it is built and tested for
-    milestones: dict[str, int]  # name -> number of patches
     patches: tuple[Path, ...]  # paths of 0001-*.patch ... in order
     project: str = "linux"  # or "qemu"
-    # Of the lines "X on Y" of `milestones`: a milestone to those that it is on, or to ("base",).
-    on: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    # And the number of a fix to the numbers of the patches that it needs.
-    needs: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        # Not read by load(): export must work for a file that names what only the new patches have.
+        return steps(self.path / "milestones", [subject(patch) for patch in self.patches])
+
+    @property
+    def milestones(self) -> dict[str, int]:
+        """The milestones, each to the number of its last patch."""
+        return self._steps.ends
+
+    @property
+    def on(self) -> dict[str, tuple[str, ...]]:
+        """See Steps."""
+        return self._steps.on
+
+    @property
+    def needs(self) -> dict[int, tuple[int, ...]]:
+        """See Steps."""
+        return self._steps.needs
 
     @property
     def cover(self) -> Path:
@@ -180,20 +205,7 @@ def load(name: str) -> Series:
             for entry in base["versions"]
         )
         patches = tuple(sorted(p for p in path.glob("[0-9]*.patch") if not p.name.startswith("0000-")))
-        milestones, on, needs = _milestones(path)
-        series = Series(
-            name,
-            path,
-            base[release],
-            base["tag"],
-            versions,
-            tuple(base["arches"]),
-            milestones,
-            patches,
-            project,
-            on,
-            needs,
-        )
+        series = Series(name, path, base[release], base["tag"], versions, tuple(base["arches"]), patches, project)
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise Fail(f"{path / 'base'} is not right: {error!r}") from None
     for number, patch in enumerate(patches, 1):
@@ -202,51 +214,76 @@ def load(name: str) -> Series:
     return series
 
 
-def _milestones(path: Path) -> tuple[dict[str, int], dict[str, tuple[str, ...]], dict[int, tuple[int, ...]]]:
-    """The file `milestones`: ({name: number of its last patch}, Series.on, Series.needs)."""
-    file = path / "milestones"
-    result: dict[str, int] = {}
-    on: dict[str, tuple[str, ...]] = {}
-    needs: dict[int, tuple[int, ...]] = {}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        line = line.split("#")[0].strip()
-        if not line:
-            continue
-        match = re.fullmatch(r"([a-z][a-z0-9-]*)\s+(\d+)", line)
-        fix = re.fullmatch(r"(\d+)\s+on\s+(\d+(?:\s+\d+)*)", line)
-        whole = re.fullmatch(r"([a-z][a-z0-9-]*)\s+on\s+([a-z][a-z0-9-]*(?:\s+[a-z][a-z0-9-]*)*)", line)
-        if match:
-            result[match[1]] = int(match[2])
-        elif fix:
-            needs[int(fix[1])] = tuple(map(int, fix[2].split()))
-        elif whole:
-            on[whole[1]] = tuple(whole[2].split())
-        else:
-            raise Fail(f"{file}: '{line}' is not a name and a number, and not X on Y")
+def steps(file: Path, subjects: Sequence[str]) -> Steps:
+    """What `file` says of patches with these subjects.  Raises Fail if it is not right; it may be missing."""
+
+    def number(where: str, wanted: str) -> int:
+        if subjects.count(wanted) != 1:
+            many = "several patches have" if wanted in subjects else "no patch has"
+            raise Fail(f"{file}: {where}: {many} the subject '{wanted}': write one that there is once")
+        return subjects.index(wanted) + 1
+
+    data = _parts(file)
+    ends = {name: number(f"milestones, {name}", last) for name, last in data["milestones"].items()}
+    needs = {
+        number("needs", fix): tuple(number(f"needs, {fix}", one) for one in below)
+        for fix, below in data["needs"].items()
+    }
+    on = {name: tuple(below) for name, below in data["based-on"].items()}
     for fixing, numbers in needs.items():
-        _check_fix(file, result, fixing, numbers)
+        _check_fix(file, ends, fixing, numbers, subjects)
     for name, below in on.items():
-        _check_milestone(file, result, name, below)
-    return result, on, needs
+        _check_milestone(file, ends, name, below)
+    return Steps(ends, on, needs)
 
 
-def _check_fix(file: Path, milestones: Mapping[str, int], fix: int, below: Sequence[int]) -> None:
-    """Raise Fail unless the line "fix on below" names a patch of the milestone FIXES and earlier ones."""
+def mapping(file: Path) -> dict[Any, Any]:
+    """The mapping that a file in YAML is; {} if it is empty.  Raises Fail for anything else."""
+    try:
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise Fail(f"{file} is not right: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict) and data is not None:
+        raise Fail(f"{file} is not right: it is no mapping")
+    return data or {}
+
+
+def _parts(file: Path) -> dict[str, Any]:
+    """The file `milestones`: {"milestones": {name: subject}, "based-on": {name: [name]}, "needs": {subject: [subject]}}."""
+    parts: dict[str, Any] = {"milestones": {}, "based-on": {}, "needs": {}}
+    if not file.exists():
+        return parts
+    data = mapping(file)
+    if not set(data) <= set(parts):
+        raise Fail(f"{file}: it has {', '.join(parts)}, and nothing else")
+    for part, entries in data.items():
+        for key, value in entries.items() if isinstance(entries, dict) else ((part, None),):
+            words = [value] if part == "milestones" else value
+            named = part == "needs" or re.fullmatch(r"[a-z][a-z0-9-]*", str(key))
+            if not named or not isinstance(words, list) or not all(isinstance(w, str) for w in (key, *words)):
+                what = {"milestones": "NAME: SUBJECT", "based-on": "NAME: [NAME]", "needs": "SUBJECT: [SUBJECT]"}
+                raise Fail(f"{file}: {part}: '{key}' is not of the form {what[part]}")
+    return {**parts, **data}
+
+
+def _check_fix(
+    file: Path, milestones: Mapping[str, int], fix: int, below: Sequence[int], subjects: Sequence[str]
+) -> None:
+    """Raise Fail unless `fix`, which needs `below`, is a patch of the milestone FIXES, and they are earlier ones."""
     first = max([count for count in milestones.values() if count < milestones.get(FIXES, 0)], default=0)
     if not first < fix <= milestones.get(FIXES, 0) or not all(0 < number < fix for number in below):
         raise Fail(
-            f"{file}: '{fix} on {' '.join(map(str, below))}': it takes a patch of the milestone {FIXES}, and "
-            "patches before it"
+            f"{file}: needs, {subjects[fix - 1]}: it takes a patch of the milestone {FIXES}, and patches before it"
         )
 
 
 def _check_milestone(file: Path, milestones: Mapping[str, int], name: str, below: Sequence[str]) -> None:
-    """Raise Fail unless the line "name on below" names a milestone and earlier ones, or base alone."""
+    """Raise Fail unless `name` is a milestone and `below` are earlier ones, or base alone."""
     earlier = [other for other, count in milestones.items() if count < milestones.get(name, 0)]
-    if name not in milestones or tuple(below) != ("base",) and not set(below) <= set(earlier):
+    if name not in milestones or tuple(below) != ("base",) and not (below and set(below) <= set(earlier)):
         raise Fail(
-            f"{file}: '{name} on {' '.join(below)}': it takes a milestone, and an earlier one or base, or several "
-            "earlier ones"
+            f"{file}: based-on, {name}: [{', '.join(below)}]: it takes a milestone, and an earlier one or base, or "
+            "several earlier ones"
         )
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ..base import paths
 from ..base.errors import Fail
+from ..base.progress import say
 from . import catalog, letters, programs, trees
 from .catalog import Series
-from .git import changes, git
+from .git import changes, git, try_git
 
 TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
 # What git writes into a message that is being edited, and leaves there if that is not done in an editor.
@@ -26,9 +27,9 @@ def export(series: Series, tree: str | Path | None = None) -> int:
     tree = Path(tree) if tree else trees.own_series_tree(series)
     if not (tree / ".git").exists():
         raise Fail(f"{tree} is not a git tree")
-    if git(tree, "rev-parse", "-q", "--verify", "base^{commit}", check=False)[0]:
+    if try_git(tree, "rev-parse", "-q", "--verify", "base^{commit}")[0]:
         raise Fail(f"{tree} has no tag 'base': export from a tree made by scripts/series apply")
-    if not git(tree, "rev-parse", "-q", "--verify", "needed^{commit}", check=False)[0]:
+    if not try_git(tree, "rev-parse", "-q", "--verify", "needed^{commit}")[0]:
         raise Fail(
             f"{tree} was made with --milestone or --b4 (it has a tag 'needed'), and export writes the whole series: "
             "cherry-pick your changes onto a tree made without them"
@@ -48,8 +49,11 @@ def export(series: Series, tree: str | Path | None = None) -> int:
         left = TEMPLATE.search(message)
         if left:
             raise Fail(f"'{message.splitlines()[0]}' has git's '{one_line(left[0])}' in its message: take it out")
+    before = _milestones(series)
     with paths.locked(f"export-{series.name}"), paths.whole(series.path.parent / ".export") as part:
         write_patches(tree, part)
+        # Raises Fail for a milestone whose last patch is gone, before any file is replaced.
+        catalog.steps(series.path / "milestones", [catalog.subject(new) for new in sorted(part.glob("*.patch"))])
         letter = cover(series, tree)
         if letter:
             (part / series.cover.name).write_text(letter, encoding="utf-8")
@@ -60,8 +64,25 @@ def export(series: Series, tree: str | Path | None = None) -> int:
             if old.name not in names:
                 old.unlink()
     paths.remove(series.path.parent / ".export")
-    trees.forget(catalog.load(series.name), tree)
+    new = catalog.load(series.name)
+    trees.forget(new, tree)
+    for subject, milestone in _milestones(new).items():
+        if before and before.get(subject) != milestone:
+            say(f"in {milestone}: {subject}")
     return len(commits)
+
+
+def _milestones(series: Series) -> dict[str, str]:
+    """The subject of each patch to what says which milestone it is in; {} if the file `milestones` is not for these
+    patches."""
+    try:
+        ends = sorted((end, name) for name, end in series.milestones.items())
+    except Fail:
+        return {}
+    return {
+        catalog.subject(patch): next((f"milestone {name}" for end, name in ends if number <= end), "no milestone")
+        for number, patch in enumerate(series.patches, 1)
+    }
 
 
 def one_line(text: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, overload
 
 from ..base import proc
 
@@ -46,7 +45,7 @@ def forget_environment() -> None:
 
 
 def environment(own: bool = False, plain: bool = False, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Variables for git, and for programs that call it.  own, plain: see git().  more: {key: value} of git's
+    """Variables for git, and for programs that call it.  own, plain: see try_git().  more: {key: value} of git's
     configuration."""
     # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
     # Without optional locks `git status` leaves the index of the user's tree as it is.
@@ -60,55 +59,37 @@ def environment(own: bool = False, plain: bool = False, more: Mapping[str, str] 
     return env
 
 
-@overload
 def git(
     tree: str | Path,
     *arguments: str,
-    check: Literal[True] = True,
     own: bool = False,
     plain: bool = False,
     what: str | None = None,
     index: Path | None = None,
     stdin: str | None = None,
-) -> str: ...
+) -> str:
+    """As try_git(); returns what git printed.  Raises Fail if it fails."""
+    text = None if stdin is None else stdin.encode()
+    return proc.run(_line(tree, arguments), what or f"git {arguments[0]}", env=_env(own, plain, index), stdin=text)
 
 
-@overload
-def git(
-    tree: str | Path,
-    *arguments: str,
-    check: Literal[False],
-    own: bool = False,
-    plain: bool = False,
-    what: str | None = None,
-    index: Path | None = None,
-    stdin: str | None = None,
-) -> tuple[int, str]: ...
-
-
-def git(
-    tree: str | Path,
-    *arguments: str,
-    check: bool = True,
-    own: bool = False,
-    plain: bool = False,
-    what: str | None = None,
-    index: Path | None = None,
-    stdin: str | None = None,
-) -> str | tuple[int, str]:
-    """Run git in the directory `tree`; returns what it printed (or (status, text) if not check).
+def try_git(
+    tree: str | Path, *arguments: str, own: bool = False, plain: bool = False, index: Path | None = None
+) -> tuple[int, str]:
+    """Run git in the directory `tree`; returns (status, what it printed).
 
     own: commit as the tool, at a fixed date.  plain: without the user's configuration at all.  index: a file that is
-    the index, instead of the tree's.  stdin: text.
+    the index, instead of the tree's.
     """
-    env = {**environment(own, plain), **({"GIT_INDEX_FILE": os.fspath(index)} if index else {})}
-    return proc.run(
-        ["git", "-C", os.fspath(tree), *arguments],
-        what or f"git {arguments[0]}",
-        env=env,
-        check=check,
-        stdin=None if stdin is None else stdin.encode(),
-    )
+    return proc.attempt(_line(tree, arguments), f"git {arguments[0]}", env=_env(own, plain, index))
+
+
+def _line(tree: str | Path, arguments: Sequence[str]) -> list[str]:
+    return ["git", "-C", os.fspath(tree), *arguments]
+
+
+def _env(own: bool, plain: bool, index: Path | None) -> dict[str, str]:
+    return {**environment(own, plain), **({"GIT_INDEX_FILE": os.fspath(index)} if index else {})}
 
 
 def head(tree: str | Path) -> str:
@@ -123,4 +104,4 @@ def changes(tree: str | Path) -> str:
 
 def has_identity(tree: str | Path) -> bool:
     """Whether git knows who the user is."""
-    return all(git(tree, "config", key, check=False)[0] == 0 for key in ("user.name", "user.email"))
+    return all(try_git(tree, "config", key)[0] == 0 for key in ("user.name", "user.email"))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..base import paths, proc
 from ..base.errors import Fail
-from .git import git
+from .git import try_git
 
 SUBJECT = "KVM: selftests: Add access_tracking_stress_test"
 KVM = "tools/testing/selftests/kvm"
@@ -103,7 +103,7 @@ def _flags(tree: Path, folder: Path) -> list[str]:
 
 def _resolved(unifdef: Path, flags: Sequence[str], source: Path) -> str:
     # unifdef's status says whether it has changed anything.
-    status, text = proc.run([str(unifdef), "-B", *flags, str(source)], "unifdef", check=False)
+    status, text = proc.attempt([str(unifdef), "-B", *flags, str(source)], "unifdef")
     if status > 1:
         raise Fail(f"unifdef {source}: {proc.reason(text)}")
     return text

@@ -2,7 +2,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.conftest import SUBJECTS
+from kvmseries.conftest import milestones, SUBJECTS
 from kvmseries.source import catalog
 
 
@@ -38,12 +38,6 @@ def test_upto_beyond_the_end_says_how_many_there_are(mini, text):
 def test_upto_names_the_milestones_when_there_is_no_such(mini, text):
     with pytest.raises(Usage, match=f"no milestone '{text}'.*first, rwlock.*0 to 3"):
         mini.upto(text)
-
-
-def test_a_milestone_beyond_the_end_is_told(patches):
-    (patches / "milestones").write_text("far 9\n", encoding="utf-8")
-    with pytest.raises(Usage, match="beyond the end"):
-        catalog.load("mini").upto("far")
 
 
 def test_an_unknown_series_is_answered_with_those_that_there_are(mini):
@@ -88,11 +82,29 @@ def test_a_base_file_that_is_not_text_is_named(patches):
         catalog.load("mini")
 
 
-@pytest.mark.parametrize("line", ["rwlock", "3 rwlock", "Rwlock 3", "rwlock three"])
-def test_a_bad_line_of_milestones_is_quoted(patches, line):
-    (patches / "milestones").write_text(f"first 1\n{line}\n", encoding="utf-8")
-    with pytest.raises(Fail, match=f"'{line}' is not a name and a number"):
-        catalog.load("mini")
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("words", "milestones is not right: it is no mapping"),
+        ("milestones: [", "milestones is not right: while parsing"),
+        ("first: x", "it has milestones, based-on, needs, and nothing else"),
+        ("milestones: {First: x}", "milestones: 'First' is not of the form NAME: SUBJECT"),
+        ("milestones: {first: 1}", "'first' is not of the form"),
+        ("milestones: {first: [x]}", "'first' is not of the form"),
+        ("milestones: {1: x}", "'1' is not of the form"),
+        ("milestones:", "milestones: 'milestones' is not of the form"),
+        ("based-on: {last: base}", "based-on: 'last' is not of the form NAME: .NAME."),
+        ("needs: {x: y}", "needs: 'x' is not of the form SUBJECT: .SUBJECT."),
+        ("needs: {x: [1]}", "needs: 'x' is not of the form"),
+        ("milestones: {far: x}", "milestones, far: no patch has the subject 'x': write one that there is once"),
+        ("needs: {x: [y]}", "needs: no patch has the subject 'x'"),
+        (f"needs: {{'{SUBJECTS[1]}': [y]}}", f"needs, {SUBJECTS[1]}: no patch has the subject 'y'"),
+    ],
+)
+def test_what_is_wrong_with_milestones_is_named(patches, text, reason):
+    (patches / "milestones").write_text(f"{text}\n", encoding="utf-8")
+    with pytest.raises(Fail, match=reason):
+        assert catalog.load("mini").milestones
 
 
 def test_milestones_may_be_missing(patches):
@@ -171,15 +183,14 @@ def part(name):
 
 
 def test_a_milestone_needs_those_before_it_unless_its_file_says_otherwise(patches):
-    file = patches / "milestones"
-    file.write_text("first 1\nrwlock 2\nlast 3\n", encoding="utf-8")
+    milestones(patches, {"first": 1, "rwlock": 2, "last": 3})
     assert [part(name) for name in ("first", "rwlock", "last")] == [([], [1]), ([1], [2]), ([1, 2], [3])]
-    file.write_text("first 1\nrwlock 2\nlast 3\nlast on first\n", encoding="utf-8")
+    milestones(patches, {"first": 1, "rwlock": 2, "last": 3}, {"last": ["first"]})
     assert part("last") == ([1], [3])
-    file.write_text("last on base   # by itself\nlast 3\nrwlock 2\n", encoding="utf-8")
+    milestones(patches, {"last": 3, "rwlock": 2}, {"last": ["base"]})
     assert (part("rwlock"), part("last")) == (([], [1, 2]), ([], [3]))
     # Several, of which each is on the base: in the series' order, whatever that of the line.
-    file.write_text("first 1\nrwlock 2\nrwlock on base\nlast 3\nlast on rwlock first\n", encoding="utf-8")
+    milestones(patches, {"first": 1, "rwlock": 2, "last": 3}, {"rwlock": ["base"], "last": ["rwlock", "first"]})
     assert (part("rwlock"), part("last")) == (([], [2]), ([1, 2], [3]))
 
 
@@ -189,35 +200,37 @@ def test_an_unknown_milestone_is_answered_with_those_that_there_are(mini):
 
 
 def test_a_fix_has_what_it_needs_with_it(patches):
-    (patches / "milestones").write_text("fixes 3\n2 on 1\n3 on 2\n", encoding="utf-8")
+    milestones(patches, {"fixes": 3}, needs={2: [1], 3: [2]})
     mini = catalog.load("mini")
     assert mini.fixes == (1, 2, 3) and mini.needs == {2: (1,), 3: (2,)}
     assert [[int(patch.name[:4]) for patch in mini.alone(number)] for number in mini.fixes] == [[1], [1, 2], [1, 2, 3]]
-    (patches / "milestones").write_text("fixes 3\n3 on 1\n", encoding="utf-8")
+    milestones(patches, {"fixes": 3}, needs={3: [1]})
     assert [patch.name[:4] for patch in catalog.load("mini").alone(3)] == ["0001", "0003"]
 
 
+@pytest.mark.parametrize("fix, below, wrong", [(2, [3], SUBJECTS[1]), (2, [2], SUBJECTS[1]), (3, [1], SUBJECTS[2])])
+def test_what_a_fix_cannot_need(patches, fix, below, wrong):
+    milestones(patches, {"fixes": 2, "last": 3}, needs={fix: below})
+    with pytest.raises(Fail, match=f"needs, {wrong}: it takes a patch of the milestone fixes, and patches before it"):
+        assert catalog.load("mini").needs
+
+
 @pytest.mark.parametrize(
-    "line, reason",
+    "name, below",
     [
-        ("2 on 3", "'2 on 3': it takes a patch of the milestone fixes, and patches before it"),
-        ("2 on 2", "'2 on 2'"),
-        ("3 on 1", "'3 on 1'"),
-        ("2 on 0", "'2 on 0'"),
-        ("last on last", "'last on last': it takes a milestone, and an earlier"),
-        ("fixes on last", "'fixes on last'"),
-        ("last on nope", "'last on nope'"),
-        ("nope on base", "'nope on base'"),
-        ("last on first base", "'last on first base': it takes"),
-        ("last on first last", "'last on first last'"),
-        ("last on 2", "'last on 2' is not a name"),
-        ("2 on fixes", "'2 on fixes' is not a name"),
+        ("last", ["last"]),
+        ("fixes", ["last"]),
+        ("last", ["nope"]),
+        ("nope", ["base"]),
+        ("last", ["first", "base"]),
+        ("last", ["first", "last"]),
+        ("last", []),
     ],
 )
-def test_what_a_milestone_or_fix_cannot_be_on(patches, line, reason):
-    (patches / "milestones").write_text(f"fixes 2\nlast 3\n{line}\n", encoding="utf-8")
-    with pytest.raises(Fail, match=reason):
-        catalog.load("mini")
+def test_what_a_milestone_cannot_be_on(patches, name, below):
+    milestones(patches, {"fixes": 2, "last": 3}, {name: below})
+    with pytest.raises(Fail, match=f"based-on, {name}: .{', '.join(below)}.: it takes a milestone, and an earlier"):
+        assert catalog.load("mini").on
 
 
 def test_points_take_turns():

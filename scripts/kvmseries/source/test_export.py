@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from checks import extra
+from tests import extra
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import ARM, below, edit, git, MMU, SUBJECTS
+from kvmseries.conftest import ARM, below, edit, git, milestones, MMU, SUBJECTS, write
 from kvmseries.kernel import build
 from kvmseries.source import catalog, export, trees
 from kvmseries.verify import check
@@ -58,7 +58,7 @@ def test_a_new_commit_is_a_new_patch_and_the_cover_letter_counts_it(mini, patche
     assert [catalog.subject(patch) for patch in series.patches] == [*SUBJECTS, "KVM: arm64: Take the fourth step"]
     letter = series.cover.read_text(encoding="utf-8")
     assert "Subject: [PATCH] A tiny series" in letter
-    assert "What it is for." in letter and "Take the fourth step" in letter
+    assert 'What "Take the ..." are for.' in letter and "Take the fourth step" in letter
     assert letter.count("Zoë Author (1):") == 1 and "Tess Tester (3):" in letter
     assert "3 files changed" in letter
     check.clean(series)
@@ -68,6 +68,77 @@ def test_a_commit_that_is_gone_is_a_patch_that_is_gone(mini, patches, tree):
     git(tree, "reset", "-q", "--hard", "HEAD~1")
     assert export.export(mini, tree) == 2
     assert len(catalog.load("mini").patches) == 2
+
+
+def insert(tree, number, subject):
+    """A commit of a new file behind patch `number`."""
+    git(tree, "checkout", "-q", "--detach", f"HEAD~{3 - number}")
+    write(tree / "virt/kvm/new.c", "int new;\n")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", f"{subject}\n\nWhy.")
+    git(tree, "cherry-pick", f"HEAD~1..{BRANCH}" if number else f"base..{BRANCH}")
+
+
+BRANCH = "kvm-mini"
+
+
+@pytest.mark.parametrize("number, ends", [(0, [2, 3]), (1, [1, 3]), (2, [1, 2])])
+def test_a_patch_that_is_added_is_one_new_file_and_the_cover(mini, patches, tree, capsys, number, ends):
+    """Later ones are renamed.  milestones names patches by subject: the file keeps right by itself."""
+    before = contents(patches)
+    insert(tree, number, "KVM: New")
+    export.export(mini, tree)
+    after = contents(patches)
+    assert sorted(name for name, text in after.items() if text not in before.values()) == [
+        "0000-cover-letter.patch",
+        f"{number + 1:04d}-KVM-New.patch",
+    ]
+    assert set(before.values()) - set(after.values()) == {before["0000-cover-letter.patch"]}
+    assert list(catalog.load("mini").milestones.values()) == ends
+    where = ("milestone first", "milestone rwlock", "no milestone")[number]
+    assert capsys.readouterr().err == f"in {where}: KVM: New\n"
+
+
+def test_patches_that_an_export_puts_into_another_milestone_are_named(mini, patches, tree, capsys):
+    """The last one of "first" goes to the front of all: what was before it is no longer in "first"."""
+    milestones(patches, {"first": 2, "rwlock": 3})
+    git(tree, "checkout", "-q", "--detach", "base")
+    edit(tree, MMU, "int kvm50;", "int other;")
+    git(tree, "commit", "-q", "-a", "-m", f"{SUBJECTS[1]}\n\nAnother reason.")
+    git(tree, "cherry-pick", f"{BRANCH}~2", BRANCH)
+    export.export(catalog.load("mini"), tree)
+    assert capsys.readouterr().err == f"in milestone rwlock: {SUBJECTS[0]}\n"
+
+
+def test_a_milestone_whose_last_patch_is_gone_is_named_and_nothing_is_written(mini, patches, tree):
+    before = contents(patches)
+    git(tree, "reset", "-q", "--hard", "HEAD~2")
+    with pytest.raises(Fail, match=f"milestones: milestones, rwlock: no patch has the subject '{SUBJECTS[1]}': write"):
+        export.export(mini, tree)
+    assert contents(patches) == before
+    milestones(patches, {"first": 1})
+    assert export.export(catalog.load("mini"), tree) == 1
+
+
+def test_a_last_patch_with_another_subject_is_exported_when_milestones_has_that(mini, patches, tree, capsys):
+    git(tree, "commit", "-q", "--amend", "-m", "New subject\n\nThe last one.")
+    milestones(patches, {"first": 1, "all": 3})
+    with pytest.raises(Fail, match=f"all: no patch has the subject '{SUBJECTS[2]}'"):
+        export.export(catalog.load("mini"), tree)
+    file = patches / "milestones"
+    file.write_text(file.read_text(encoding="utf-8").replace(SUBJECTS[2], "New subject"), encoding="utf-8")
+    export.export(catalog.load("mini"), tree)
+    assert catalog.load("mini").milestones == {"first": 1, "all": 3}
+    assert capsys.readouterr().err == ""
+
+
+def test_a_milestone_whose_last_patch_is_there_twice_is_named(mini, patches, tree):
+    before = contents(patches)
+    edit(tree, ARM, "int arm50;", "int fourth;")
+    git(tree, "commit", "-q", "-a", "-m", f"{SUBJECTS[1]}\n\nMore.")
+    with pytest.raises(Fail, match=f"rwlock: several patches have the subject '{SUBJECTS[1]}'"):
+        export.export(mini, tree)
+    assert contents(patches) == before
 
 
 def test_a_series_without_cover_letter_gets_none(mini, patches, tree):
@@ -207,13 +278,13 @@ def test_patches_that_change_no_kernel_of_an_architecture_are_not_built(mini, mi
 
 
 @pytest.mark.parametrize(
-    "arch, text, counts",
-    [("arm64", "one 1\nthree 3\n", [1, 3]), ("x86_64", "one 1\nthree 3\n", [3]), ("x86_64", "one 1\n", [])],
+    "arch, ends, counts",
+    [("arm64", {"one": 1, "three": 3}, [1, 3]), ("x86_64", {"one": 1, "three": 3}, [3]), ("x86_64", {"one": 1}, [])],
 )
-def test_of_the_steps_the_last_patch_that_changes_the_kernel_is_built(mini, mirror, monkeypatch, arch, text, counts):
+def test_of_the_steps_the_last_patch_that_changes_the_kernel_is_built(mini, mirror, monkeypatch, arch, ends, counts):
     built = []
     monkeypatch.setattr(build, "each_patch", lambda series, arch, counts, note, kernel: built.append(counts))
-    (mini.path / "milestones").write_text(text, encoding="utf-8")
+    milestones(mini.path, ends)
     assert check.builds(catalog.load("mini"), arch, None, steps=True) == counts
     assert built == [counts]
 
@@ -256,7 +327,12 @@ def test_a_series_with_patches_needs_one(mini):
         ("0002", "Another reason.", 'Another.\n\nFixes: 0123456789 ("x")', "'Fixes: 0123456789"),
         ("0002", "Another reason.", "Another.\n\nFixes: 0123456789ab", "'Fixes: 0123456789ab'"),
         ("0000", "Tess Tester (2):", "Tess Tester (1):", "is not for 3 patches"),
-        ("milestones", "rwlock 2", "rwlock 4", "'rwlock' is 4, but there are 3 patches"),
+        (
+            "milestones",
+            "Take the second",
+            "Take the last",
+            "milestones, rwlock: no patch has the subject '.* last step'",
+        ),
     ],
 )
 def test_what_is_not_clean_is_named(patches, name, old, new, reason):
@@ -280,7 +356,7 @@ NO_TAG = "Found by reading. No Fixes: tag,\nbecause base is only slower."
 
 @pytest.mark.parametrize("text", ['Fixes: 0123456789ab ("x")', NO_TAG])
 def test_a_fix_says_what_it_fixes_or_why_not(patches, text):
-    (patches / "milestones").write_text("fixes 1\nrwlock 2\n", encoding="utf-8")
+    milestones(patches, {"fixes": 1, "rwlock": 2})
     with pytest.raises(Fail, match="0001-.* is a fix without Fixes: name the commit that brought the bug"):
         check.clean(catalog.load("mini"))
     reworded(patches, 1, text)
@@ -289,7 +365,7 @@ def test_a_fix_says_what_it_fixes_or_why_not(patches, text):
 
 @pytest.mark.parametrize("text", ["No Fixes: tag.", "It has a Fixes: tag, because it must.", "See Fixes: below."])
 def test_a_fix_that_does_not_say_why_it_has_no_tag_is_refused(patches, text):
-    (patches / "milestones").write_text("fixes 1\n", encoding="utf-8")
+    milestones(patches, {"fixes": 1})
     reworded(patches, 1, text)
     with pytest.raises(Fail, match="0001-.* is a fix without Fixes"):
         check.clean(catalog.load("mini"))
@@ -297,7 +373,7 @@ def test_a_fix_that_does_not_say_why_it_has_no_tag_is_refused(patches, text):
 
 def test_a_test_among_the_fixes_fixes_nothing(patches):
     """The third patch also changes KVM: without that it is a test's."""
-    (patches / "milestones").write_text("fixes 3\n", encoding="utf-8")
+    milestones(patches, {"fixes": 3})
     for number in 1, 2:
         reworded(patches, number, NO_TAG)
     with pytest.raises(Fail, match="0003-.* is a fix without Fixes"):
@@ -319,12 +395,16 @@ def test_a_message_is_short_or_it_is_said_why_not(patches):
     reworded(patches, 2, body(check.LINES + 1))
     check.clean(catalog.load("mini"))
     long.write_text("# Which\n\n", encoding="utf-8")
-    with pytest.raises(Fail, match=f"0002-.*: its message has {check.LINES + 1} lines: at most {check.LINES} are"):
+    with pytest.raises(Fail, match=f"{SUBJECTS[1]}' has {check.LINES + 1} lines: at most {check.LINES} are"):
         check.clean(catalog.load("mini"))
-    long.write_text("2 why two vCPUs lose nothing\n", encoding="utf-8")
+    reason = f'"{SUBJECTS[1]}": why two vCPUs lose nothing\n'
+    long.write_text(reason, encoding="utf-8")
     check.clean(catalog.load("mini"))
-    long.write_text("2 why two vCPUs lose nothing\n3 too\n", encoding="utf-8")
-    with pytest.raises(Fail, match="long-messages: the message of 0003-.* has 1 lines: take the line out"):
+    long.write_text(f'{reason}"{SUBJECTS[2]}": too\n', encoding="utf-8")
+    with pytest.raises(Fail, match=f"long-messages: the message of '{SUBJECTS[2]}' has 1 lines: take the line out"):
+        check.clean(catalog.load("mini"))
+    long.write_text(f"{reason}nope: never\n", encoding="utf-8")
+    with pytest.raises(Fail, match="long-messages: the message of 'nope' is of no patch: take the line out"):
         check.clean(catalog.load("mini"))
 
 
@@ -335,10 +415,18 @@ def test_a_message_of_as_many_lines_as_may_be_there_is_short(patches):
     check.clean(catalog.load("mini"))
 
 
-@pytest.mark.parametrize("line", ["2", "2 ", "4 there are three", "0 none", "two reasons"])
-def test_a_line_about_a_long_message_needs_number_and_reason(patches, line):
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ('"x":', "'x': a line is the subject of a patch, and why its message is long"),
+        ("2: 3", "'2': a line is"),
+        ("words", "is not right: it is no mapping"),
+        ("a: [", "is not right: while parsing"),
+    ],
+)
+def test_a_line_about_a_long_message_needs_subject_and_reason(patches, line, reason):
     (patches / "long-messages").write_text(f"{line}\n", encoding="utf-8")
-    with pytest.raises(Fail, match="a line is the number of a patch, and why its message is long"):
+    with pytest.raises(Fail, match=f"long-messages.*{reason}"):
         check.clean(catalog.load("mini"))
 
 

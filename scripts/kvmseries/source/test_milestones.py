@@ -7,21 +7,21 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import below, git, SUBJECTS, write
+from kvmseries.conftest import below, git, milestones, SUBJECTS, write
 from kvmseries.kernel import build
 from kvmseries.source import b4, catalog, export, trees
 from kvmseries.verify import check
 
-LETTER = "KVM: A letter\n\nWhat the second step is for.\n"
+LETTER = 'KVM: A letter\n\nWhat "Take the second step" is for.\n'
 
 
 def subjects(tree, since, until="HEAD"):
     return git(tree, "log", "--reverse", "--format=%s", f"{since}..{until}").splitlines()
 
 
-def milestones(patches, text):
-    """The series mini with the file milestones `text`."""
-    (patches / "milestones").write_text(text, encoding="utf-8")
+def with_milestones(patches, ends, on=None, needs=None):
+    """The series mini with these milestones; see conftest.milestones."""
+    milestones(patches, ends, on, needs)
     return catalog.load("mini")
 
 
@@ -39,7 +39,7 @@ def test_a_milestone_is_a_branch_on_what_it_needs(series, mini, kernel, tmp_path
 
 
 def test_a_milestone_on_the_base_is_without_those_before_it(series, patches, kernel, tmp_path):
-    milestones(patches, "rwlock 2\nlast 3\nlast on base\n")
+    milestones(patches, {"rwlock": 2, "last": 3}, {"last": ["base"]})
     assert series("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "last").status == 0
     assert subjects(tmp_path / "copy", "base") == [SUBJECTS[2]]
     assert git(tmp_path / "copy", "rev-parse", "base^{commit}") == git(
@@ -48,7 +48,7 @@ def test_a_milestone_on_the_base_is_without_those_before_it(series, patches, ker
 
 
 def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(series, refused, patches, kernel, tmp_path):
-    milestones(patches, "first 1\nrwlock 2\nrwlock on base\n")
+    milestones(patches, {"first": 1, "rwlock": 2}, {"rwlock": ["base"]})
     line = refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "rwlock")
     assert line.startswith("patch 2 does not apply to ") and not (tmp_path / "copy").exists()
 
@@ -59,7 +59,7 @@ def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(serie
         (["--milestone", "nope"], "mini has no milestone 'nope' (milestones: first, rwlock)"),
         (["--milestone", ""], "--milestone '': give a value"),
         (["--milestone", "first", "--upto", "1"], "--upto excludes"),
-        (["--upto", "1", "--b4"], "--upto excludes --milestone and --b4"),
+        (["--upto", "1", "--b4"], "--upto excludes --b4: a cover letter is for"),
         (["--milestone", "first", "--b4"], "the milestone 'first' of mini has no cover letter"),
     ],
 )
@@ -137,7 +137,7 @@ def test_b4_tracks_a_milestone(series, mini, kernel, tmp_path, real_b4):
     assert SUBJECTS[1] in shown and SUBJECTS[0] not in shown
     letter, patch = sent(real_b4, copy, tmp_path / "sent")
     assert "Subject: [PATCH] KVM: A letter" in letter
-    assert "What the second step is for." in letter and "1 file changed" in letter
+    assert 'What "Take the second step" is for.' in letter and "1 file changed" in letter
     assert f"base-commit: {git(kernel, 'rev-parse', 'HEAD')}" in letter
     assert re.findall(r"prerequisite-patch-id: (\w+)", letter) == b4.patch_ids(copy, "base", "needed")
     assert "From: Ursula User" in patch and SUBJECTS[1] in patch
@@ -165,7 +165,7 @@ def test_a_base_that_nobody_else_has_is_told(series, mini, mirror, tmp_path, rea
 
 
 def test_fixes_that_apply_alone(patches, mirror):
-    mini = milestones(patches, "fixes 2\n2 on 1\n")
+    mini = with_milestones(patches, {"fixes": 2}, needs={2: [1]})
     assert check.alone(mini) == 2
     tree = trees.base(mini).path
     assert git(tree, "diff", "--name-only", "base", trees.alone(mini, 1)) == "arch/arm64/kvm/mmu.c\n"
@@ -178,19 +178,19 @@ def test_fixes_that_apply_alone(patches, mirror):
 
 
 def test_negative_control_a_fix_that_needs_another(patches, mirror):
-    mini = milestones(patches, "fixes 2\n")
+    mini = with_milestones(patches, {"fixes": 2})
     with pytest.raises(Fail, match="0002-.* does not apply to the base alone: .*mmu.c.*milestones must say so"):
         check.alone(mini)
 
 
 def test_negative_control_a_milestone_that_needs_another(patches, mirror):
     with pytest.raises(Fail, match="0002-.* does not apply to the base with the milestone rwlock on base"):
-        check.alone(milestones(patches, "first 1\nrwlock 2\nrwlock on base\n"))
-    assert check.alone(milestones(patches, "first 2\nlast 3\nlast on base\n")) == 1
+        check.alone(with_milestones(patches, {"first": 1, "rwlock": 2}, {"rwlock": ["base"]}))
+    assert check.alone(with_milestones(patches, {"first": 2, "last": 3}, {"last": ["base"]})) == 1
 
 
 def test_each_fix_is_built_alone_where_it_changes_the_kernel(patches, mirror, monkeypatch):
-    mini = milestones(patches, "first 1\nfixes 3\n2 on 1\n")
+    mini = with_milestones(patches, {"first": 1, "fixes": 3}, needs={2: [1]})
     built = []
 
     def in_tree(tree, arch, _configs, _note):
@@ -209,25 +209,27 @@ def test_negative_control_a_fix_that_does_not_build_alone(patches, mirror, monke
 
     monkeypatch.setattr(build, "in_tree", in_tree)
     with pytest.raises(Fail, match="mini does not build for arm64 on the base with only 0003-.*: .*unknown type"):
-        check.builds_alone(milestones(patches, "first 1\nfixes 3\n2 on 1\n"), "arm64", None)
+        check.builds_alone(with_milestones(patches, {"first": 1, "fixes": 3}, needs={2: [1]}), "arm64", None)
 
 
 def mails(text, series):
     """Lines about the table of submitting.md that lists the mails of the fixes of `series`, a catalog.Series: patches
-    that no mail has, commits that are not those of the patches, and patches that need one of another mail."""
-    last, begin, wrong = series.milestones["fixes"], 1, []
-    rows = re.findall(r"^\| (\d+)(?:(?:,| to) (\d+))? \|.*\| `(\S+)\.\.(\S+)` \|$", text, re.M)
-    for first, end, *commits in rows:
-        low, high = int(first), int(end or first)
-        right = [f"HEAD~{last - low + 1}" if low > 1 else "base", f"HEAD~{last - high}" if high < last else "HEAD"]
-        if low != begin:
-            wrong.append(f"patch {begin} is in no mail, or in two")
-        if commits != right:
-            wrong.append(f"{low} to {high}: {'..'.join(right)}, not {'..'.join(commits)}")
-        for number in range(low, high + 1):
-            wrong += [f"{number} needs {other}" for other in series.needs.get(number, ()) if not low <= other <= high]
-        begin = high + 1
-    return wrong + ([] if begin == last + 1 else [f"the last patch is {last}, not {begin - 1}"])
+    that no mail has, or two, and patches that need one of another mail."""
+    subjects = [catalog.subject(patch) for patch in series.patches[: series.milestones["fixes"]]]
+    found, wrong = [], []
+    for count, last in re.findall(r"^\| .* \| `-(\d+) \":/([^\"]+)\"` \|$", text, re.M):
+        ends = [number for number, subject in enumerate(subjects, 1) if last in subject]
+        if len(ends) != 1:
+            wrong.append(f"{last}: {len(ends)} patches")
+            continue
+        own = range(ends[0] - int(count) + 1, ends[0] + 1)
+        found += own
+        needed = [other for number in own for other in series.needs.get(number, ()) if other not in own]
+        wrong += [f"{last}: needs '{subjects[other - 1]}'" for other in needed]
+    for number, subject in enumerate(subjects, 1):
+        if found.count(number) != 1:
+            wrong.append(f"{subject}: in {found.count(number)} mails")
+    return wrong
 
 
 def test_the_mails_of_the_fixes_are_the_patches_of_the_milestone():
@@ -235,15 +237,19 @@ def test_the_mails_of_the_fixes_are_the_patches_of_the_milestone():
     assert mails(text, catalog.load("v7.3")) == []
 
 
+SECOND, THIRD = '| x | to | `-2 ":/the second"` |', '| x | to | `-1 ":/the third"` |'
+
+
 @pytest.mark.parametrize(
     "text, wrong",
     [
-        ("| 1, 2 | x | to | `base..HEAD~1` |\n| 3 | x | to | `HEAD~1..HEAD` |", []),
-        ("| 1, 2 | x | to | `base..HEAD` |\n| 3 | x | to | `HEAD~1..HEAD` |", ["1 to 2: base..HEAD~1, not base..HEAD"]),
-        ("| 1 to 2 | x | to | `base..HEAD~1` |", ["the last patch is 3, not 2"]),
-        ("| 1 | x | to | `base..HEAD~2` |\n| 3 | x | to | `HEAD~1..HEAD` |", ["patch 2 is in no mail, or in two"]),
-        ("| 1 | x | to | `base..HEAD~2` |\n| 2 to 3 | x | to | `HEAD~2..HEAD` |", ["2 needs 1"]),
+        (f"{SECOND}\n{THIRD}", []),
+        (SECOND, [f"{SUBJECTS[2]}: in 0 mails"]),
+        (f"{SECOND}\n{THIRD}\n{THIRD}", [f"{SUBJECTS[2]}: in 2 mails"]),
+        (f"{SECOND.replace('2', '1')}\n{THIRD}", [f"the second: needs '{SUBJECTS[0]}'", f"{SUBJECTS[0]}: in 0 mails"]),
+        (f"{SECOND}\n{THIRD}\n{THIRD.replace('third', 'fifth')}", ["the fifth: 0 patches"]),
+        (f"{SECOND}\n{THIRD}\n{THIRD.replace('the third', 'Take the')}", ["Take the: 3 patches"]),
     ],
 )
 def test_negative_control_mails_that_are_not_the_patches(patches, text, wrong):
-    assert mails(text, milestones(patches, "fixes 3\n2 on 1\n")) == wrong
+    assert mails(text, with_milestones(patches, {"fixes": 3}, needs={2: [1]})) == wrong

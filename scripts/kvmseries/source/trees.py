@@ -18,7 +18,7 @@ from ..base.errors import Fail, Usage
 from ..base.progress import say, single
 from . import am, b4
 from .catalog import Part, Series, Version
-from .git import changes, git, head
+from .git import changes, git, head, try_git
 from .projects import PROJECTS
 
 # What the tool makes in its trees, for git to leave alone: builds, and the blobs of QEMU that Debian's tarball
@@ -134,11 +134,11 @@ def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None
             project = PROJECTS[series.project]
             # The file of the version alone, at the archive's top: the rest takes minutes.
             first = ["--occurrence=1", "--wildcards", "--no-wildcards-match-slash", f"*/{project.file}"]
-            if not proc.run([*take, *first], "tar", check=False)[0]:
+            if not proc.attempt([*take, *first], "tar")[0]:
                 version = project.parse((folder / project.file).read_text(encoding="utf-8", errors="replace"))
                 if version:
                     _same_version(version, f"--tree {kernel}", series)
-            status, text = proc.run(take, "tar", check=False)
+            status, text = proc.attempt(take, "tar")
             if status:
                 raise Fail(f"--tree {kernel} is not a tarball: {proc.reason(text)}")
     else:
@@ -324,11 +324,11 @@ def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Pa
         try:
             git(root.path, "read-tree", "base", index=index)
             for patch in patches:
-                status, text = git(root.path, "apply", "--cached", str(patch), check=False, index=index)
+                status, text = try_git(root.path, "apply", "--cached", str(patch), index=index)
                 if status:
                     raise Fail(
                         f"{patch.name} does not apply to the base {what}: {proc.reason(text)}; if it needs other patches, "
-                        f"patches/{series.name}/milestones must say so, as `X on Y`"
+                        f"patches/{series.name}/milestones must say so, in needs or based-on"
                     )
             tree = git(root.path, "write-tree", index=index).strip()
         finally:
@@ -374,7 +374,7 @@ def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> No
     try:
         if (path / ".git").exists():
             # Not a new checkout: files that stay the same keep their times, and builds stay small.
-            git(path, "am", "--abort", check=False, own=True)
+            try_git(path, "am", "--abort", own=True)
             git(path, "checkout", "-q", "-f", "-B", point, "base")
             git(path, "clean", "-q", "-f", "-d")
     except Fail:
@@ -396,7 +396,7 @@ def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> No
 def _add_worktree(repo: Path, path: Path, *how: str) -> None:
     paths.remove(path)
     # A worktree that was killed while it was made stays locked, and so may its branch.
-    git(repo, "worktree", "unlock", str(path), check=False)
+    try_git(repo, "worktree", "unlock", str(path))
     for folder in ("refs", "worktrees"):
         for lock in (repo / ".git" / folder).rglob("*.lock"):
             lock.unlink(missing_ok=True)

@@ -107,12 +107,8 @@ def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
     # spdxcheck.py, which checkpatch calls, imports packages of the tool's own Python.
     env = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     for patch in series.patches:
-        status, text = proc.run(
-            [str(tree.path / "scripts/checkpatch.pl"), *_CHECKPATCH, str(patch)],
-            "checkpatch",
-            cwd=tree.path,
-            env=env,
-            check=False,
+        status, text = proc.attempt(
+            [str(tree.path / "scripts/checkpatch.pl"), *_CHECKPATCH, str(patch)], "checkpatch", cwd=tree.path, env=env
         )
         if status or text.strip():
             raise Fail(f"checkpatch: {patch.name}: {proc.reason(text)}")
@@ -137,11 +133,6 @@ def clean(series: catalog.Series) -> None:
             raise Fail(f"{patch.name} has no subject")
     _tags(series)
     _lengths(series)
-    for milestone, count in series.milestones.items():
-        if not 0 < count <= len(series.patches):
-            raise Fail(
-                f"{series.path / 'milestones'}: '{milestone}' is {count}, but there are {len(series.patches)} patches"
-            )
     letters.check(series)
     if not series.patches:
         if series.cover.exists():
@@ -184,22 +175,20 @@ def _lengths(series: catalog.Series) -> None:
     path = series.path / "long-messages"
     if not path.exists():
         return
-    allowed = set()
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#") or not line:
-            continue
-        word, _, reason = line.partition(" ")
-        if not word.isdigit() or not 0 < int(word) <= len(series.patches) or not reason.strip():
-            raise Fail(f"{path}: '{line}': a line is the number of a patch, and why its message is long")
-        allowed.add(int(word))
-    for number, patch in enumerate(series.patches, 1):
-        count = _length(patch)
-        if count > LINES and number not in allowed:
+    allowed = catalog.mapping(path)
+    for subject, reason in allowed.items():
+        if not isinstance(reason, str) or not reason:
+            raise Fail(f"{path}: '{subject}': a line is the subject of a patch, and why its message is long")
+    counts = {catalog.subject(patch): _length(patch) for patch in series.patches}
+    for subject, count in counts.items():
+        if count > LINES and subject not in allowed:
             raise Fail(
-                f"{patch.name}: its message has {count} lines: at most {LINES} are to be there, or {path} says why not"
+                f"the message of '{subject}' has {count} lines: at most {LINES} are to be there, or {path} says why not"
             )
-        if count <= LINES and number in allowed:
-            raise Fail(f"{path}: the message of {patch.name} has {count} lines: take the line out")
+    for subject in allowed:
+        if counts.get(subject, 0) <= LINES:
+            short = f"has {counts[subject]} lines" if subject in counts else "is of no patch"
+            raise Fail(f"{path}: the message of '{subject}' {short}: take the line out")
 
 
 def _length(patch: Path) -> int:

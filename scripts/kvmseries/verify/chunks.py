@@ -91,5 +91,5 @@ def run(text: str, shift: int, folder: Path) -> tuple[bool, str]:
         ],
         "compiling arch-arm64-kvm/chunks",
     )
-    status, output = proc.run([str(program)], "arch-arm64-kvm/chunks", check=False)
+    status, output = proc.attempt([str(program)], "arch-arm64-kvm/chunks")
     return status == 0, output

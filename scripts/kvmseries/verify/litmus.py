@@ -161,7 +161,7 @@ def herd() -> Herd:
 def _runs(line: Iterable[str]) -> Herd | None:
     """The Herd with this command line; None if it does not run or is too old."""
     try:
-        status, text = proc.run([*line, "-version"], "herd7", check=False)
+        status, text = proc.attempt([*line, "-version"], "herd7")
     except Fail:
         return None
     match = re.match(r"(\d+)\.(\d+)", text)
@@ -190,7 +190,7 @@ def run(program: Herd, test: Test, model: Path) -> Verdict:
     line = [*program.line, "-timeout", str(_LIMIT)]
     if test.model == "LKMM":
         line += ["-conf", "linux-kernel.cfg"]
-    _, text = proc.run([*line, str(test.path)], "herd7", cwd=model, check=False)
+    _, text = proc.attempt([*line, str(test.path)], "herd7", cwd=model)
     found = re.search(rf"^Observation {re.escape(test.name)} (Never|Sometimes|Always) ", text, re.M)
     if not found or re.search(r"^Warning: ", text, re.M):
         raise Fail(f"herd7 has no verdict on {test.name}: {proc.reason(text)}")

@@ -5,7 +5,6 @@ The model's own runner finds those of the model.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -23,7 +22,7 @@ from ..source import catalog, trees
 from . import litmus
 
 FILE = paths.PATCHES / "mutants" / "mutants.yaml"
-CHECKS = "scripts/checks"
+CHECKS = "tests"
 # Where pytest runs what must find a mutant.
 _BY_CHECK = ("selftest", "stress", "trace", "time", "migration")
 _PLACES = (*_BY_CHECK, "litmus", "none")
@@ -235,12 +234,8 @@ def by_pytest(mutant: Mutant) -> Outcome:
     report.parent.mkdir(parents=True, exist_ok=True)
     paths.remove(report)
     begun = time.monotonic()
-    _, text = proc.run(
-        [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}", mutant.by],
-        "pytest",
-        cwd=paths.ROOT,
-        env={"PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT / "scripts"), os.environ.get("PYTHONPATH")]))},
-        check=False,
+    _, text = proc.attempt(
+        [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}", mutant.by], "pytest", cwd=paths.ROOT
     )
     seconds = time.monotonic() - begun
     if not report.exists():

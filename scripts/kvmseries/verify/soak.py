@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import shlex
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,40 +254,29 @@ def _keep(folder: Path, part: Part) -> str:
 
 
 def run(
-    series: catalog.Series,
-    path: str | Path,
-    hours: float,
-    minutes: float | None = None,
-    only: Collection[str] = (),
-    parts: Collection[str] = (),
-    accel: str = "tcg",
+    series: catalog.Series, path: str | Path, hours: float, only: Collection[str] = (), accel: str = "tcg"
 ) -> list[Part]:
-    """Soak `series` until the parts in the file `path` that are of its source add up to `hours`, or for
-    `minutes`; returns those parts.
+    """Soak `series` until the parts in the file `path` that are of its source add up to `hours`; returns those parts.
 
-    only, parts: names of configurations and of parts, none for all.  A part is in the file as soon as it has ended.
+    only: names of configurations and of parts: of a kind that has no name there, all.  A part is in the file as soon as it
+    has ended.
     """
     soakfile.load(path, series.name)  # it may be no such file: said before minutes of work
     known = plan(series)
-    every, names = known.configurations, [one.name for one in known.configurations]
-    for option, wanted, there in (("--only", only, names), ("--part", parts, list(known.parts))):
-        for name in wanted:
-            if name not in there:
-                raise Usage(f"{option} {name}: soak.yaml has {', '.join(there)}")
-    soak, begin = Soak(series, accel), time.monotonic()
+    every, names, parts = known.configurations, [one.name for one in known.configurations], list(known.parts)
+    for name in only:
+        if name not in (*names, *parts):
+            raise Usage(f"--only {name}: soak.yaml has {', '.join(names)}, and the parts {', '.join(parts)}")
+    turn = [one for one in every if one.name in only] or every
+    chosen = [name for name in parts if name in only] or parts
+    soak = Soak(series, accel)
     while True:
         done = soakfile.of_source(soakfile.load(path, series.name), soak.source)
-        ran, left = sum(part["seconds"] for part in done), None
-        if minutes is not None:
-            left = minutes * 60 - (time.monotonic() - begin)
-        if ran >= hours * 3600 or (left is not None and left <= 0):
+        ran = sum(part["seconds"] for part in done)
+        if ran >= hours * 3600:
             return done
-        say(
-            f"soak: {clock(ran / 60)} of {clock(hours * 60)} hours in {len(done)} parts"
-            + ("" if left is None else f", {clock(left)} left of this run")
-        )
-        turn = [one for one in every if one.name in (only or names)]
-        part = soak.run(*choose(done, turn, [name for name in known.parts if name in (parts or known.parts)]))
+        say(f"soak: {clock(ran / 60)} of {clock(hours * 60)} hours in {len(done)} parts")
+        part = soak.run(*choose(done, turn, chosen))
         for line in part["complaints"]:
             say(f"{part['part']} on {part['configuration']}: {line}")
         soakfile.append(path, series.name, soak.source, names, part)

@@ -9,7 +9,6 @@ lock, so that an interrupted run loses no part and two runs may add to one file.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -61,14 +60,6 @@ class Part(Where, How):
     kernel: str
     commands: list[str]
     log: str
-
-
-def target(options: argparse.Namespace, name: str) -> Path:
-    """The file of the soak of `name` that the options --json and --commit-results ask for."""
-    if options.json:
-        return Path(options.json)
-    file = f"soak-{name}.json"
-    return paths.ROOT / "Documentation" / "results" / file if options.commit_results else paths.out("results", file)
 
 
 def load(path: str | Path, series: str) -> list[Part]:

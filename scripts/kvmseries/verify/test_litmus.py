@@ -330,7 +330,7 @@ def test_a_check_without_herd7_fails_in_ci_and_is_skipped_elsewhere(only_tools, 
             paths.ROOT / "pyproject.toml",
             "-k",
             "age-hw-af]",
-            paths.ROOT / "scripts/checks/test_0_litmus.py",
+            paths.ROOT / "tests/common/test_litmus.py",
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -341,7 +341,7 @@ def test_a_check_without_herd7_fails_in_ci_and_is_skipped_elsewhere(only_tools, 
     assert f"1 {word}" in run.stdout and "the litmus tests need herd7" in run.stdout, run.stdout
 
 
-# scripts/series litmus
+# scripts/series prove --litmus
 
 
 @pytest.fixture
@@ -357,7 +357,7 @@ def test_the_verb_shows_each_test_and_what_said_so(pair, series, put):
     put("talk", "Never")
     put("talk+no-sense", "Sometimes")
     pair("$(case $name in *+*) echo Sometimes ;; *) echo Never ;; esac)")
-    result = series("litmus", "mini", "walk")
+    result = series("prove", "mini", "--litmus", "walk")
     assert result.status == 0, result
     assert "walk+no-lock" in result.out and "talk" not in result.out
     assert "2 tests as expected by herd7 7.58; LKMM is that of linux 5.10.262" in result.err
@@ -365,7 +365,7 @@ def test_the_verb_shows_each_test_and_what_said_so(pair, series, put):
 
 def test_the_verb_fails_when_a_verdict_is_another(pair, series):
     pair("Never")
-    result = series("litmus", "mini")
+    result = series("prove", "mini", "--litmus")
     assert result.status == 1
     assert (
         "series: error: 1 of the litmus tests are not as expected, the first: walk+no-lock: Never, "
@@ -374,4 +374,4 @@ def test_the_verb_fails_when_a_verdict_is_another(pair, series):
 
 
 def test_the_verb_knows_its_tests(pair, refused):
-    assert refused("litmus", "mini", "wal").startswith("no test 'wal' in ")
+    assert refused("prove", "mini", "--litmus", "wal").startswith("no test 'wal' in ")

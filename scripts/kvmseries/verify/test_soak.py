@@ -1,6 +1,7 @@
 """What a soak runs next, how a part goes, and what is left of it whatever happens."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def test_a_run_goes_on_with_what_has_run_least(small, qemu):
     assert ran(run(hours=9 / 3600, only=["vhe"]))[3:] == ["vhe functional"]
     before = snapshot(path.parent)[path.name]
     assert len(run(hours=9 / 3600)) == 4 and snapshot(path.parent)[path.name] == before
-    assert ran(run(hours=13 / 3600, only=["vhe"], parts=["functional"]))[4:] == ["vhe functional"] * 2
+    assert ran(run(hours=13 / 3600, only=["vhe", "functional"]))[4:] == ["vhe functional"] * 2
 
 
 def test_what_runs_next():
@@ -146,7 +147,7 @@ def test_a_guest_that_dies_is_a_part_that_failed(small, qemu):
         "prints() { case $1 in *beta*) echo '[ 1.0] Kernel panic - not syncing: x'; exit ;; esac; }\n"
         + RUN_JOB.replace('prints "$@" >> "$job"', 'prints "$@"')
     )
-    done = small[0](minutes=1, hours=2 / 3600)
+    done = small[0](hours=1 / 3600)
     assert done[0]["outcome"] == "failed" and done[0]["reports"] == ["Kernel panic - not syncing: x"]
     # Nobody's paths: `log` says where.
     assert done[0]["complaints"][:2] == [
@@ -206,7 +207,7 @@ def test_sigterm_interrupts(tmp_path):
         "import os, signal, sys, types; from kvmseries.verify import soakfile\n"
         "import runpy\n"
         "soakfile.load = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
-        "sys.argv = ['series', 'soak', 'v5.10']\n"
+        "sys.argv = ['series', 'test', 'v5.10', '--soak', '1']\n"
         "runpy.run_module('kvmseries', run_name='__main__')\n"
     )
     done = subprocess.run(
@@ -215,7 +216,7 @@ def test_sigterm_interrupts(tmp_path):
         check=False,
         text=True,
         capture_output=True,
-        env={"PATH": "/usr/bin:/bin", "SERIES_OUT": str(tmp_path)},
+        env={"PATH": "/usr/bin:/bin", "SERIES_OUT": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert done.stderr == "series: interrupted; repeat the command to go on where it stopped\n"
@@ -234,25 +235,28 @@ def test_the_files_of_others_are_refused_before_any_work(small, qemu, tmp_path):
     assert not (tmp_path / "out/trees").exists()
 
 
-def test_the_verb(small, qemu, series, refused, monkeypatch, tmp_path):
+def test_the_verb(small, qemu, series, refused, tmp_path):
     qemu(PRINTS + RUN_JOB)
-    result = series("soak", "mini", "--hours", "0.002", "--for", "1")
+    result = series("test", "mini", "--soak", "0.002")
     assert result.status == 0, result.err
     assert "0.00 hours in 3 parts" in result.err
     assert len(soakfile.load(paths.out("results/soak-mini.json"), "mini")) == 3
-    monkeypatch.setattr(paths, "ROOT", tmp_path / "root")
-    assert series("soak", "mini", "--hours", "0.0001", "--commit-results", "--only", "nvhe").status == 0
-    assert ran(soakfile.load(tmp_path / "root/Documentation/results/soak-mini.json", "mini")) == ["nvhe functional"]
-    assert refused("soak", "mini", "--only", "arm32") == "--only arm32: soak.yaml has vhe, nvhe"
-    assert refused("soak", "mini", "--part", "nap") == "--part nap: soak.yaml has functional, races"
-    assert "not allowed with" in refused("soak", "mini", "--json", "x", "--commit-results")
-    assert refused("soak", "mini", "--json", str(tmp_path)) == f"--json {tmp_path} is a directory: name a file"
-    assert refused("soak", "mini", "--for", "0") == "--for 0: give a number from 1 on (see scripts/series soak -h)"
+    own = tmp_path / "own.json"
+    assert series("test", "mini", "--soak", "0.0001", "--json", own, "--only", "nvhe").status == 0
+    assert ran(soakfile.load(own, "mini")) == ["nvhe functional"]
+    assert (
+        refused("test", "mini", "--soak", "1", "--only", "arm32")
+        == "--only arm32: soak.yaml has vhe, nvhe, and the parts functional, races"
+    )
+    assert (
+        refused("test", "mini", "--soak", "1", "--json", tmp_path) == f"--json {tmp_path} is a directory: name a file"
+    )
+    assert refused("test", "mini", "--soak", "1", "--arch", "arm64").startswith("--soak excludes --arch: ")
 
 
 def test_a_failed_part_is_the_status(small, qemu, series):
     qemu("prints() { return 3; }\n" + RUN_JOB)
-    result = series("soak", "mini", "--hours", "0.0001")
+    result = series("test", "mini", "--soak", "0.0001")
     assert result.status == 1
     assert "series: error: 1 of 1 parts failed, the first: functional on vhe: aarch64/beta_test" in result.err
 

@@ -1,4 +1,4 @@
-"""scripts/series trace: in guests that are shell scripts, with traces that are made here."""
+"""scripts/series test --trace: in guests that are shell scripts, with traces that are made here."""
 
 import pytest
 
@@ -33,18 +33,18 @@ def _guest(mini, built, program, qemu, monkeypatch):
 
 def test_a_trace_that_keeps_the_rules(guest, series, tmp_path):
     guest(GOOD)
-    result = series("trace", "mini", "--keep", tmp_path / "kept", *TEST)
+    result = series("test", "mini", "--trace", tmp_path / "kept", *TEST)
     assert result.status == 0, result
     assert result.out == "well\n" and "1 protected, 1 stores, 1 tlbis" in result.err
     assert (tmp_path / "kept").read_text(encoding="utf-8") == GOOD
     # It may be some GB.
     assert (paths.out("runs", "trace", "qemu.sh")).exists() and not paths.out("runs", "trace", "trace").exists()
-    assert series("trace", "mini", "--read", tmp_path / "kept").status == 0
+    assert series("test", "mini", "--trace", tmp_path / "kept").status == 0
 
 
-def test_a_mistake_is_printed_and_fails(guest, series):
+def test_a_mistake_is_printed_and_fails(guest, series, tmp_path):
     guest(BAD)
-    result = series("trace", "mini", *TEST)
+    result = series("test", "mini", "--trace", tmp_path / "kept", *TEST)
     assert result.status == 1 and "invalidate: line 5: kvm_vm_ioctl ended" in result.err
     assert result.err.endswith("series: error: 1 rules of TLB maintenance are broken\n")
 
@@ -57,28 +57,26 @@ def test_a_mistake_is_printed_and_fails(guest, series):
         (GOOD, "prints() { return 3; }\n", "the command ended with status 3"),
     ],
 )
-def test_a_run_that_shows_nothing_fails(guest, series, trace, job, why):
+def test_a_run_that_shows_nothing_fails(guest, series, tmp_path, trace, job, why):
     guest(trace, job)
-    result = series("trace", "mini", *TEST)
+    result = series("test", "mini", "--trace", tmp_path / "kept", *TEST)
     assert result.status == 1 and why in result.err.splitlines()[-1]
 
 
 def test_what_is_refused(mini, refused, kernel, tmp_path):
-    assert refused("trace", "mini") == "trace needs a command, -- /tests/NAME ARGUMENT..., or --read FILE"
-    assert "or --read FILE" in refused("trace", "mini", "--read", "x", *TEST)
-    assert "exclude each other" in refused("trace", "mini", "--read", "x", "--keep", "y")
     for words in (
-        ("--base",),
-        ("--upto", "1"),
+        ("--kernels", "base"),
         ("--config", "debug"),
         ("--cpu", "max"),
         ("--param", "a=b"),
-        ("--timeout", "600"),
         ("--tree", kernel),
     ):
-        line = refused("trace", "mini", "--read", "x", *words)
-        assert line == f"--read checks a trace that is there, and boots nothing: no {words[0]}"
-    assert "is a directory: name a file" in refused("trace", "mini", "--keep", tmp_path, *TEST)
-    assert str(tmp_path / "none") in refused("trace", "mini", "--read", tmp_path / "none")
+        line = refused("test", "mini", "--trace", "x", *words)
+        assert line == f"--trace x without -- COMMAND checks a trace that is there: no {words[0]}"
+    assert "--trace excludes --accel" in refused("test", "mini", "--trace", "x", "--accel", "kvm", *TEST)
+    assert refused("test", "mini", *TEST) == "COMMAND needs --trace"
+    assert "give one kernel" in refused("test", "mini", "--trace", tmp_path / "x", "--kernels", "base,series", *TEST)
+    assert "is a directory: name a file" in refused("test", "mini", "--trace", tmp_path, *TEST)
+    assert str(tmp_path / "none") in refused("test", "mini", "--trace", tmp_path / "none")
     write(tmp_path / "other", "no trace\n")
-    assert "this is no trace of stage 2" in refused("trace", "mini", "--read", tmp_path / "other")
+    assert "this is no trace of stage 2" in refused("test", "mini", "--trace", tmp_path / "other")

@@ -16,6 +16,7 @@ from ..kernel import toolchain
 from . import image
 
 Version = tuple[int, int]
+_ANY: Version = (99, 99)
 
 # Before it, DC ZVA invalidates the translation of the first byte of the block that it zeroes, and no other: what was
 # executed from a page goes on to be executed when the kernel has zeroed the page and mapped it elsewhere (QEMU
@@ -65,7 +66,7 @@ def binary(arch: str) -> str:
     return f"qemu-system-{toolchain.machine(arch)}"
 
 
-def newer(arch: str, oldest: Version, what: str, otherwise: str, newest: Version = (99, 99)) -> Qemu:
+def newer(arch: str, oldest: Version, what: str, otherwise: str, newest: Version = _ANY) -> Qemu:
     """The Qemu for `arch`: the machine's own if it is from `oldest` to `newest`, else that of the distribution's
     backports, unpacked in the cache directory and not installed.
 
@@ -80,25 +81,25 @@ def newer(arch: str, oldest: Version, what: str, otherwise: str, newest: Version
     own = Qemu(shutil.which(name) or name)
     if oldest <= own.version()[0] <= newest:
         return own
-    need = f"{what} needs QEMU {oldest[0]}.{oldest[1]} or newer"
+    need = (
+        f"{what} needs QEMU {oldest[0]}.{oldest[1]} {'or newer' if newest == _ANY else f'to {newest[0]}.{newest[1]}'}"
+    )
     folder = paths.cache(f"backports-{package}")
     if not folder.exists() and not debian.has_mirror():
         raise Fail(
-            f"{need}, and there is {own.version()[1] or 'none'}: install a newer one, {otherwise}, or {distro.CONTAINER}"
+            f"{need}, and there is {own.version()[1] or 'none'}: install one of these, {otherwise}, or {distro.CONTAINER}"
         )
     with paths.locked(folder.name, say, shared=True):
         if not folder.exists():
-            say(
-                f"fetching a QEMU from {oldest[0]}.{oldest[1]} on, for {what}: {own.version()[1] or 'there is none here'}"
-            )
+            say(f"{need}, and there is {own.version()[1] or 'none'}: fetching one")
             _unpack(package, folder, need, otherwise)
     found = Qemu(folder / "usr/bin" / name, folder)
-    number, _ = found.version()
-    if number < oldest:
+    number, line = found.version()
+    if not oldest <= number <= newest:
         paths.remove(folder)
         raise Fail(
-            f"{need}, and {found.program} {'is older' if number > (0, 0) else 'does not run here'}: install a newer "
-            f"QEMU, or {otherwise}"
+            f"{need}, and {found.program} {'is ' + line if number > (0, 0) else 'does not run here'}: install one of "
+            f"these, or {otherwise}"
         )
     return found
 

@@ -93,7 +93,7 @@ def check(machine: Machine) -> None:
 def _check_cpu(machine: Machine) -> None:
     """Raise Usage if QEMU lists its CPUs, and not this one."""
     name = machine.cpu.partition(",")[0]
-    _, text = proc.run([binary(machine.arch), "-cpu", "help"], "qemu", check=False)
+    _, text = proc.attempt([binary(machine.arch), "-cpu", "help"], "qemu")
     # Lines such as "  cortex-a72" and "x86 EPYC-v4              AMD EPYC Processor", of CPUs and then of their features.
     names = {line.split()[line.startswith("x86 ")] for line in text.splitlines() if line.startswith(("  ", "x86 "))}
     if names and name not in names:

@@ -200,7 +200,10 @@ def _run(
     except OSError as error:
         raise paths.os_fail(error, folder) from None
     limits = {command[0]: command[1] for command in commands}
-    status = _watch(line, folder, limits, len(commands), note, silence, wall)
+    try:
+        status = _watch(line, folder, limits, len(commands), note, silence, wall)
+    except Fail as error:
+        raise Fail(f"{error}{_hint(machine, folder)}") from None
     console = _text(folder / "console.log")
     text = _text(folder / "job.log")
     outcomes, done = parse_job(text)
@@ -271,6 +274,14 @@ def _watch(
             return process.returncode
         finally:
             proc.end(process)
+
+
+def _hint(machine: machines.Machine, folder: Path) -> str:
+    """What to try with a kernel that prints nothing at all; "" if this one has printed something."""
+    # Before linux 5.12 and its stable kernels' backports of 26f55386f964 a kernel took only one value of TGran for its
+    # page size, and spins in its first instructions on a CPU with LPA2, whose value is another one.
+    lpa2 = (machine.arch, machine.accel, machine.cpu) == ("arm64", "tcg", "max") and not machine.trace
+    return "; try --cpu max,lpa2=off" if lpa2 and not _size(folder / "console.log") else ""
 
 
 def _first(folder: Path) -> str:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import expected
+from vtime.selftest import expected
 import pytest
 
 COSTS = {

@@ -1,0 +1,97 @@
+"""KTAP and JUnit, judged by other projects' parsers: each takes what the tool writes, and refuses it with a mistake in
+it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from kvmseries.base import paths, proc
+from kvmseries.labs import junit, ktap, outcomes
+from kvmseries.labs.test_labs import COMPLAINTS, VERDICTS
+from kvmseries.source import catalog, trees
+
+pytestmark = pytest.mark.slow
+REQUIREMENTS = paths.ROOT / "scripts/requirements-labs.txt"
+
+# Each prints nothing, and ends with a traceback if what is on its standard input is not right.
+JUDGES = {
+    "ktap": """
+import sys, tap.parser
+lines = list(tap.parser.Parser().parse_text(sys.stdin.read()))
+tests = [line for line in lines if line.category == "test"]
+plan, = [line for line in lines if line.category == "plan"]
+assert plan.expected_tests == len(tests) and [test.number for test in tests] == list(range(1, len(tests) + 1))
+assert [test.ok for test in tests] == [True, False, True, True, False, False]
+assert [test.skip for test in tests] == [False, False, False, True, False, False]
+""",
+    "junit": """
+import sys, junitparser
+suites = junitparser.JUnitXml.fromstring(sys.stdin.read().encode())
+cases = [case for suite in suites for case in suite]
+assert (suites.tests, suites.failures, suites.skipped) == (len(cases), 3, 2)
+assert sum(bool(case.result) and isinstance(case.result[0], junitparser.Failure) for case in cases) == 3
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def venv():
+    """The environment of REQUIREMENTS."""
+    folder, wanted = paths.out("venv-labs"), REQUIREMENTS.read_text(encoding="utf-8")
+    stamp = folder / "requirements.txt"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+        paths.remove(folder)
+        proc.run([sys.executable, "-m", "venv", str(folder)], "venv")
+        proc.run([str(folder / "bin/python"), "-m", "pip", "install", "-q", "-r", str(REQUIREMENTS)], "pip install")
+        stamp.write_text(wanted, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def takes(venv):
+    """takes(name, text): whether the judge `name` of JUDGES takes the text."""
+
+    def judge(name, text):
+        done = subprocess.run(
+            [str(venv / "bin/python"), "-c", JUDGES[name]],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": "/usr/bin:/bin"},
+        )
+        print(done.stderr)
+        assert "ModuleNotFoundError" not in done.stderr and "ImportError" not in done.stderr
+        return done.returncode == 0
+
+    return judge
+
+
+def test_ktap(takes):
+    text = ktap.document(outcomes.outcomes(VERDICTS, COMPLAINTS), "v5.10 arm64")
+    assert takes("ktap", text)
+    assert not takes("ktap", text.replace("not ok 2", "ok 2"))
+    assert not takes("ktap", text.replace("1..6", "1..7"))
+
+
+def test_the_kernel_s_own_parser_takes_ktap(tmp_path):
+    def parse(text):
+        file = tmp_path / "x.ktap"
+        file.write_text(text, encoding="utf-8")
+        # -B: nothing is written to the tree.
+        return proc.attempt([sys.executable, "-B", str(program), "parse", str(file)], "kunit.py parse")[1]
+
+    program = trees.base(catalog.load("v7.3")).path / "tools/testing/kunit/kunit.py"
+    text = ktap.document(outcomes.outcomes(VERDICTS, COMPLAINTS), "v5.10 arm64")
+    found = parse(text)
+    assert "Ran 6 tests: passed: 2, failed: 3, skipped: 1\n" in f"{found}\n" and "[ERROR]" not in found, found
+    for mistake in (("1..6", "1..7"), ("ok 3 ", "ok 4 "), ("KTAP version 1\n", "")):
+        assert "[ERROR]" in parse(text.replace(*mistake)), mistake
+
+
+def test_junit(takes):
+    text = junit.document(outcomes.outcomes(VERDICTS, COMPLAINTS), "v5.10.arm64", {"cpu": "max"})
+    assert takes("junit", text)
+    assert not takes("junit", text.replace("<failure ", "<error "))
+    assert not takes("junit", text.replace("</testsuites>", ""))

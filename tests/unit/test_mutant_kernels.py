@@ -1,0 +1,121 @@
+"""Kernels with mutants: each is built once, and again when what it is made from has changed; and what checks choose of them."""
+
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from kvmseries.base import paths
+from kvmseries.conftest import below, write
+from kvmseries.kernel import build, toolchain
+from kvmseries.source import catalog, trees
+from kvmseries.verify import mutants
+from stage2_trace import stage2trace
+from tests.lab import Lab
+
+
+@pytest.fixture(name="made")
+def _made(own_world, tmp_path, monkeypatch):
+    """What was built, a list of names."""
+    built = []
+
+    def in_tree(tree, arch, configs, _note):
+        built.append(f"{tree} {arch}")
+        image = tmp_path / f"tree/build-{arch}/arch/boot/Image"
+        write(image, f"{tree} {arch} {len(built)}")
+        write(tmp_path / f"tree/build-{arch}/System.map", "map")
+        return SimpleNamespace(image=image, release="5.10-x")
+
+    monkeypatch.setattr(trees, "mutant", lambda _series, names, _kernel, count: f"{'+'.join(names)} {count}")
+    monkeypatch.setattr(build, "in_tree", in_tree)
+    monkeypatch.setattr(toolchain, "version", lambda arch: f"gcc {arch}")
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
+    monkeypatch.setattr(
+        catalog,
+        "load",
+        lambda _: SimpleNamespace(
+            name="mini",
+            kernel="5.10.262",
+            patches=(1, 2),
+            versions=[SimpleNamespace(sha256="x")],
+            patches_id=str,
+            upto=int,
+        ),
+    )
+    for name in ("a", "b"):
+        write(tmp_path / f"patches/mutants/mini/{name}.patch", name)
+    return built
+
+
+def _kernel(*names, arch="arm64", kernel="series", configs=()):
+    return Lab("mini", kernel, arch=arch, patches=names, configs=configs).built()
+
+
+def test_a_kernel_with_a_mutant_is_built_once_and_kept(made):
+    first, second = _kernel("a"), _kernel("b")
+    assert _kernel("a") == first and _kernel("b") == second and len(made) == 2
+    # Each has a copy of its own, for the tree is that of the last one.
+    assert first.image.read_text() == "a None arm64 1" and second.image.read_text() == "b None arm64 2"
+    assert first.image.parent.joinpath("System.map").exists() and first.release == "5.10-x"
+
+
+def test_architectures_points_and_combinations_are_others(made):
+    kernels = [
+        _kernel("a"),
+        _kernel("a", arch="x86_64"),
+        _kernel("a", kernel="base"),
+        _kernel("a", kernel="upto:1"),
+        _kernel("a", "b"),
+        _kernel("a", configs=("debug",)),
+    ]
+    assert len({kernel.image for kernel in kernels}) == len(made) == 6
+
+
+def test_what_has_changed_is_built_again(made, monkeypatch):
+    _kernel("a")
+    write(paths.PATCHES / "mutants/mini/a.patch", "changed")
+    assert _kernel("a").image.read_text() == "a None arm64 2"
+    monkeypatch.setattr(toolchain, "version", lambda arch: "gcc 99")
+    _kernel("a")
+    assert len(made) == 3
+
+
+def test_a_build_that_fails_keeps_nothing(made, monkeypatch):
+    def fails(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(build, "in_tree", fails)
+    with pytest.raises(RuntimeError):
+        _kernel("a")
+    assert not below(paths.out("mutants", "x").parent)
+
+
+def _table(folder, head):
+    """The first column of the table with `head` in the README of `folder`, of code in backquotes."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    table = re.search(rf"^\| {re.escape(head)} \|.*\n\|[-|]*\n((?:\|.*\n)+)", text, re.M)[1]
+    return set(re.findall(r"^\| `([^`]+)`", table, re.M))
+
+
+def _held(name):
+    """Names of the mutants that a patch holds."""
+    return mutants.held(mutants.FILE.parent / name)
+
+
+def test_the_trace_must_find_each_mistake_with_tlbs():
+    mistakes = {one.name for one in mutants.load() if (one.series, one.place) == ("v5.10", "trace")} | {
+        "no-tlbi-in-unmap"
+    }
+    assert _held("v5.10/tlb-mutants.patch") <= mistakes
+    assert _table(stage2trace.SOURCE, "`kvm.mutant=`") == mistakes
+
+
+def test_each_check_that_must_find_a_mutant_is_there():
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", mutants.CHECKS]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(words, cwd=paths.ROOT, env=environ, capture_output=True, text=True, check=True)
+    wanted = {one.by for one in mutants.load() if one.by.startswith(f"{mutants.CHECKS}/")}
+    assert len(wanted) > 40 and wanted - set(done.stdout.splitlines()) == set()

@@ -1,0 +1,160 @@
+"""Aging without a lock: that it takes none, that vCPUs that fault and who ages do not slow each other
+down where the pages that are aged are young, and that no access is forgotten, all by
+access_tracking_stress_test.  And aging that races:
+stage2_fault_stress_test on a kernel whose faults, unmapping and write protection wait for aging to be
+there (patches/instruments/v5.10/delays.patch).
+
+A walk that ages counts once, however many leaves of it raced.  Bounded, and so with the normal
+configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two CPUs:
+`SERIES_AGES=1000 make test-all CHECKS=tests/v5.10/test_aging.py`
+"""
+
+import functools
+import os
+import re
+
+import pytest
+
+from tests import aging, claims
+from tests.lab import Lab, with_mutants
+
+pytestmark = pytest.mark.boot
+
+# Pages of a vCPU that are aged, and how often while vCPUs are idle.
+PAGES, PASSES = 64, 4
+# In virtual time: vCPUs, and iterations, of which the first warms up.
+VCPUS, ITERATIONS = 16, 3
+
+# How many of each race there must be; above WANTED with the debug configuration.
+WANTED = 20
+AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
+DELAYED = with_mutants("v5.10", configs=("debug",) if AGES > WANTED else ())
+MUTANTS = with_mutants("v5.10")
+
+PROGRAM = "/tests/stage2_fault_stress_test"
+# Never so many of everything that it stops before its time.  No vCPU stays at a word.
+LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "1000", "-v", "1")
+# All who make aging race, and some who age by themselves
+ALL = (*LINE, "-v", "3", "-b", "8M", "-o", "log,punch,rally,age")
+# Who makes what race, over what memory: blocks are split and collapsed as logging goes on and off.
+RACES = {"log": (("lost", "replaced"), "anonymous_thp", "16M"), "punch": (("unmapped",), "anonymous", "8M")}
+# Seconds for one of each.  Measured with two CPUs that are busy otherwise: 0.25, and 0.06 for what
+# is unmapped; in a debug kernel many times that.
+SECONDS = 1 if AGES <= WANTED else 5
+DELAY_US, LATE_US = 5000, 20000
+# With a long wait write protection goes on while the walk that ages waits, so the walk loses.  With a short one either
+# may be first.  Measured with wrprotect-gives-up, 60 s at most: 5000 us found it in 2 of 5 runs, 50 us in 10 of 10,
+# after 3 to 46 s.
+EITHER_US = 50
+KILLED = 6
+# An oops of who walks the page table, and of nobody else.
+OOPS = r"Unable to handle kernel[^\0]*?\bpc : (stage2_|__kvm_pgtable_)"
+
+
+@pytest.fixture(scope="module", name="counts")
+def _counts():
+    """Of base and series, aged while vCPUs fault in memory that is new to the host, too."""
+    args = f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}"
+    return [
+        run
+        for label in ("base", "series")
+        for run in Lab("v5.10", label, patches=("hold-times",))
+        .virtual(2 + 2)
+        .lock_counts(aging.ACCESS, args, (2,), f"counts-{label}-{aging.ACCESS}")
+    ]
+
+
+@pytest.mark.slow
+def test_aging_takes_no_lock(counts):
+    assert not claims.lockless_aging(counts, "series")
+
+
+@pytest.mark.slow
+def test_negative_control_base_takes_the_lock_to_age(counts):
+    assert not claims.locked_aging(counts, "base", PAGES, PASSES)
+    assert claims.lockless_aging(counts, "base")
+
+
+@functools.cache
+def _hot(label):
+    """aging.hot() with so many vCPUs that fault memory in and access what is aged."""
+    return aging.hot(Lab("v5.10", label), f"-i {ITERATIONS}", VCPUS, 120, label)
+
+
+@pytest.mark.slow
+def test_faults_do_not_slow_aging_down():
+    aging.found_young(_hot("series"), VCPUS)
+    assert aging.beside(_hot("series")) <= aging.BESIDE
+
+
+@pytest.mark.slow
+def test_negative_control_faults_slow_aging_down_on_base():
+    aging.found_young(_hot("base"), VCPUS)
+    assert aging.beside(_hot("base")) > 5
+
+
+@pytest.mark.slow
+def test_aging_does_not_slow_faults_down():
+    assert aging.with_aging(_hot("series"), "instructions_per_fault.fault") == pytest.approx(1, rel=0.05)
+    assert aging.with_aging(_hot("series"), "fault_memory_time") <= aging.SLOWER
+
+
+@pytest.mark.slow
+def test_negative_control_an_access_that_is_forgotten_is_noticed():
+    command = [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"]
+    aging.forgets(MUTANTS.but(mutant="age-forgets"), command, "aging-age-forgets")
+
+
+def _killing(vms, seconds):
+    """The command that has so many VMs killed while they are aged."""
+    line = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-v", "2", "-b", "4M", "-o", "punch,age")
+    return (*line, "-K", "-k", vms, "-t", seconds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("helper", RACES)
+def test_aging_that_races_loses_nothing(helper):
+    races, memory, size = RACES[helper]
+    seconds = AGES * SECONDS
+    command = (*LINE, "-o", helper, "-s", memory, "-b", size, "-t", seconds)
+    aging.lose_nothing(DELAYED, helper, command, seconds, DELAY_US, dict.fromkeys(races, AGES), 3)
+
+
+@pytest.mark.slow
+def test_vms_are_killed_while_they_are_aged():
+    vms = KILLED if AGES <= WANTED else AGES // 20
+    ran = DELAYED.stress(aging.ages(LATE_US, _killing(vms, 2 * vms)), 3 * vms, "aging-late").good()
+    assert ran.counts()["walks_that_age.late"] >= (1 if AGES <= WANTED else AGES), ran.output
+
+
+def _wreck(mutant, command, delay_us):
+    return MUTANTS.but(mutant=mutant).wreck(aging.ages(delay_us, command), 60, f"aging-{mutant}")
+
+
+@pytest.mark.slow
+def test_negative_control_what_is_unmapped_comes_back():
+    found = _wreck("age-without-cmpxchg", (*ALL, "-t", "60"), DELAY_US)
+    assert re.search(
+        r": (stale|lost|wrong): |is not in the dirty log|"
+        rf"WARNING: .* at (stage2_|__kvm_pgtable_)|{OOPS}",
+        found,
+    ), found
+
+
+@pytest.mark.slow
+def test_negative_control_write_protection_that_gives_up():
+    found = _wreck("wrprotect-gives-up", (*LINE, "-o", "log", "-b", "8M", "-t", "180"), EITHER_US)
+    assert "is not in the dirty log" in found, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mutant, command",
+    [
+        pytest.param("pgt-freed-without-rcu", _killing(10, 20), id="pgt-freed-without-rcu"),
+        pytest.param("age-table-freed-without-rcu", (*ALL, "-t", "45"), id="age-table-freed-without-rcu"),
+    ],
+)
+def test_negative_control_freed_under_aging(mutant, command):
+    found = _wreck(mutant, command, LATE_US)
+    assert re.search(f"WARNING: .*(stage2_age|__kvm_pgtable_walk)|Bad page state|{OOPS}", found), found

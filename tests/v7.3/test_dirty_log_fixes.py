@@ -1,0 +1,117 @@
+"""The fixes of patches/v7.3: the test of each passes on the series, fails on linux 7.3.4, and fails on the series if the
+fix of it alone is taken back (patches/mutants/v7.3). The fix without a test has a litmus test, `dirty-log-nested`."""
+
+import functools
+
+import pytest
+
+from kvmseries.source import catalog
+from tests.lab import Lab
+
+SECONDS = 240
+# For dirty_log_test's 1 GiB and three pages.
+HUGE_PAGES = "series.hugepages=520"
+_RESET = (["/tests/dirty_ring_reset_test"], r"pages were written and are not in the ring")
+_PAGE = r"Dirty page \d+ value"
+
+
+def _dirty_log_test(memory):
+    return ["/tests/dirty_log_test", "-M", "dirty-ring", "-i", "3", "-s", memory]
+
+
+# {arch: {name: (command, what it must say when a write is missing in the log)}}
+TESTS = {
+    "arm64": {
+        "ring-reset": _RESET,
+        "ring-thp": (_dirty_log_test("anonymous_thp"), _PAGE),
+        "ring-hugetlb": (_dirty_log_test("anonymous_hugetlb_2mb"), _PAGE),
+    },
+    "x86_64": {
+        "ring-reset": _RESET,
+        "two-huge-pages": (
+            ["/tests/x86/dirty_log_init_set_test"],
+            r"was written after it was cleared, and is not in the log",
+        ),
+    },
+}
+# {patches/mutants/v7.3/NAME.patch: (arch, the tests that fail with it, and no other does)}
+REVERTED = {
+    "reset-returns-at-once": ("arm64", {"ring-reset"}),
+    "logging-by-bitmap": ("arm64", {"ring-thp", "ring-hugetlb"}),
+    "window-rounded-up": ("x86_64", {"two-huge-pages"}),
+}
+
+
+@functools.cache
+def _lost(arch, which, params=()):
+    """The tests that say, on the kernel `which`, that a write is missing in the log; each other one must have passed."""
+    kernel, patches = ("series", (which,)) if which in REVERTED else (which, ())
+    lab = Lab("v7.3", kernel, (HUGE_PAGES, *params), arch, patches)
+    commands = {test: command for test, (command, _) in TESTS[arch].items()}
+    ran = lab.run(commands, SECONDS, "-".join(["fixes", which, arch, *params]))
+    assert not ran.splats
+    return ran.finders({test: words for test, (_, words) in TESTS[arch].items()})
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", TESTS)
+def test_no_write_is_missing_in_the_log(arch):
+    assert not _lost(arch, "series")
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", TESTS)
+def test_negative_control_base_misses_writes(arch):
+    assert _lost(arch, "base") == set(TESTS[arch])
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("which", REVERTED)
+def test_negative_control_each_test_needs_its_own_fix(which):
+    arch, tests = REVERTED[which]
+    assert _lost(arch, which) == tests
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ("base", "series"))
+def test_with_shadow_page_tables(which):
+    assert _lost("x86_64", which, ("kvm_amd.npt=0",)) == (set(TESTS["x86_64"]) if which == "base" else set())
+
+
+def test_each_test_has_a_patch_that_takes_its_fix_back():
+    assert {test for _, tests in REVERTED.values() for test in tests} == {
+        test for tests in TESTS.values() for test in tests
+    }
+
+
+FLUSH = "KVM-x86-mmu-Flush-the-TLBs-when-a-huge-page-loses"
+
+
+@functools.cache
+def _unflushed(before, params):
+    """Reports of MMU-writable that was cleared without a flush, on the series, or on the patches before the fix."""
+    patches = catalog.load("v7.3").patches
+    number = next(at for at, patch in enumerate(patches) if FLUSH in patch.name)
+    lab = Lab("v7.3", f"upto:{number}" if before else "series", params, "x86_64", ("mmu-writable-check",))
+    name = "-".join(["unflushed", "before" if before else "series", *params])
+    ran = lab.run(TESTS["x86_64"]["two-huge-pages"][0], SECONDS, name)
+    assert not ran.status, ran.one().why()
+    return ran.splats
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("params", ((), ("kvm_amd.npt=0",)), ids=("tdp", "shadow"))
+def test_mmu_writable_is_not_cleared_without_a_flush(params):
+    assert not _unflushed(False, params)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+@pytest.mark.parametrize("params", ((), ("kvm_amd.npt=0",)), ids=("tdp", "shadow"))
+def test_negative_control_a_flush_that_is_missing_is_noticed(params):
+    assert any("kvm_arch_mmu_enable_log_dirty_pt_masked" in line for line in _unflushed(True, params))
