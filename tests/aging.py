@@ -2,7 +2,7 @@
 
 from kvmseries.measure import bench
 from kvmseries.source import catalog
-from tests.lab import Lab, races, script
+from tests.lab import races, script
 
 ACCESS = "access_tracking_stress_test"
 # Of 5.10: arguments with which vCPUs access pages that are aged, after each page that they fault in; and the share of
@@ -69,10 +69,3 @@ def forgets(lab, command, name):
     """Assert that access_tracking_stress_test notices what the mutant of `lab` forgets."""
     ran = lab.run(command, 300, name)
     assert ran.status and ran.found(FORGOTTEN), ran.output
-
-
-def mutants(series, arch="arm64", configs=()):
-    """The Lab with delays and mutants for `series`, of which none is planted."""
-    patches = {"v5.10": ("delays", "x86-delays", "mutants"), "v7.3": ("mutants", "aging-delays", "aging-mutants")}
-    kernel = {"v5.10": "series", "v7.3": "upto:aging"}
-    return Lab(series, kernel[series], arch=arch, patches=patches[series], configs=configs)

@@ -33,7 +33,7 @@ COMMANDS = [
     # The rings are filled.
     ("busy", "series", replace(FAST, busy=1, working_set=8192)),
     ("spoiled", "series", replace(FAST, corrupt=3)),
-    ("mutants", "planted", PACED),
+    ("planted", "planted", PACED),
     ("paced", "series", PACED),
 ]
 # On x86-64.
@@ -49,7 +49,7 @@ X86 = [
     # Each answer takes the main loop longer than on arm64.
     ("busy", "series", replace(FAST, busy=1, working_set=8192, limit=240)),
     ("spoiled", "series", replace(FAST, corrupt=3)),
-    ("mutants", "planted", PACED),
+    ("planted", "planted", PACED),
     ("paced", "series", PACED),
 ]
 # A guest that writes to 17 MiB again and again, measured for four seconds: 4.25 MiB/s, of which QEMU tells the whole ones.

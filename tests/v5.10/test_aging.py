@@ -16,7 +16,7 @@ import re
 import pytest
 
 from tests import aging, claims
-from tests.lab import Lab
+from tests.lab import Lab, with_mutants
 
 pytestmark = pytest.mark.boot
 
@@ -28,8 +28,8 @@ VCPUS, ITERATIONS = 16, 3
 # How many of each race there must be; above WANTED with the debug configuration.
 WANTED = 20
 AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
-DELAYED = aging.mutants("v5.10", configs=("debug",) if AGES > WANTED else ())
-MUTANTS = aging.mutants("v5.10")
+DELAYED = with_mutants("v5.10", configs=("debug",) if AGES > WANTED else ())
+MUTANTS = with_mutants("v5.10")
 
 PROGRAM = "/tests/stage2_fault_stress_test"
 # Never so many of everything that it stops before its time.  No vCPU stays at a word.

@@ -13,7 +13,7 @@ import re
 import pytest
 
 from tests import aging, claims
-from tests.lab import Lab, script
+from tests.lab import Lab, script, with_mutants
 
 pytestmark = pytest.mark.boot
 
@@ -26,8 +26,8 @@ PAGES, PASSES = 64, 4
 WANTED = 8
 AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
 LONG = AGES > WANTED
-DELAYED = aging.mutants("v5.10", "x86_64", ("debug",) if LONG else ())
-MUTANTS = aging.mutants("v5.10", "x86_64")
+DELAYED = with_mutants("v5.10", "x86_64", ("debug",) if LONG else ())
+MUTANTS = with_mutants("v5.10", "x86_64")
 # What can change an SPTE that was found accessed. A huge page is replaced by the others' kernel, too, but
 # seldom while somebody ages it.
 RACES = ("lost", "zapped")

@@ -10,8 +10,7 @@ import re
 
 import pytest
 
-from tests import aging
-from tests.lab import Lab, races
+from tests.lab import Lab, races, with_mutants
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
@@ -80,6 +79,6 @@ def test_negative_control_a_kernel_that_does_not_count_cannot_pass():
 )
 def test_negative_control_an_old_page_is_noticed(mutant, args):
     # It ends when the bug is noticed: in 17 runs after 1 to 45 s, in one not in 62 s (Documentation/method.md).
-    ran = _run(aging.mutants("v5.10").but(mutant=mutant), mutant, 240, "-i", "0", *args)
+    ran = _run(with_mutants("v5.10").but(mutant=mutant), mutant, 240, "-i", "0", *args)
     assert ran.status
     assert re.search(r"(vCPU \d+|Host): page \d+ .*, word \d+", ran.output), ran.output

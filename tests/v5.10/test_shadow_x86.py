@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from tests import aging
+from tests.lab import with_mutants
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
-LAB = aging.mutants("v5.10", "x86_64").but(params=("kvm_amd.npt=0",))
+LAB = with_mutants("v5.10", "x86_64").but(params=("kvm_amd.npt=0",))
 # Base was found within 46 rounds; a round takes a tenth of a second or two.
 SECONDS, MOST = 15, 120
 

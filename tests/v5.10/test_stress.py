@@ -12,7 +12,7 @@ import re
 import pytest
 
 from tests import aging
-from tests.lab import races, script
+from tests.lab import races, script, with_mutants
 
 pytestmark = pytest.mark.boot
 
@@ -21,7 +21,7 @@ CONFIGS = tuple(filter(None, os.environ.get("SERIES_STRESS_CONFIG", "").split("+
 SECONDS = int(os.environ.get("SERIES_STRESS", "45"))
 VMS = 20
 # Of which the first has no mutant planted.
-DELAYED, MUTANTS = aging.mutants("v5.10", configs=CONFIGS), aging.mutants("v5.10")
+DELAYED, MUTANTS = with_mutants("v5.10", configs=CONFIGS), with_mutants("v5.10")
 
 PROGRAM = "/tests/stage2_fault_stress_test"
 # Never so many of everything that it stops before its time.
@@ -107,7 +107,7 @@ def test_x86_loses_nothing_in_clear_mode(mmu):
     """Huge pages are split and collapsed, and aging waits for its SPTE to change."""
     helpers = ("log", "punch", "age", "readonly")
     command = (*LINE, "-m", "clear", "-o", ",".join(helpers), "-t", SECONDS)
-    lab = aging.mutants("v5.10", "x86_64", CONFIGS).but(params=MMUS[mmu])
+    lab = with_mutants("v5.10", "x86_64", CONFIGS).but(params=MMUS[mmu])
     wanted = _wanted(helpers, ()) | dict.fromkeys(("writes_verified_in_log", "walks_that_age.zapped"), WANTED)
     races(wanted, MOST, lambda: lab.stress(aging.ages(5000, command), SECONDS, f"aging-clear-{mmu}").good().counts())
 

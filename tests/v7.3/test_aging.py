@@ -11,7 +11,7 @@ import pytest
 
 from kvmseries.base.errors import Fail
 from tests import aging
-from tests.lab import Lab, script
+from tests.lab import Lab, script, with_mutants
 
 pytestmark = pytest.mark.boot
 
@@ -48,7 +48,7 @@ def _delayed(command, delays=(0, 0)):
 
 def _run(which, command, delays=(0, 0), configs=(), params=()):
     """The Ran of a shell command with `which` planted, or with nothing planted; delays as for _delayed()."""
-    lab = aging.mutants("v7.3", configs=configs).but(mutant=which, params=params)
+    lab = with_mutants("v7.3", configs=configs).but(mutant=which, params=params)
     return lab.run(_delayed(command, delays), 3 * SECONDS + 120, f"v73-aging-{which or 'nothing'}")
 
 
@@ -72,7 +72,7 @@ def test_negative_control_aging_that_ends_at_a_lost_race():
 
 
 def test_negative_control_an_access_that_is_forgotten_is_noticed():
-    lab = aging.mutants("v7.3").but(mutant="age-forgets")
+    lab = with_mutants("v7.3").but(mutant="age-forgets")
     aging.forgets(lab, _delayed(ACCESS), "v73-aging-age-forgets")
 
 
@@ -80,7 +80,7 @@ def _goes_wrong(which, what, delays, splat):
     """Whether a run of RACES[WHAT] with WHICH planted finds stale or lost data, or the kernel says so by `splat`, or goes
     down: what was freed may be its own by then."""
     # Here, so that a Fail below is the guest's end.
-    aging.mutants("v7.3").built()
+    with_mutants("v7.3").built()
     try:
         ran = _run(which, RACES[what][0], delays)
     except Fail as error:
@@ -143,7 +143,7 @@ VCPUS = 8
 def _grace_periods(which):
     """How often the kernel waits for a grace period while a VM with two shadow page tables for each of VCPUS vCPUs comes
     and goes."""
-    lab = aging.mutants("v7.3", configs=("kprobes",)).but(mutant=which, params=("kvm-arm.mode=nested",))
+    lab = with_mutants("v7.3", configs=("kprobes",)).but(mutant=which, params=("kvm-arm.mode=nested",))
     command = script("calls/calls.sh", "/tests/nested_destroy_test", VCPUS)
     ran = lab.run(command, 900, f"v73-grace-periods-{which or 'nothing'}").good()
     found = re.search(r"^Calls: grace_period (\d+)$", ran.output, re.M)
