@@ -26,7 +26,7 @@ export TREE
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
-	@echo 'make proof  the patched code under a model checker: all scenarios, all planted mistakes (minutes)'
+	@echo 'make proof  the patched code under a model checker: all scenarios, all mutants (minutes)'
 	@echo 'make test   unit tests, patches, builds, functional selftests, a race and a mutant for each kernel (about an hour)'
 	@echo 'make test-all  every check (hours): each step builds, all mutants, the clock, migrations; ARGS=--lf: those that have failed'
 	@echo 'make check  the checks that boot nothing (minutes)'

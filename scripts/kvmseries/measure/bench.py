@@ -507,7 +507,7 @@ def made_of(job: Job) -> Ids:
         },
         "models": {name: ids.model(job.arch, name) for name in job.models} if virtual else {},
         "guest": ids.guest(),
-        "own": {path.name: ids.file(path) for path in _own(job)},
+        "own": {ids.own_name(path): ids.file(path) for path in _own(job)},
         "instrument": ids.instrument() if virtual else None,
         "qemu": ids.program(emulator),
     }
