@@ -47,7 +47,7 @@ run:
 	@mkdir -p $(dir $(RESULTS)) && touch $(OUT)/run.begun
 	@scripts/series bench $(ONE) $(BENCH) --json $(RESULTS); status=$$?; \
 	if [ -e $(RESULTS) ] && ! [ $(RESULTS) -ot $(OUT)/run.begun ]; then \
-		scripts/series report --quiet $(RESULTS) || exit; fi; exit $$status
+		scripts/series report --table none $(RESULTS) || exit; fi; exit $$status
 
 proof:
 	@scripts/bootstrap

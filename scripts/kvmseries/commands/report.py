@@ -1,7 +1,7 @@
 """scripts/series report
 
-FILES are results of bench.  --compare lists what is better or worse in the second than in the first, beyond the spread;
-the exit status is 1 if anything is worse."""
+FILES are results of bench.  With --compare: what is better or worse in the second than in the first, beyond the
+spread; the exit status is 1 if anything is worse."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ from .shared import flag, Option
 PARAMS = [
     click.Argument(["files"], nargs=-1, required=True),
     Option("--picture", "PNG", "also draw the plot of growth, or of aging or merging", type=shared.Output()),
-    flag("--markdown", "print the table as Markdown"),
-    flag("--ascii", "print the table in ASCII, for a cover letter"),
-    flag("--quiet", "write the page, print no table"),
+    Option(
+        "--table",
+        None,
+        "how the table is printed; ascii is for cover letters",
+        type=click.Choice(["text", "markdown", "ascii", "none"]),
+        default="text",
+    ),
     flag("--compare", "compare two files"),
 ]
 
@@ -36,11 +40,11 @@ def run(options: shared.Options) -> int:
         shared.table(compare.view(comparison))
         print(compare.verdict(comparison))
         return comparison.status
-    if options.markdown:
+    if options.table == "markdown":
         print(report.markdown_table(loaded), end="")
-    elif options.ascii:
+    elif options.table == "ascii":
         print(report.ascii_table(loaded), end="")
-    elif not options.quiet:
+    elif options.table == "text":
         report.print_table(loaded, shared.console())
     commands = [data["made"]["command"] for data in loaded if data["made"]["command"]]
     page = report.write_page(loaded, paths.out("report", "index.html").parent, commands)

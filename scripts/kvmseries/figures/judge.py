@@ -343,7 +343,7 @@ def plan(data: Data, files: compute.Files, judged: Sequence[Judged]) -> list[str
     for name, reasons, command, minutes in found:
         total += minutes
         lines += [f"# {data['results'][name]['file']}: {', '.join(reasons)}; {minutes or '?'} min", command]
-    pictures = [f"scripts/series report --quiet {entry}" for entry in data["pictures"]]
+    pictures = [f"scripts/series report --table none {entry}" for entry in data["pictures"]]
     return [*lines, *pictures, "scripts/series figures --write", f"# {total} minutes in all"]
 
 
