@@ -45,8 +45,7 @@ COMMANDS = {
     },
     "Measure": {
         "bench": "measure kernels against each other; for QEMU, live migrations",
-        "report": "tables, plots and a page of results; compare two results files",
-        "figures": "the figures that texts quote, and the results behind them",
+        "report": "tables, plots and a page of results; compare two results files; make the texts that quote them",
     },
     "Set up": {"deps": "install the Debian packages that the commands need"},
 }
@@ -101,7 +100,12 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("--here --accel=kvm --clock=wall", no="--sensitivity --retry", why="that is for --clock virtual"),
         Rule("--no-times", no="--sensitivity --retry", why="lock counts are of one boot and of no model"),
     ),
-    "report": (Rule("--compare", only="FILES"),),
+    "report": (
+        Rule("--compare", only="FILES"),
+        Rule("--texts", only="--check --old", why="it makes the texts from the results that they name"),
+        Rule("--check", no="--old"),
+        Rule("--check --old", needs="--texts"),
+    ),
 }
 
 

@@ -29,7 +29,7 @@ MISTAKES = [
     (["nope"], "No such command 'nope' (see scripts/series -h)"),
     (["list", "--more"], "No such option: --more (see scripts/series list -h)"),
     (["apply"], "Missing argument 'SERIES' (see scripts/series apply -h)"),
-    (["report"], "Missing argument 'FILES...'"),
+    (["report"], "say which results files, or --texts"),
     (["bench", "mini", "--arch"], "Option '--arch' requires an argument"),
     (["export", "mini", "a", "b"], "Got unexpected extra argument (b)"),
     (["bench", "mini", "--", "true"], "Got unexpected extra argument (true)"),

@@ -1,30 +1,29 @@
-"""Each figure that README, cover letters and documents quote follows from committed results, and what got worse is
-said.  No boot, no build."""
+"""README, cover letters and documents say what the committed results say, and what got worse is said.  No boot, no build."""
 
 import shlex
 
 import pytest
 
 from kvmseries import cli
-from kvmseries.figures import compute, judge
+from kvmseries.figures import query, texts
 from kvmseries.measure import bench
 from kvmseries.source import catalog
 
-DATA = judge.load()
+DATA = texts.load()
 
 
 @pytest.fixture(scope="module")
 def files():
     """The committed results, each read once."""
-    return compute.Files(DATA["results"])
+    return query.Files(DATA["results"])
 
 
-@pytest.mark.parametrize("where", DATA["texts"])
-def test_a_text_says_what_the_results_say(files, where):
-    """If this fails: `scripts/series figures --write`, and read what it names."""
-    judged = judge.judge(DATA, files, where)
-    assert judged.rows
-    assert judged.problems + judge.unsaid(DATA, files, judged) == []
+@pytest.mark.parametrize("name", texts.names())
+def test_a_text_says_what_the_results_say(files, name):
+    """If this fails: edit Documentation/texts, then `scripts/series report --texts`."""
+    text = texts.make(files, name)
+    assert text.weak, "it has no figure"
+    assert texts.problems(DATA, files, text) == []
 
 
 @pytest.mark.parametrize("name", DATA["results"])
@@ -39,9 +38,8 @@ def test_a_command_that_measures_again_is_one_that_the_tool_takes(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", DATA["texts"])
-def test_results_are_of_today_s_source_and_of_enough_rounds(files, where):
-    """If this fails: `scripts/series figures --measure`."""
-    judged = judge.judge(DATA, files, where, strict=True)
-    assert judged.rows
-    assert judged.problems == []
+@pytest.mark.parametrize("name", texts.names())
+def test_results_are_of_enough_rounds(files, name):
+    """If this fails: `scripts/series report --texts --old`."""
+    text = texts.make(files, name)
+    assert [name for name, reasons in text.weak.items() if "rounds" in reasons] == []

@@ -1,7 +1,8 @@
 """scripts/series report
 
-FILES are results of bench.  With --compare: what is better or worse in the second than in the first, beyond the
-spread; the exit status is 1 if anything is worse."""
+FILES are results of bench.  --texts makes README, letters and other texts that quote results from Documentation/texts
+instead.  --compare lists what is better or worse in the second than in the first, beyond the spread;
+the exit status is 1 if anything is worse."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import click
 
 from .. import report
 from ..base import paths
-from ..base.errors import Usage
+from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import results
 from ..report import compare
@@ -17,7 +18,7 @@ from . import shared
 from .shared import flag, Option
 
 PARAMS = [
-    click.Argument(["files"], nargs=-1, required=True),
+    click.Argument(["files"], nargs=-1),
     Option("--picture", "PNG", "also draw the plot of growth, or of aging or merging", type=shared.Output()),
     Option(
         "--table",
@@ -27,11 +28,19 @@ PARAMS = [
         default="text",
     ),
     flag("--compare", "compare two files"),
+    flag("--texts", "make the texts that quote results"),
+    flag("--check", "with --texts: change nothing, and fail if a text would change"),
+    flag("--old", "with --texts: print the commands that measure again what is old, or of too few rounds"),
 ]
 
 
 def run(options: shared.Options) -> int:
     """Write the page, print the table; with --compare 1 if anything is worse."""
+    if options.texts:
+        _texts(options)
+        return 0
+    if not options.files:
+        raise Usage("say which results files, or --texts")
     loaded = [results.load(path) for path in options.files]
     if options.compare:
         if len(loaded) != 2:
@@ -52,3 +61,24 @@ def run(options: shared.Options) -> int:
         report.plot_png(loaded, options.picture)
     say(f"page: {page}")
     return 0
+
+
+def _texts(options: shared.Options) -> None:
+    """Make the texts; raise Fail if one is not right."""
+    from ..figures import query, texts
+
+    data = texts.load()
+    files = query.Files(data["results"])
+    made = [texts.make(files, name) for name in texts.names()]
+    if options.old:
+        print("\n".join(texts.old(data, files, made)))
+        return
+    if not options.check:
+        for text in made:
+            if text.write():
+                say(f"{text.where} is new: read what has changed")
+                text.there = text.made
+    problems = [line for text in made for line in texts.problems(data, files, text)]
+    if problems:
+        print("\n".join(problems))
+        raise Fail(f"{len(problems)} things are not right in texts that quote results, the first: {problems[0]}")

@@ -1,10 +1,9 @@
-"""Whether data has the form that a file of JSON Schema asks for, in one line.  An integer has no fraction here, and a
+"""Whether data has the form that a JSON Schema, a file of JSON or YAML, asks for, in one line.  An integer has no fraction here, and a
 number is finite."""
 
 from __future__ import annotations
 
 import functools
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ def validator(form: Path, part: str = "") -> Any:
     # Here, for it takes a quarter of a second, and most commands validate nothing.
     import jsonschema
 
-    text = json.loads(form.read_text(encoding="utf-8"))
+    text = yaml.safe_load(form.read_text(encoding="utf-8"))
     kind = jsonschema.Draft202012Validator
     types = kind.TYPE_CHECKER.redefine("number", _finite).redefine("integer", lambda _, value: type(value) is int)
     schema = {"$ref": f"#/$defs/{part}", "$defs": text["$defs"]} if part else text

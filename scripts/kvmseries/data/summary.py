@@ -1,85 +1,58 @@
 """From results files to medians, spreads and ratios, without mixing what must not be mixed.
 
-A Group is everything that runs must share to stand in one table: series, arch, accel, clock, cpu,
-kernel parameters, test, its arguments without -v, and the host that they were taken on.  The
-kernel configuration decides what a run is used for: mmu_lock counts come from the "lockstat"
-kernels, everything else from the others (LOCK_STAT brings lockdep, whose times mean nothing).
+A Group is everything that runs must share to stand in one table: series, arch, accel, clock, cpu, configuration, kernel
+parameters, test, its arguments without -v, and the host that they were taken on.  mmu_lock counts come from the "lockstat"
+kernels, everything else from the others (LOCK_STAT brings lockdep, whose times mean nothing).  Runs without aging (-a 0)
+belong to those of the same arguments with aging.
 
-Virtual time has a model.  Medians and tables are made of the runs with the nominal one; those with
-a parameter halved or doubled are kept apart, by the name of that variant, for sensitivity bands.
+Medians and tables are made of the runs with the model's nominal parameters; those with one halved or doubled are kept apart,
+by the name of that variant, for sensitivity bands.  Of what has iterations the last one is shown.
 
-Samples are interleaved pairwise: sample i of base and sample i of series of one file were taken
-one after the other.  So a sample is always known by (file, i), also when files are joined.
+Samples are interleaved pairwise: sample i of base and sample i of series of one file were taken one after the other.  So a
+sample is always known by (file, i), also when files are joined.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Union
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from .shape import Host, Results, Run
+from . import benchmarks, published
+from .benchmarks import Column
+from .shape import Host, Results, Run, Trace
 
 EMULATED = "emulated wall-clock, not evidence"
 VIRTUAL = "virtual time (modelled)"
 WALL = "wall clock"
 # Of live migrations: base and series take turns in one boot.
 IN_TURN = "wall clock of an emulated host: only ratios of QEMUs that took turns mean something"
-MIGRATION = "migration"
 NOMINAL = "nominal"
-UPTO = "upto:"
-BASE = "base"
-SERIES = "series"
+UPTO, BASE, SERIES = "upto:", "base", "series"
 LOCK = "mmu_lock_"
-WRITES, READS = "mmu_lock_write_acquisitions", "mmu_lock_read_acquisitions"
-CONTENDED = "mmu_lock_contentions"
-CONTENDED_WRITES, CONTENDED_READS = "mmu_lock_write_contentions", "mmu_lock_read_contentions"
-LOCK_METRICS = (WRITES, READS, CONTENDED, CONTENDED_WRITES, CONTENDED_READS)
 DIRTY, POPULATE = "dirty_memory_time", "populate_memory_time"
 MAIN_TIMES = (DIRTY, POPULATE)
-OTHER_TIMES = (
-    "enable_dirty_log_time",
-    "get_dirty_log_time",
-    "clear_dirty_log_time",
-    "collect_rings_time",
-    "reset_rings_time",
-    "disable_dirty_log_time",
-)
-# Of the test's -l and -H: distributions, not to be summed over iterations.
-LATENCIES = tuple(
-    f"{what}_{part}"
-    for what in (
-        "populate_latency",
-        "dirty_latency",
-        "get_while_writing",
-        "clear_while_writing",
-        "collect_while_writing",
-        "reset_while_writing",
-    )
-    for part in ("p50", "p99", "max")
-)
-PHASES = ("setup", "populate", "enable", "dirty", "get", "clear", "disable", "exit")
-# Those of access_tracking_stress_test, between populate and exit.
-AGING_PHASES = ("age", "access", "fault", "discard", "check")
 PER_FAULT = "instructions_per_fault"
-COUNTERS = (
-    PER_FAULT,
-    "faults_permission",
-    "faults_translation",
-    "faults_access",
-    "faults_other",
-    "tlbi_local",
-    "tlbi_broadcast",
-    "atomics",
-    "foreign_atomics",
+PHASES = (
+    "setup",
+    "populate",
+    "enable",
+    "dirty",
+    "get",
+    "clear",
+    "disable",
+    "age",
+    "access",
+    "fault",
+    "discard",
+    "check",
+    "exit",
 )
 
 # Which sample: the number of its file, and of the sample in it.
 Sample = tuple[int, int]
-# Where kernels are compared: a number of vCPUs, or (of migrations) that and the way to track dirty pages.
-Place = Union[int, tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -92,7 +65,9 @@ class Group:
     accel: str
     clock: str
     cpu: str
-    variant: str  # configurations beside normal and lockstat, such as "64k"
+    variant: (
+        str  # configurations beside normal and lockstat, such as "64k"; of a migration the way to track dirty pages
+    )
     params: str
     test: str
     args: str  # without -v N
@@ -105,42 +80,22 @@ class Group:
     @property
     def title(self) -> str:
         """One line: "dirty_log_perf_test, v5.10, arm64, cortex-a72"."""
-        return ", ".join(part for part in (self.test, self.series, self.arch, self.cpu) if part)
+        return ", ".join(part for part in (self.test, self.series, self.arch, self.cpu, self.variant) if part)
 
     @property
     def clock_name(self) -> str:
         """The clock, with the words that its times must carry."""
         name = clock_name(self.accel, self.clock)
-        return IN_TURN if name == EMULATED and self.test == MIGRATION else name
-
-    def facts(self) -> list[tuple[str, str]]:
-        """(name, text) of everything that distinguishes this group, for people."""
-        rows = [
-            ("Test", self.test),
-            ("Arguments", self.args or "none"),
-            ("Series", self.series),
-            ("Architecture", self.arch),
-            ("CPU", self.cpu),
-            ("Accelerator", self.accel),
-            ("Clock", self.clock_name),
-        ]
-        if self.variant:
-            rows.append(("Configuration", self.variant))
-        if self.params:
-            rows.append(("Kernel parameters", self.params))
-        return rows
+        return IN_TURN if name == EMULATED and self.test == benchmarks.MIGRATION else name
 
 
 @dataclass(frozen=True)
 class Value:
-    """The samples of one number, in its metric's unit: {(file, i): number}, never empty.
-
-    iterations: those that were summed, () if the number is for the whole test.  repeats: False where rounds of the
-    virtual clock do not agree: then the median says little, and low to high is what there is.
-    """
+    """The samples of one number, in its metric's unit: {(file, i): number}, never empty.  iteration: None if the number is for
+    the whole test.  repeats: False where rounds of the virtual clock do not agree: then low to high is what there is."""
 
     samples: dict[Sample, float]
-    iterations: tuple[int, ...] = ()
+    iteration: int | None = None
     repeats: bool = True
 
     @property
@@ -174,28 +129,11 @@ def clock_name(accel: str, clock: str) -> str:
     return EMULATED if accel == "tcg" else WALL
 
 
-def add(values: Iterable[Value | None]) -> Value | None:
-    """The sum of Values, sample by sample; None if one is None or no sample is in all."""
-    found = []
-    for value in values:
-        if value is None:
-            return None
-        found.append(value)
-    if not found:
+def ratio(value: Value | Ratio | None, base: Value | Ratio | None) -> Ratio | None:
+    """value / base as a Ratio, or None where it would mean nothing: of other iterations, to 0, or of a ratio."""
+    if not isinstance(value, Value) or not isinstance(base, Value):
         return None
-    common = [key for key in found[0].samples if all(key in value.samples for value in found)]
-    if not common:
-        return None
-    return Value(
-        {key: sum(value.samples[key] for value in found) for key in common},
-        found[0].iterations,
-        all(value.repeats for value in found),
-    )
-
-
-def ratio(value: Value | None, base: Value | None) -> Ratio | None:
-    """value / base (Values or None) as a Ratio, or None where it would mean nothing."""
-    if value is None or base is None or value.iterations != base.iterations or base.median <= 0:
+    if value.iteration != base.iteration or base.median <= 0:
         return None
     pairs = [value.samples[key] / base.samples[key] for key in value.samples if base.samples.get(key, 0) > 0]
     return Ratio(
@@ -204,11 +142,9 @@ def ratio(value: Value | None, base: Value | None) -> Ratio | None:
 
 
 class Summary:
-    """The runs of one Group.  host: that of the first file; unused: runs that no table shows;
-    variants: names of the models other than the nominal one, in the order of the files; alone: the
-    Summary of the same runs without aging, None where aging.summarise() found none; unsteady: runs whose
-    rounds do not repeat; retries: (kernel, vCPUs) -> how often its rounds were measured again; old: kernels that are not of
-    today's source (state.py)."""
+    """The runs of one Group.  host: that of the first file; unused: runs that no table shows; variants: names of the models
+    other than the nominal one, in the order of the files; alone: the Summary of the same runs without aging; unsteady: runs
+    whose rounds do not repeat; retries: (kernel, vCPUs) -> how often its rounds were measured again; traces: of migrations."""
 
     def __init__(self, group: Group, host: Host) -> None:
         self.group = group
@@ -216,9 +152,9 @@ class Summary:
         self.unused = 0
         self.variants: list[str] = []
         self.alone: Summary | None = None
-        self.old: set[str] = set()
         self.unsteady: list[Run] = []
         self.retries: dict[tuple[str, int], int] = {}
+        self.traces: list[Trace] = []
         self._kernels: dict[str, bool] = {}
         self._vcpus: set[int] = set()
         # (kernel, vcpus, metric, iteration) that do not repeat
@@ -256,17 +192,13 @@ class Summary:
         """The kernels: base, then upto:NAME in the order of the files, then series, then those of
         other series, such as v7.3:base."""
         order = {BASE: 0, SERIES: 2}
-        return sorted(self._kernels, key=lambda kernel: order.get(kernel, 3 if foreign(kernel) else 1))
+        found = dict.fromkeys([*self._kernels, *(self.alone.kernels if self.alone else ())])
+        return sorted(found, key=lambda kernel: order.get(kernel, 3 if foreign(kernel) else 1))
 
     @property
     def vcpus(self) -> list[int]:
         """The vCPU counts, ascending."""
-        return sorted(self._vcpus)
-
-    @property
-    def places(self) -> Sequence[Place]:
-        """Where kernels are compared: the vCPU counts."""
-        return self.vcpus
+        return sorted({*self._vcpus, *(self.alone.vcpus if self.alone else ())})
 
     @property
     def compared(self) -> str | None:
@@ -279,11 +211,9 @@ class Summary:
         iterations = self._cells.get((kernel, vcpus, metric, model), {})
         for number in (iteration, None):
             if iterations.get(number):
-                return self._value((kernel, vcpus, metric), iterations[number], number)
+                steady = (kernel, vcpus, metric, number) not in self._differing
+                return Value(iterations[number], number, steady)
         return None
-
-    def _value(self, place: tuple[str, int, str], samples: dict[Sample, float], number: int | None) -> Value:
-        return Value(samples, () if number is None else (number,), (*place, number) not in self._differing)
 
     def iterations(self, metric: str) -> list[int]:
         """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
@@ -297,66 +227,70 @@ class Summary:
             }
         )
 
-    def last_iteration(self, metrics: Iterable[str]) -> int | None:
-        """The number of the last iteration that one of `metrics` has, or None."""
-        return max((number for metric in metrics for number in self.iterations(metric)), default=None)
+    def last(self, kernel: str, vcpus: int, metric: str) -> Value | None:
+        """The metric in the last iteration that it has on any kernel, else for the whole test; None if missing."""
+        return self.at(kernel, vcpus, metric, max(self.iterations(metric), default=None))
 
-    def last(self, kernel: str, vcpus: int, metric: str, metrics: Iterable[str]) -> Value | None:
-        """The metric in the last iteration of all of `metrics`; None if it is missing there."""
-        value = self.at(kernel, vcpus, metric, self.last_iteration(metrics))
-        return value if value and value.iterations else None
+    def value(self, kernel: str, vcpus: int, column: Column) -> Value | Ratio | None:
+        """What a table shows of a Column."""
+        sides = {which: self.alone if which in column.alone else self for which in ("sum", "per")}
+        if None in sides.values() or (column.alone and _aging_off(self)):
+            return None
+        parts = [sides["sum"].last(kernel, vcpus, metric) for metric in column.sum or (column.name,)]  # type: ignore[union-attr]
+        if None in parts or len({part.iteration for part in parts if part}) > 1:
+            return None
+        found = _each([part for part in parts if part], sum)
+        if not found or not column.per:
+            return found and _each([found], lambda numbers: numbers[0] * column.scale)
+        by = sides["per"].last(kernel, vcpus, column.per)  # type: ignore[union-attr]
+        if "per" in column.alone:
+            return ratio(found, by)
+        scale = column.scale / (vcpus if column.each else 1)
+        positive = by and Value({key: one for key, one in by.samples.items() if one > 0}, by.iteration, by.repeats)
+        return _each([found, positive], lambda pair: pair[0] / pair[1] * scale - column.less) if positive else None
 
-    def value(self, kernel: str, vcpus: int, metric: str) -> Value | None:
-        """The metric for the whole test, else the sum over its iterations; None if missing."""
-        iterations = self._cells.get((kernel, vcpus, metric, NOMINAL), {})
-        place = kernel, vcpus, metric
-        if iterations.get(None):
-            return self._value(place, iterations[None], None)
-        numbers = tuple(sorted(number for number in iterations if number is not None))
-        total = add(self._value(place, iterations[number], number) for number in numbers)
-        return total and Value(total.samples, numbers, total.repeats)
+    def metrics(self) -> list[str]:
+        """All metrics of the nominal model, in the order of the files."""
+        return list(dict.fromkeys(metric for _, _, metric, model in self._cells if model == NOMINAL))
 
-    def contended(self, kernel: str, vcpus: int, phase: str | None = None) -> Value | None:
-        """All contentions of the lock: the metric, else the sum of write and read ones."""
-        return self.value(kernel, vcpus, in_phase(CONTENDED, phase)) or add(
-            self.value(kernel, vcpus, in_phase(metric, phase)) for metric in (CONTENDED_WRITES, CONTENDED_READS)
-        )
+    def columns(self) -> list[Column]:
+        """The Columns of bench.yaml that a table shows, of those that were measured."""
+        known = [*benchmarks.columns(benchmarks.COMMON).values(), *benchmarks.columns(self.group.test).values()]
+        return [column for column in known if column.head and self.has(column)]
 
-    def has(self, metric: str) -> bool:
-        """True if any kernel has `metric` at any vCPU count."""
-        return any(self.values(metric))
-
-    def values(self, metric: str) -> list[Value]:
-        """All Values of `metric`, over kernels and vCPU counts."""
-        found = (self.value(kernel, vcpus, metric) for kernel in self.kernels for vcpus in self.vcpus)
-        return [value for value in found if value is not None]
+    def has(self, column: Column) -> bool:
+        """Whether any kernel has it at any vCPU count."""
+        return any(self.value(kernel, vcpus, column) for kernel in self.kernels for vcpus in self.vcpus)
 
     def phases(self) -> list[str]:
-        """The phases that have any lock count, in the order of the test; last, unknown ones."""
-        return self._phases(LOCK_METRICS)
+        """The phases that have any count, in the order of the test; last, unknown ones."""
+        found = dict.fromkeys(metric.split(".", 1)[1] for metric in self.metrics() if benchmarks.counted(metric))
+        return sorted(found, key=lambda phase: PHASES.index(phase) if phase in PHASES else len(PHASES))
 
-    def counted_phases(self) -> list[str]:
-        """The same of the virtual-time instrument's counters."""
-        return self._phases(COUNTERS)
+    def samples_text(self, columns: Iterable[Column]) -> str:
+        """How many samples stand behind `columns`: "5 samples", "3 to 5 samples", "no samples"."""
+        counts = [
+            len(value.samples)
+            for column in columns
+            for kernel in self.kernels
+            for vcpus in self.vcpus
+            for value in [self.value(kernel, vcpus, column)]
+            if isinstance(value, Value)
+        ]
+        few, many = min(counts, default=0), max(counts, default=0)
+        return f"{few} to {many} samples" if few != many else f"{many or 'no'} sample{'s' * (many != 1)}"
 
-    def _phases(self, metrics: Collection[str]) -> list[str]:
-        found = dict.fromkeys(
-            metric.split(".", 1)[1]
-            for _, _, metric, model in self._cells
-            if model == NOMINAL and metric.split(".", 1)[0] in metrics and "." in metric
-        )
-        order = PHASES[:-1] + AGING_PHASES + PHASES[-1:]
-        return sorted(found, key=lambda phase: order.index(phase) if phase in order else len(order))
 
-    def sample_note(self, metrics: Iterable[str]) -> str:
-        """How many samples stand behind `metrics`: "5 samples", "3 to 5 samples", ""."""
-        counts = {len(value.samples) for metric in metrics for value in self.values(metric)}
-        if not counts:
-            return ""
-        few, many = min(counts), max(counts)
-        if few != many:
-            return f"{few} to {many} samples"
-        return f"{many} sample" + ("s" if many > 1 else "")
+def _each(values: Sequence[Value], make: Callable[[list[float]], float]) -> Value | None:
+    """make(numbers) sample by sample; None if no sample is in all."""
+    common = [key for key in values[0].samples if all(key in value.samples for value in values)]
+    if not common:
+        return None
+    return Value(
+        {key: make([value.samples[key] for value in values]) for key in common},
+        values[0].iteration,
+        all(value.repeats for value in values),
+    )
 
 
 def short(kernel: str) -> str:
@@ -367,11 +301,6 @@ def short(kernel: str) -> str:
 def foreign(kernel: str) -> bool:
     """True for the label of another series' kernel, such as v7.3:base."""
     return kernel not in (BASE, SERIES) and not kernel.startswith(UPTO)
-
-
-def in_phase(metric: str, phase: str | None) -> str:
-    """The metric's name in a phase (None: for the whole test)."""
-    return f"{metric}.{phase}" if phase else metric
 
 
 def _config_parts(config: str) -> list[str]:
@@ -447,36 +376,47 @@ def cohorts(results: Iterable[Results]) -> list[int]:
     members: list[list[Host]] = []
     numbers = []
     for result in results:
-        for number, hosts in enumerate(members):
-            if all(_compatible(_description(result), host) for host in hosts):
-                hosts.append(_description(result))
-                numbers.append(number)
-                break
-        else:
-            numbers.append(len(members))
-            members.append([_description(result)])
+        host = _description(result)
+        number = next((n for n, hosts in enumerate(members) if all(_compatible(host, one) for one in hosts)), None)
+        if number is None:
+            number = len(members)
+            members.append([])
+        members[number].append(host)
+        numbers.append(number)
     return numbers
 
 
+def _aging_off(summary: Summary) -> bool:
+    return published.options(summary.group.args).get("-a") == "0"
+
+
 def summarise(results: Sequence[Results]) -> list[Summary]:
-    """A Summary for each Group in `results`, in the order in which they first appear."""
-    summaries, args = {}, _home_args(results)
+    """A Summary for each Group in `results`, in the order in which they first appear; those without aging are `.alone` of
+    those that they belong to, and stand for themselves only where there are none."""
+    found: dict[Group, Summary] = {}
+    args = _home_args(results)
     for file, (result, cohort) in enumerate(zip(results, cohorts(results))):
         for run in result["runs"]:
-            variant = [part for part in _config_parts(run["config"]) if part not in ("normal", "lockstat")]
-            group = Group(
-                cohort,
-                run["series"],
-                run["arch"],
-                run["accel"],
-                run["clock"],
-                run["cpu"],
-                " ".join(variant),
-                " ".join(map(str, run["params"])),
-                run["test"],
-                args(run),
-            )
-            if group not in summaries:
-                summaries[group] = Summary(group, result["host"])
-            summaries[group].add_run(run, file)
-    return list(summaries.values())
+            variant = " ".join(part for part in _config_parts(run["config"]) if part not in ("normal", "lockstat"))
+            keys = (run["series"], run["arch"], run["accel"], run["clock"], run["cpu"], variant)
+            group = Group(cohort, *keys, " ".join(map(str, run["params"])), run["test"], args(run))
+            if group not in found:
+                found[group] = Summary(group, result["host"])
+            found[group].add_run(run, file)
+        for trace in result.get("traces", ()):
+            for group, summary in found.items():
+                if (group.series, group.variant, group.args) == (trace["series"], trace["config"], trace["args"]):
+                    summary.traces.append(trace)
+    alone = {_aged(group): summary for group, summary in found.items() if _aging_off(summary)}
+    for group, summary in found.items():
+        if not _aging_off(summary):
+            summary.alone = alone.get(_aged(group))
+    taken = {id(summary.alone) for summary in found.values()}
+    return [summary for summary in found.values() if id(summary) not in taken]
+
+
+def _aged(group: Group) -> tuple[Group, frozenset[tuple[str, str | None]]]:
+    """A Group without -a, and with its options in any order."""
+    options = published.options(group.args)
+    options.pop("-a", None)
+    return replace(group, args=""), frozenset(options.items())

@@ -1,7 +1,7 @@
-import json
 import re
 
 import pytest
+import yaml
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
@@ -131,7 +131,8 @@ def test_a_chance_without_a_reason_is_refused(monkeypatch, tmp_path, entry, reas
 
 
 def test_a_chance_may_be_of_any_metric_that_is_judged():
-    chance = json.loads(benchmarks.FORM.read_text(encoding="utf-8"))["$defs"]["chance"]
+    form = yaml.safe_load(benchmarks.FORM.read_text(encoding="utf-8"))["$defs"]
+    chance = form["test"]["properties"]["chance"]["items"]
     assert set(chance["properties"]["metrics"]["items"]["enum"]) == set(repeat.JUDGED)
     assert set(chance["required"]) == set(chance["properties"]) == set(repeat.Chance.__dataclass_fields__)
 

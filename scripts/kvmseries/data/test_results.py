@@ -37,7 +37,12 @@ MADE = {
 
 
 def without(key):
-    return {name: value for name, value in RUN.items() if name != key}
+    return {name: value for name, value in READ.items() if name != key}
+
+
+def whole(**changes):
+    """A results file, with `changes`."""
+    return {"schema": 4, "host": {}, "made": {**MADE, "rounds": 2}, "runs": [], **changes}
 
 
 def store(path, data):
@@ -76,34 +81,7 @@ def test_results_without_runs_are_loaded(tmp_path):
     assert results.load(tmp_path / "x.json") == {"schema": 4, "host": {}, "made": {**MADE, "rounds": 0}, "runs": []}
 
 
-def test_schema_1_knew_no_virtual_clock(tmp_path):
-    path = store(tmp_path / "x.json", {"schema": 1, "host": {}, "runs": [without("model")]})
-    assert results.load(path) == {
-        "schema": 4,
-        "host": {},
-        "runs": [READ],
-        "made": {"ids": {}, "rounds": 2, "seconds": 0, "command": ""},
-    }
-
-
-def test_schema_2_knew_not_what_it_was_made_of(tmp_path):
-    path = store(tmp_path / "x.json", {"schema": 2, "host": {"command": "scripts/series bench"}, "runs": [RUN]})
-    assert results.load(path)["made"] == {"ids": {}, "rounds": 2, "seconds": 0, "command": "scripts/series bench"}
-
-
 VIRTUAL = {**RUN, "clock": "virtual", "model": "nominal"}
-
-
-@pytest.mark.parametrize("schema", [2, 3])
-@pytest.mark.parametrize("samples, repeats", [([1, 1.01], True), ([1, 2], False), ([1], None)])
-def test_before_schema_4_the_samples_say_whether_they_repeat(tmp_path, schema, samples, repeats):
-    path = store(
-        tmp_path / "x.json",
-        {"schema": schema, "host": {}, "made": {**MADE, "rounds": 2}, "runs": [{**VIRTUAL, "samples": samples}]},
-    )
-    data = results.load(path)
-    assert data["schema"] == 4
-    assert [(run["repeats"], run["earlier"]) for run in data["runs"]] == [(repeats, [])]
 
 
 def test_what_does_not_repeat_and_what_was_measured_again_is_kept(tmp_path):
@@ -129,7 +107,7 @@ def test_what_rounds_say_of_themselves_is_checked(change, reason):
 
 
 def test_schema_4_says_whether_rounds_repeat(tmp_path):
-    path = store(tmp_path / "x.json", {"schema": 4, "host": {}, "made": {**MADE, "rounds": 2}, "runs": [RUN]})
+    path = store(tmp_path / "x.json", whole(runs=[RUN]))
     with pytest.raises(Fail, match=r"x.json: runs\[0\]: 'repeats' is a required property"):
         results.load(path)
 
@@ -184,7 +162,7 @@ def test_a_command_has_nobody_s_paths(words, line):
     ],
 )
 def test_a_file_that_does_not_say_what_it_is_made_of_is_refused(tmp_path, change, reason):
-    path = store(tmp_path / "x.json", {"schema": 3, "host": {}, "runs": [RUN], "made": {**MADE, "rounds": 2, **change}})
+    path = store(tmp_path / "x.json", whole(made={**MADE, "rounds": 2, **change}))
     with pytest.raises(Fail, match=re.escape(f"{path}: {reason}")):
         results.load(path)
 
@@ -196,7 +174,7 @@ def test_the_checked_example_is_right():
 
 @pytest.mark.parametrize("key", sorted(RUN))
 def test_a_run_without_a_key_is_refused(tmp_path, key):
-    path = store(tmp_path / "x.json", {"schema": 2, "host": {}, "runs": [without(key)]})
+    path = store(tmp_path / "x.json", whole(runs=[without(key)]))
     with pytest.raises(Fail, match=rf"runs\[0\]: '{key}' is a required property$"):
         results.load(path)
 
@@ -248,17 +226,15 @@ def test_a_run_that_is_no_object_is_refused(run):
         ("[]", "it has no runs"),
         ("3", "it has no runs"),
         ({"schema": 1, "host": {}}, "it has no runs"),
-        ({"schema": 5, "host": {}, "runs": []}, "has schema 5, this tool reads 1 to 4"),
-        ({"schema": 3, "host": {}, "runs": []}, "'made' is a required property"),
+        (whole(schema=5), "has schema 5, this tool reads 4"),
+        (whole(schema=3), "has schema 3, this tool reads 4"),
         ({"host": {}, "runs": []}, "has schema None"),
-        ({"schema": 2, "host": [], "runs": []}, r"host: \[\] is not of type 'object'"),
-        ({"schema": 2, "host": {}, "runs": {}}, "runs: {} is not of type 'array'"),
-        (
-            {"schema": 1, "host": {}, "runs": [{**without("model"), "clock": "virtual"}]},
-            r"runs\[0\]: 'model' is a required property",
-        ),
-        ({"schema": 1, "host": {}, "runs": [RUN, without("unit")]}, r"runs\[1\]: 'unit' is a required property"),
-        ('{"schema": 2, "host": {}, "runs": [], "traces": [NaN]}', r"traces\[0\]: nan is not of type 'object'"),
+        ({"schema": 4, "host": {}, "runs": []}, "'made' is a required property"),
+        (whole(host=[]), r"host: \[\] is not of type 'object'"),
+        (whole(runs={}), "runs: {} is not of type 'array'"),
+        (whole(runs=[{**without("model"), "clock": "virtual"}]), r"runs\[0\]: 'model' is a required property"),
+        (whole(runs=[READ, without("unit")]), r"runs\[1\]: 'unit' is a required property"),
+        (json.dumps(whole(traces=[float("nan")])), r"traces\[0\]: nan is not of type 'object'"),
     ],
 )
 def test_a_file_that_is_no_results_file_is_refused(tmp_path, data, reason):

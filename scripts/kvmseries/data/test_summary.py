@@ -5,7 +5,9 @@ import math
 import pytest
 
 from kvmseries.data import summary as s
-from kvmseries.report.conftest import full_results, make_file, make_run
+from kvmseries.report.conftest import aging_results, column, full_results, make_file, make_run, merging_results
+
+WRITES = "mmu_lock_write_acquisitions"
 
 
 def only(*results):
@@ -45,7 +47,7 @@ def test_groups_never_mix():
     ]
     summaries = s.summarise([make_file(*(make_run(**keys) for keys in variants))])
     assert len(summaries) == len(variants)
-    assert [summary.value("base", 1, s.DIRTY).median for summary in summaries] == [1.0] * 10
+    assert [summary.last("base", 1, s.DIRTY).median for summary in summaries] == [1.0] * 10
 
 
 def test_vcpus_and_lockstat_share_a_group():
@@ -53,35 +55,21 @@ def test_vcpus_and_lockstat_share_a_group():
         make_file(
             make_run(args="-v 1"),
             make_run(args="-v 2", vcpus=2),
-            make_run(args="-v 1", config="lockstat", metric=s.WRITES, unit="1", samples=[7]),
+            make_run(args="-v 1", config="lockstat", metric=WRITES, unit="1", samples=[7]),
         )
     )
     assert summary.vcpus == [1, 2]
-    assert summary.value("base", 1, s.WRITES).median == 7
-    assert summary.value("base", 2, s.WRITES) is None
+    assert summary.last("base", 1, WRITES).median == 7
+    assert summary.last("base", 2, WRITES) is None
 
 
 def test_times_of_lockstat_kernels_are_not_used():
     summary = only(
-        make_file(
-            make_run(config="lockstat"), make_run(samples=[2.0]), make_run(metric=s.WRITES, unit="1", samples=[3])
-        )
+        make_file(make_run(config="lockstat"), make_run(samples=[2.0]), make_run(metric=WRITES, unit="1", samples=[3]))
     )
-    assert summary.value("base", 1, s.DIRTY).median == 2.0
-    assert summary.value("base", 1, s.WRITES) is None
+    assert summary.last("base", 1, s.DIRTY).median == 2.0
+    assert summary.last("base", 1, WRITES) is None
     assert summary.unused == 2
-
-
-def test_iterations_are_summed_sample_by_sample():
-    summary = only(make_file(make_run(iteration=1, samples=[1, 2, 3]), make_run(iteration=2, samples=[10, 30, 20])))
-    value = summary.value("base", 1, s.DIRTY)
-    assert (value.low, value.median, value.high) == (11, 23, 32)
-    assert value.iterations == (1, 2)
-
-
-def test_the_whole_test_goes_before_iterations():
-    summary = only(make_file(make_run(iteration=None, samples=[5]), make_run(iteration=1, samples=[2])))
-    assert summary.value("base", 1, s.DIRTY).median == 5
 
 
 def test_ratio_of_medians_and_of_pairs():
@@ -95,7 +83,7 @@ def test_ratio_that_means_nothing():
     assert s.ratio(value, None) is None
     assert s.ratio(None, value) is None
     assert s.ratio(value, s.Value({(0, 0): 0})) is None
-    assert s.ratio(value, s.Value({(0, 0): 1.0}, (1, 2))) is None
+    assert s.ratio(value, s.Value({(0, 0): 1.0}, 2)) is None
 
 
 def test_ratio_without_pairs_has_no_spread():
@@ -107,22 +95,22 @@ def test_samples_pair_within_their_file():
     first = make_file(make_run(samples=[1.0, 1.0]))
     second = make_file(make_run(samples=[4.0]), make_run(kernel="series", samples=[2.0]))
     summary = only(first, second)
-    assert len(summary.value("base", 1, s.DIRTY).samples) == 3
-    ratio = s.ratio(summary.value("series", 1, s.DIRTY), summary.value("base", 1, s.DIRTY))
+    assert len(summary.last("base", 1, s.DIRTY).samples) == 3
+    ratio = s.ratio(summary.last("series", 1, s.DIRTY), summary.last("base", 1, s.DIRTY))
     assert (ratio.low, ratio.high) == (0.5, 0.5)
 
 
 def test_repeated_runs_of_a_file_are_further_samples():
     summary = only(make_file(make_run(samples=[1.0]), make_run(samples=[3.0])))
-    assert summary.value("base", 1, s.DIRTY).samples == {(0, 0): 1.0, (0, 1): 3.0}
+    assert summary.last("base", 1, s.DIRTY).samples == {(0, 0): 1.0, (0, 1): 3.0}
 
 
 def test_numbers_that_are_none():
     summary = only(
         make_file(make_run(samples=[math.nan, math.inf, 2.0]), make_run(kernel="series", samples=[math.nan]))
     )
-    assert summary.value("base", 1, s.DIRTY).samples == {(0, 2): 2.0}
-    assert summary.value("series", 1, s.DIRTY) is None
+    assert summary.last("base", 1, s.DIRTY).samples == {(0, 2): 2.0}
+    assert summary.last("series", 1, s.DIRTY) is None
 
 
 def test_kernels_in_order_and_what_is_compared():
@@ -150,28 +138,10 @@ def test_hosts_and_kernel_versions_do_not_mix(host, groups):
     assert len(s.summarise(results)) == groups
 
 
-def test_contentions_fall_back_to_write_and_read():
-    runs = [
-        make_run(config="lockstat", unit="1", metric=metric, samples=[number])
-        for metric, number in ((s.CONTENDED_WRITES, 5), (s.CONTENDED_READS, 2))
-    ]
-    assert only(make_file(*runs)).contended("base", 1).median == 7
-    assert only(make_file(runs[0])).contended("base", 1) is None
-
-
-def test_phases_of_a_full_file():
-    summary = only(full_results())
-    assert summary.phases() == list(s.PHASES)
-    assert summary.value("series", 4, "mmu_lock_write_acquisitions.dirty").median == 0
-    assert summary.value("series", 4, "mmu_lock_read_acquisitions.dirty").median == 8192
-    assert summary.sample_note(s.MAIN_TIMES) == "3 samples"
-    assert summary.sample_note(["unknown"]) == ""
-
-
 def test_unknown_phases_come_last():
     summary = only(
         make_file(
-            *(make_run(config="lockstat", unit="1", metric=f"{s.WRITES}.{phase}") for phase in ("new", "exit", "setup"))
+            *(make_run(config="lockstat", unit="1", metric=f"{WRITES}.{phase}") for phase in ("new", "exit", "setup"))
         )
     )
     assert summary.phases() == ["setup", "exit", "new"]
@@ -185,7 +155,6 @@ def test_every_clock_has_its_name(accel, clock, name):
     group = only(make_file(make_run(accel=accel, clock=clock))).group
     assert group.clock_name == name
     assert group.emulated == (name == s.EMULATED)
-    assert ("Clock", name) in group.facts()
 
 
 def test_variants_of_the_model_never_mix_with_the_nominal_one():
@@ -198,17 +167,10 @@ def test_variants_of_the_model_never_mix_with_the_nominal_one():
             make_run(clock="virtual", model="line*2", vcpus=64, kernel="series"),
         )
     )
-    assert summary.value("base", 1, s.DIRTY).samples == {(0, 0): 1.0}
+    assert summary.last("base", 1, s.DIRTY).samples == {(0, 0): 1.0}
     assert summary.at("base", 1, s.DIRTY, None, "line*2").samples == {(0, 0): 9.0}
     assert (summary.kernels, summary.vcpus) == (["base"], [1])
     assert summary.variants == ["line*2", "line*0.5"]
-
-
-def test_one_iteration_alone():
-    summary = only(make_file(make_run(iteration=1, samples=[1.0]), make_run(iteration=2, samples=[5.0])))
-    assert summary.iterations(s.DIRTY) == [1, 2]
-    assert summary.at("base", 1, s.DIRTY, 2) == s.Value({(0, 0): 5.0}, (2,))
-    assert summary.at("base", 1, s.DIRTY, 3) is None
 
 
 def test_kernels_of_other_series_come_last_and_are_not_compared():
@@ -273,10 +235,70 @@ def test_kernels_booted_on_the_machine_itself_share_a_table():
         "samples": [1.0],
     }
     files = [
-        {"schema": 2, "host": {"machine": "aarch64", "kernel": f"5.10.262-{name}"}, "runs": [{**run, "kernel": name}]}
+        {"schema": 4, "host": {"machine": "aarch64", "kernel": f"5.10.262-{name}"}, "runs": [{**run, "kernel": name}]}
         for name in ("base", "series")
     ]
     assert len(s.summarise(files)) == 1
     for file in files:
         file["runs"][0]["accel"] = "kvm"
     assert len(s.summarise(files)) == 2
+
+
+def test_the_last_iteration_goes_before_the_whole_test():
+    summary = only(
+        make_file(make_run(iteration=None, samples=[5]), *(make_run(iteration=n, samples=[n]) for n in (1, 2)))
+    )
+    assert summary.iterations(s.DIRTY) == [1, 2]
+    assert summary.last("base", 1, s.DIRTY) == s.Value({(0, 0): 2}, 2)
+    assert summary.at("base", 1, s.DIRTY, 1).median == 1 and summary.at("base", 1, s.DIRTY, 3).median == 5
+
+
+def test_a_kernel_that_lacks_the_last_iteration_has_no_value():
+    runs = [make_run(iteration=1), make_run(kernel="series", iteration=1), make_run(kernel="series", iteration=2)]
+    summary = only(make_file(*runs))
+    assert summary.last("base", 1, s.DIRTY) is None and summary.last("series", 1, s.DIRTY).iteration == 2
+
+
+def derived(first, second, column, **keys):
+    """The Value of a Column of `first` and `second`, samples of the metrics a and b."""
+    runs = [
+        make_run(metric=name, samples=samples, clock="virtual", **keys)
+        for name, samples in (("a", first), ("b", second))
+    ]
+    return only(make_file(*runs)).value("base", keys.get("vcpus", 1), column)
+
+
+def test_columns_are_summed_and_divided_sample_by_sample():
+    assert list(derived([1, 2], [10, 30], column("x", sum=("a", "b"))).samples.values()) == [11, 32]
+    assert list(derived([1, 2], [10, 40], column("x", sum=("a",), per="b")).samples.values()) == [0.1, 0.05]
+    assert list(derived([3], [2], column("x", sum=("a",), per="b", less=1)).samples.values()) == [0.5]
+    assert derived([8], [2], column("x", sum=("a",), per="b", each=True, scale=10), vcpus=4).median == 10
+    assert derived([8], [0], column("x", sum=("a",), per="b")) is None
+    assert derived([8], [2], column("x", sum=("a", "c"))) is None
+
+
+def test_runs_without_aging_belong_to_those_with():
+    with_aging, without = aging_results(), aging_results(alone=True)
+    summary = only(with_aging, without)
+    assert summary.alone and summary.vcpus == [1, 4, 16] and summary.kernels == ["base", "series"]
+    titles = {one.title: one for one in summary.columns()}
+    assert summary.value("base", 16, titles["fault memory in, no aging"]).median == pytest.approx(6700e-6)
+    ratio = summary.value("base", 4, titles["faulting: aging/no aging"])
+    assert ratio.median == pytest.approx(1800 / 1600) and isinstance(ratio, s.Ratio)
+    alone = only(without)
+    assert alone.alone is None and "fault memory in, no aging" not in {one.title for one in alone.columns()}
+
+
+def test_merging_has_a_sum_of_its_times():
+    summary = only(merging_results())
+    (together,) = [one for one in summary.columns() if one.name == "together"]
+    assert summary.value("series", 8, together).median == pytest.approx(12.92e-3)
+
+
+def test_phases_of_a_full_file():
+    summary = only(full_results())
+    assert summary.phases() == ["setup", "populate", "enable", "dirty", "get", "clear", "disable", "exit"]
+    assert summary.last("series", 4, "mmu_lock_read_acquisitions.dirty").median == 4096
+    times = [one for one in summary.columns() if one.timed]
+    assert summary.samples_text(times) == "3 samples" and summary.samples_text([]) == "no samples"
+    assert summary.samples_text(summary.columns()) == "2 to 3 samples"

@@ -1,5 +1,4 @@
-"""The figures that texts quote, each with the results that it follows from: Documentation/figures.yaml.
+"""Texts that quote results are made from them: Documentation/texts and Documentation/figures.yaml.
 
-figures.yaml + Documentation/results/*.json -> compute (numbers) -> text (where they stand; the text that
-they make) -> judge (what is wrong, what got worse, what to measure again)
+query (numbers from results files) -> texts (templates with them) -> slower (what got worse, and must be said)
 """

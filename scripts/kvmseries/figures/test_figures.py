@@ -1,6 +1,5 @@
-"""Texts, results and figures.yaml of a test's own: what is right passes, and each mistake is one line."""
+"""Templates, results and figures.yaml of a test's own: what is right passes, and each mistake is one line."""
 
-import json
 import re
 
 import pytest
@@ -9,9 +8,9 @@ import yaml
 from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import write
+from kvmseries.conftest import committed, write
 from kvmseries.data import ids, repeat, results
-from kvmseries.figures import compute, judge, text as texts
+from kvmseries.figures import query, slower, texts
 
 RUN = {
     "series": "v5.10",
@@ -28,8 +27,27 @@ RUN = {
     "metric": "dirty_memory_time",
     "unit": "s",
 }
-TODAY = {"base": "b" * 16, "series": "5" * 16}
+TODAY = {"base": "b" * 16, "series": "5" * 16, "upto:half": "a" * 16}
 README = """\
+{% set slower = ["What gets slower"] %}
+# Words
+
+| vCPUs | base, ns | series/base | both, us |
+| --: | --: | --: | --: |
+{% for vcpus in [1, 4] %}
+| {{ vcpus }} | {{ fig("dirty", "dirty_memory_time/2", "base", vcpus, form="page.0") }} | \
+{{ fig("dirty", "dirty_memory_time/2", "series", vcpus, form="x.2", by="base") }} | \
+{{ fig("dirty", "dirty_memory_time/2", "base", vcpus, form="us.0") }} and \
+{{ fig("dirty", "dirty_memory_time/2", "series", vcpus, form="us.0") }} |
+{% endfor %}
+
+{{ notice() }}With 4 vCPUs growth is {{ fig("dirty", "dirty_memory_time/2", "base", 4, form="x.1", by=1) }} on base. The ratio is \
+{{ fig("dirty", "dirty_memory_time/2", "series", form="x.2", by="base", over={"vcpus": [1, 4]}, op="range", part=0) }}
+to {{ fig("dirty", "dirty_memory_time/2", "series", form="x.2", by="base", over={"vcpus": [1, 4]}, op="range", part=1) }}.
+
+What gets slower: KVM_GET_DIRTY_LOG, {{ fig("dirty", "get_dirty_log_time/2", "series", 4, form="x.1", by="base") }} times.
+"""
+MADE = """\
 # Words
 
 | vCPUs | base, ns | series/base | both, us |
@@ -37,80 +55,32 @@ README = """\
 | 1 | 1,000 | 0.50 | 256 and 128 |
 | 4 | 4,000 | 0.13 | 1,024 and 128 |
 
-With 4 vCPUs growth is 4.0 on base and 1.00 on the series, and the ratio is 0.13
-to 0.50. A gain.
+With 4 vCPUs growth is 4.0 on base. The ratio is 0.13
+to 0.50.
 
 What gets slower: KVM_GET_DIRTY_LOG, 2.0 times.
 """
-LETTER = """\
-A letter.
+PATCH = """\
+It takes {{ fig("dirty", "dirty_memory_time/2", "base", 4, form="page.0", plain=true) }} ns.
+
+  vCPUs              1      4
+  base{{ fig("dirty", "dirty_memory_time/2", "base", 1, form="page.0", width=16) }}\
+{{ fig("dirty", "dirty_memory_time/2", "base", 4, form="page.0", width=7) }}
+"""
+MAILED = """\
+From: Somebody <x@y>
+Subject: [PATCH] A patch
+
+It takes 4000 ns.
 
   vCPUs              1      4
   base           1,000  4,000
-  series           500    500
-
-What gets slower: KVM_GET_DIRTY_LOG.
+---
+ file | 2 +-
 """
 FIGURES = {
     "results": {"dirty": {"file": "dirty.json", "minutes": 7, "command": "scripts/series bench v5.10"}},
     "pictures": ["Documentation/results/dirty.json --picture x.png"],
-    "texts": {
-        "README.md": {
-            "tables": True,
-            "notice": "With 4 vCPUs",
-            "slower": "What gets slower",
-            "entries": [
-                {
-                    "table": "| vCPUs | base, ns |",
-                    "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2},
-                    "columns": [
-                        {"kernel": "base", "form": "page.0"},
-                        {"kernel": "series", "by": {"kernel": "base"}, "form": "x.2"},
-                        [{"kernel": "base", "form": "us.0"}, {"kernel": "series", "form": "us.0"}],
-                    ],
-                    "rows": [{"vcpus": 1}, {"vcpus": 4}],
-                },
-                {
-                    "text": "growth is {a} on base and {b} on the series, and the ratio is {c}. A",
-                    "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "vcpus": 4},
-                    "a": {"kernel": "base", "by": {"vcpus": 1}, "form": "x.1"},
-                    "b": {"kernel": "series", "by": {"vcpus": 1}, "form": "x.2"},
-                    "c": {
-                        "kernel": "series",
-                        "by": {"kernel": "base"},
-                        "over": {"vcpus": [1, 4]},
-                        "op": "range",
-                        "form": "x.2",
-                    },
-                },
-                {
-                    "text": "KVM_GET_DIRTY_LOG, {a} times",
-                    "a": {
-                        "of": "dirty",
-                        "metric": "get_dirty_log_time",
-                        "iteration": 2,
-                        "vcpus": 4,
-                        "kernel": "series",
-                        "by": {"kernel": "base"},
-                        "form": "x.1",
-                    },
-                },
-            ],
-        },
-        "patches/letter": {
-            "tables": True,
-            "notice": "A letter",
-            "width": 75,
-            "entries": [
-                {
-                    "table": "vCPUs 1 4",
-                    "all": {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "form": "page.0"},
-                    "columns": [{"vcpus": 1}, {"vcpus": 4}],
-                    "rows": [{"kernel": "base"}, {"kernel": "series"}],
-                }
-            ],
-        },
-    },
     "worse": [{"metric": "get_dirty_log_time", "of": "all", "says": "KVM_GET_DIRTY_LOG"}],
 }
 # vCPUs -> us of 256 pages
@@ -132,13 +102,13 @@ def runs(samples=3, base=BASE, series=SERIES, more=()):
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A project of a test's own, whose texts are right: place(name, text) changes one of its files, and
-    place.figures(change) figures.yaml."""
+    """A project of a test's own, whose texts are right: place(name, text) changes one of its files."""
     monkeypatch.setattr(ids, "today", lambda label, series, what: TODAY.get(label))
     monkeypatch.setattr(ids, "guest", lambda: "8" * 16)
     monkeypatch.setattr(paths, "ROOT", tmp_path)
-    monkeypatch.setattr(judge, "FILE", tmp_path / "Documentation/figures.yaml")
-    monkeypatch.setattr(compute, "RESULTS", tmp_path / "Documentation/results")
+    monkeypatch.setattr(texts, "FILE", tmp_path / "Documentation/figures.yaml")
+    monkeypatch.setattr(texts, "FOLDER", tmp_path / "Documentation/texts")
+    monkeypatch.setattr(query, "RESULTS", tmp_path / "Documentation/results")
 
     class Place:
         """The project."""
@@ -148,171 +118,122 @@ def place(tmp_path, monkeypatch):
         def __call__(self, name, content):
             write(tmp_path / name, content)
 
-        def read(self, name):
+        def template(self, content, name="README.md"):
+            self(f"Documentation/texts/{name}.in", content)
+
+        def read(self, name="README.md"):
             return (tmp_path / name).read_text(encoding="utf-8")
 
-        def results(self, made=None, **others):
+        def results(self, kernels=None, **others):
             results.save(
                 tmp_path / "Documentation/results/dirty.json",
                 {},
-                runs(**others),
-                made
-                or {
-                    "ids": {"kernels": TODAY, "guest": "8" * 16},
-                    "command": "scripts/series bench v5.10",
-                    "seconds": 61,
-                },
+                repeat.mark(runs(**others)),
+                {"ids": {"kernels": TODAY if kernels is None else kernels}, "command": "x", "seconds": 61},
             )
 
-        def figures(self, change=lambda data: None):
-            data = yaml.safe_load(yaml.safe_dump(FIGURES))
-            change(data)
-            self("Documentation/figures.yaml", yaml.safe_dump(data))
+        def figures(self, **changes):
+            self("Documentation/figures.yaml", yaml.safe_dump({**FIGURES, **changes}))
 
-        def judge(self, where="README.md", strict=False):
-            data = judge.load(tmp_path / "Documentation/figures.yaml")
-            files = compute.Files(data["results"], tmp_path / "Documentation/results")
-            found = judge.judge(data, files, where, tmp_path, strict)
-            return found, found.problems + judge.unsaid(data, files, found, tmp_path)
+        def files(self):
+            return query.Files(FIGURES["results"])
+
+        def problems(self, name="README.md"):
+            data = texts.load()
+            return texts.problems(data, self.files(), texts.make(self.files(), f"{name}.in"))
 
         def run(self, *options):
-            return cli.main(["figures", *options])
+            return cli.main(["report", "--texts", *options])
+
+        def fig(self, *words, **more):
+            """What a template makes of fig()."""
+            made = texts.Text("x")
+            found = texts._figure(self.files(), made, *words, *([None] * (4 - len(words))), more)
+            return found.strip("\ue000\ue001")
 
     made = Place()
-    made("README.md", README)
-    made("patches/letter", LETTER)
+    made("README.md", MADE)
+    made("patches/0007-A-patch.patch", MAILED)
+    made.template(README)
+    made.template(PATCH, "patches/A-patch.patch")
     made.results()
     made.figures()
     return made
 
 
-def test_a_text_that_is_right_has_no_problem(place):
-    for where in ("README.md", "patches/letter"):
-        judged, problems = place.judge(where, strict=True)
-        assert problems == []
-        assert judged.better == place.read(where)
-    assert len(judged.rows) == 4
+def test_texts_that_are_right_have_no_problem_and_are_not_written(place):
+    assert place.problems() == [] == place.problems("patches/A-patch.patch")
+    assert place.run("--check") == place.run() == 0
+    assert (place.read(), place.read("patches/0007-A-patch.patch")) == (MADE, MAILED)
 
 
 @pytest.mark.parametrize(
-    "old, new, problem",
-    [
-        ("| 1 | 1,000 |", "| 1 | 1,001 |", "says 1,001, the results say 1,000"),
-        ("256 and 128", "256 and 12", "says 12, the results say 128"),
-        ("4.0 on base", "4.1 on base", "says 4.1, the results say 4.0"),
-        ("0.13\nto 0.50", "0.13 to 0.51", "says 0.13 to 0.51, the results say 0.13 to 0.50"),
-        ("| 256 and 128 |", "| 256 |", "has 1 figures, its entry 2"),
-        ("growth is 4.0", "growth were 4.0", "stands there 0 times, not once"),
-        ("| 4 | 4,000 | 0.13 | 1,024 and 128 |\n", "", "has 1 rows, its entry 2"),
-        (
-            "A gain.\n",
-            "A gain.\n\n| a | b |\n|---|---|\n| 7 | x |\n",
-            "no entry of figures.yaml lists the table of '| 7 | x |'",
-        ),
-        ("| 256 and 128 |\n", "| 256 and 128 | 9 |\n", "the cell"),
-        ("What gets slower:", "What is slower:", "no paragraph begins with 'What gets slower'"),
-    ],
+    "old, new",
+    [("| 1 | 1,000 |", "| 1 | 1,001 |"), ("256 and 128", "256 and 12"), ("to 0.50", "to 0.51"), ("# W", "# V")],
 )
-def test_a_changed_text_is_found(place, old, new, problem):
-    assert README.count(old) == 1
-    place("README.md", README.replace(old, new))
-    assert [line for line in place.judge()[1] if problem in line and line.startswith("README.md: ")]
+def test_negative_control_a_text_that_was_changed_by_hand(place, capsys, old, new):
+    assert MADE.count(old) == 1
+    place("README.md", MADE.replace(old, new))
+    assert place.run("--check") == 1
+    assert "README.md is not what Documentation/texts and the results make: it says '" in capsys.readouterr().err
+    assert place.read() == MADE.replace(old, new)
+    assert place.run() == 0 and place.read() == MADE
 
 
-def test_a_table_without_columns_is_one_line(place):
-    place.figures(lambda data: data["texts"]["README.md"]["entries"][0].pop("columns"))
-    assert [
-        line
-        for line in place.judge()[1]
-        if line.startswith("README.md: the table '| vCPUs | base, ns |' has no columns")
-    ]
-
-
-def test_a_number_of_a_cover_letter_s_table_that_is_not_listed_is_found(place):
-    place(
-        "patches/letter",
-        LETTER.replace("  series           500    500\n", "  series           500    500\n\n  more    1    2\n"),
-    )
-    assert place.judge("patches/letter")[1] == [
-        "patches/letter: no entry of figures.yaml lists the table of 'more    1    2'"
-    ]
-    place("patches/letter", LETTER.replace("  series           500    500", "  series           500    500      7"))
-    assert place.judge("patches/letter")[1]
-
-
-def test_changed_results_are_put_into_the_texts(place, capsys):
+def test_negative_control_results_that_have_changed(place, capsys):
     place.results(base={1: 256, 4: 12800}, series={1: 64, 4: 64})
-    assert place.run() == 1
-    assert place.run("--write") == 0
-    out = capsys.readouterr().out
-    assert "README.md: read 'growth is {a} on base" in out and "4.0 -> 50.0" in out
-    assert "patches/letter: 3 cells of tables and 0 figures of sentences are new" in out
-    assert "| 4 | 50,000 | 0.01 | 12,800 and 64 |" in place.read("README.md")
-    # Two blanks stay between columns, which stay where they are if there is room.
-    assert place.read("patches/letter").splitlines()[3:5] == [
-        "  base           1,000  50,000",
-        "  series           250    250",
-    ]
+    assert place.run("--check") == 1
     assert place.run() == 0
+    error = capsys.readouterr().err
+    assert "README.md is new: read what has changed" in error and "0007-A-patch.patch is new" in error
+    assert "| 4 | 50,000 | 0.01 | 12,800 and 64 |" in place.read()
+    # Two blanks stay between columns; what export writes stays.
+    text = place.read("patches/0007-A-patch.patch")
+    assert text == MAILED.replace("4000", "50000").replace("  4,000", "  50,000")
+    assert place.run("--check") == 0
 
 
-def test_one_round_passes_only_if_the_text_says_so_and_never_where_all_is_checked(place):
-    place.results(samples=1)
-    _, problems = place.judge()
-    assert problems == [
-        "README.md: what it says of its results' state is not true: it should have 'Generated: of the 1 "
-        "results file that is quoted here, 1 has fewer than 3 rounds "
-        "(`scripts/series figures --measure`).'"
-    ]
-    assert place.run("--write") == 0
-    assert place.judge()[1] == [] == place.judge("patches/letter")[1]
-    assert "README.md: dirty.json has fewer than 3 rounds" in place.judge(strict=True)[1]
-    lines = place.read("patches/letter").splitlines()
-    # Readers of a letter do not have the tool.
-    assert lines[2:4] == ["Of the 1 result that is quoted here, 1 has fewer than 3 rounds.", ""]
-    place("patches/letter", "\n".join(lines).replace("Of the 1 result ", "Generated: of the 1 results file ") + "\n")
-    assert "is not true: it should have 'Of the 1 result that" in place.judge("patches/letter")[1][0]
-    place.results()
-    assert place.judge()[1] == ["README.md: the paragraph about its results' state is out of date"]
-    assert place.run("--write") == 0
-    assert (place.read("README.md"), place.read("patches/letter")) == (README, LETTER)
+@pytest.mark.parametrize("row", ["| 7 | FIG | 7 |\n", "  more 7      FIG      7\n"])
+def test_negative_control_a_number_of_a_table_that_is_no_figure(place, row):
+    figure = '{{ fig("dirty", "dirty_memory_time/2", "base", 1, form="us.0") }}'
+    place.template("Words 7.\n\n" + row.replace("FIG", figure).replace("7 |", "x |", 1))
+    assert [line for line in place.problems() if "a table has a number that is no figure: '" in line]
+    place.template(
+        "{% set tables = false %}\n" + (place.root / "Documentation/texts/README.md.in").read_text(encoding="utf-8")
+    )
+    assert not [line for line in place.problems() if "no figure" in line]
 
 
 @pytest.mark.parametrize(
-    "kernels, words",
+    "kernels, samples, words",
     [
-        ({"base": "b" * 16, "series": "0" * 16}, "1 is of an older version of the source"),
-        ({"base": None, "series": "5" * 16}, "1 does not record which version of the source it measured"),
-        ({}, "1 does not record which version"),
+        (None, 1, "1 has fewer than 3 rounds"),
+        ({"base": "b" * 16, "series": "0" * 16}, 3, "1 is of an older version of the source"),
+        ({"base": None, "series": "5" * 16}, 3, "1 does not record which version of the source it measured"),
+        ({}, 3, "1 does not record which version"),
     ],
 )
-def test_an_old_id_must_be_said(place, kernels, words):
-    place.results({"ids": {"kernels": kernels}, "command": "", "seconds": 0})
-    assert words in place.judge()[1][0]
-    assert place.run("--write") == 0
-    assert place.judge()[1] == []
-    assert "of the source" in place.judge(strict=True)[1][0]
-
-
-def test_a_file_of_an_older_schema_is_of_an_unknown_state(place):
-    place("Documentation/results/dirty.json", json.dumps({"schema": 2, "host": {}, "runs": runs()}))
-    assert "1 does not record which version of the source it measured" in place.judge()[1][0]
+def test_old_results_and_too_few_rounds_are_a_note_and_no_failure(place, kernels, samples, words):
+    place.results(kernels, samples=samples)
+    assert place.run("--check") == 1
+    assert place.run() == place.run("--check") == 0
+    assert f"\n\nOf the 1 result that is quoted here, {words}" in place.read()
+    assert place.read("patches/0007-A-patch.patch") == MAILED
+    place.results()
+    assert place.run() == 0 and place.read() == MADE
 
 
 def test_what_got_worse_must_be_said(place):
-    place("README.md", README.replace("What gets slower: KVM_GET_DIRTY_LOG, 2.0 times.\n", "What gets slower: no.\n"))
-    place.figures(lambda data: data["texts"]["README.md"]["entries"].pop())
+    place.template(re.sub("What gets slower:.*", "What gets slower: no.", README))
+    place("README.md", re.sub("What gets slower:.*", "What gets slower: no.", MADE))
     wanted = "what gets slower does not say that get_dirty_log_time is 2.00 times base's with 4 vCPUs (dirty.json)"
-    assert place.judge()[1] == [f"README.md: {wanted}: it should have 'KVM_GET_DIRTY_LOG'"]
-    place.figures(lambda data: (data["texts"]["README.md"]["entries"].pop(), data.update(worse=[])))
-    assert place.judge()[1] == [f"README.md: {wanted}"]
-    place.figures(
-        lambda data: (
-            data["texts"]["README.md"]["entries"].pop(),
-            data.update(worse=[{"metric": "get_.*", "of": ["dirty"], "why": "by chance"}]),
-        )
-    )
-    assert place.judge()[1] == []
+    assert place.problems() == [f"README.md: {wanted}: it should have 'KVM_GET_DIRTY_LOG'"]
+    place.figures(worse=[])
+    assert place.problems() == [f"README.md: {wanted}"]
+    place.figures(worse=[{"metric": "get_.*", "of": ["dirty"], "why": "by chance"}])
+    assert place.problems() == []
+    place.template(README.replace("What gets slower:", "What is slower:"))
+    assert "README.md: no paragraph begins with 'What gets slower'" in place.problems()
 
 
 def run_of(metric, base, series, **others):
@@ -342,13 +263,12 @@ def run_of(metric, base, series, **others):
 )
 def test_what_is_worse_than_base(place, more, found):
     place.results(more=more)
-    files = compute.Files(FIGURES["results"], place.root / "Documentation/results")
-    assert {metric for metric, _ in judge.worse(files, "dirty")} == {"get_dirty_log_time"} | found
+    assert {metric for metric, _ in slower.worse(place.files(), "dirty")} == {"get_dirty_log_time"} | found
 
 
 def test_a_variant_of_the_model_in_which_something_got_worse_is_named(place):
     place.results(more=run_of("guest_stall", 1.0, 1.2, model="line*2"))
-    assert place.judge()[1] == [
+    assert place.problems() == [
         "README.md: what gets slower does not say that guest_stall is 1.20 times base's with 4 vCPUs "
         "(dirty.json, model line*2)"
     ]
@@ -362,58 +282,72 @@ STEP = [
 
 def test_what_got_worse_with_a_step_must_be_said_where_the_step_is_quoted(place):
     place.results(more=STEP)
-    assert place.judge()[1] == []
-    quote = {"of": "dirty", "metric": "dirty_memory_time", "iteration": 2, "kernel": "upto:half", "vcpus": 4}
-    place("README.md", README + "\nHalf of it takes 1,000 us.\n")
-    place.figures(
-        lambda data: data["texts"]["README.md"]["entries"].append(
-            {"text": "Half of it takes {a} us", "a": {**quote, "form": "us.0"}}
-        )
-    )
+    assert place.problems() == []
+    figure = '{{ fig("dirty", "dirty_memory_time/2", "upto:half", 4, form="us.0") }}'
+    place.template(f"{README}\nHalf of it takes {figure} us.\n")
+    place("README.md", MADE + "\nHalf of it takes 1,000 us.\n")
     wanted = "what gets slower does not say that populate_memory_time of upto:half is 1.50 times base's with 4 vCPUs"
-    assert place.judge()[1][-1] == f"README.md: {wanted} (dirty.json)"
+    assert place.problems() == [f"README.md: {wanted} (dirty.json)"]
     for kernel, problems in (("upto:half", 0), ("series", 1)):
         entry = {"metric": "populate_memory_time", "of": ["dirty"], "kernel": kernel, "why": "it is a half"}
-        data = judge.load(place.root / "Documentation/figures.yaml")
-        data["worse"].append(entry)
-        files = compute.Files(data["results"], place.root / "Documentation/results")
-        assert len(judge.unsaid(data, files, judge.judge(data, files, "README.md", place.root), place.root)) == problems
+        place.figures(worse=[*FIGURES["worse"], entry])
+        assert len(place.problems()) == problems
+
+
+GOOD = ("dirty", "dirty_memory_time/2", "base", 4)
 
 
 @pytest.mark.parametrize(
-    "figure, reason",
+    "words, more, reason",
     [
-        (
-            {"metric": "no_such_time"},
-            "dirty.json has no run of no_such_time (kernel base, vcpus 4, iteration 2): it was not",
-        ),
-        ({"vcpus": None, "iteration": 2}, "has no run"),
-        ({"of": "other"}, "there are no results 'other': there is dirty"),
-        ({"odd": 1}, "unknown key 'odd'"),
-        ({"op": "mean"}, "unknown operation 'mean'"),
-        ({"form": "km.0"}, "unknown form"),
-        ({"form": "us.x"}, "unknown form 'us.x'"),
-        ({"over": {"vcpus": [1, 4]}}, "'over' needs op min, max or range"),
-        ({"published": "none"}, "published.yaml has no column 'none'"),
-        ({"published": "zhang2022-base", "as": "height"}, "unknown comparison 'height'"),
-        ({"published": "upton2022-series", "vcpus": 3}, "has no run"),
+        (("dirty", "no_such_time/2", "base", 4), {}, "dirty.json has no run of no_such_time (kernel base, iteration 2"),
+        (("dirty", "dirty_memory_time", "base", 4), {}, "has no run"),
+        (("dirty", "dirty_memory_time/2", "upto:x", 4), {}, "has no run"),
+        (("other", "dirty_memory_time/2", "base", 4), {}, "there are no results 'other': there is dirty"),
+        (GOOD, {"odd": 1}, "unknown key 'odd'"),
+        (GOOD, {"op": "mean"}, "unknown operation 'mean'"),
+        (GOOD, {"form": "km.0"}, "unknown form"),
+        (GOOD, {"form": "us.x"}, "unknown form 'us.x'"),
+        (GOOD, {"over": {"vcpus": [1, 4]}}, "'over' needs op min, max or range"),
+        (GOOD, {"published": "none"}, "published.yaml has no column 'none'"),
+        (GOOD, {"published": "zhang2022-base", "compare": "height"}, "unknown comparison 'height'"),
+        (("dirty", "dirty_memory_time/2", "base", 3), {"published": "upton2022-series"}, "has no run"),
+        (GOOD, {"op": "rounds", "by": "series"}, "op rounds is for a figure of its own"),
+        (GOOD, {"op": "rounds", "over": {"vcpus": [1, 4]}}, "op rounds is for a figure of its own"),
+        (GOOD, {"op": "rounds", "published": "x"}, "op rounds is for a figure of its own"),
     ],
 )
-def test_a_figure_that_cannot_be_is_one_line(place, figure, reason):
-    files = compute.Files(FIGURES["results"], place.root / "Documentation/results")
-    good = {"of": "dirty", "metric": "dirty_memory_time", "kernel": "base", "vcpus": 4, "iteration": 2, "form": "us.0"}
-    assert compute.text(compute.compute(files, good), "us.0") == "1,024"
+def test_a_figure_that_cannot_be_is_one_line(place, words, more, reason):
+    assert place.fig(*GOOD, form="us.0") == "1,024" == place.fig(*GOOD, form="us.0", op="rounds")
     with pytest.raises(Fail, match=re.escape(reason)) as caught:
-        compute.compute(files, {**good, **figure})
+        place.fig(*words, **more)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "template, reason",
+    [
+        ("a\n{{ fig( }}\n", "line 2: unexpected"),
+        ("{{ figure(1) }}\n", "'figure' is undefined"),
+        ("{{ fig(1) }}\n", "missing 2 required positional arguments"),
+        ('{{ fig("dirty", "x", "base") }}\n', "dirty.json has no run of x"),
+        ("{% include 'none' %}\n", "none"),
+    ],
+)
+def test_a_template_that_is_none_is_one_line_and_nothing_is_written(place, capsys, template, reason):
+    place.template(template)
+    place("patches/0007-A-patch.patch", MAILED.replace("4000", "4001"))
+    assert place.run() == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("series: error: Documentation/texts/README.md.in: ") and reason in error
+    assert place.read() == MADE and "4001" in place.read("patches/0007-A-patch.patch")
 
 
 def test_one_that_names_two_runs_must_say_more(place):
     place.results(more=[{**RUN, "kernel": "base", "vcpus": 4, "params": ["x"], "samples": [1, 1, 1]}])
-    assert (
-        "dirty.json has 2 runs of dirty_memory_time (iteration 2, vcpus 4, kernel base): say more"
-        in place.judge()[1][0]
-    )
+    with pytest.raises(Fail, match=r"dirty.json has 2 runs of dirty_memory_time \(kernel base, .*\): say more"):
+        place.fig(*GOOD)
+    assert place.fig(*GOOD, params=["x"]) == "1"
 
 
 def test_sums_counts_by_another_and_variants(place):
@@ -424,22 +358,22 @@ def test_sums_counts_by_another_and_variants(place):
             *run_of("dirty_memory_time", 2048e-6, 256e-6, model="line*2"),
         ]
     )
-    files = compute.Files(FIGURES["results"], place.root / "Documentation/results")
 
-    def text(form, **figure):
-        figure = {"of": "dirty", "kernel": "series", "vcpus": 4, "iteration": 2, "form": form, **figure}
-        return compute.text(compute.compute(files, figure), form)
+    def text(form, metric, kernel="series", **more):
+        return place.fig("dirty", f"{metric}/2", kernel, 4, form=form, **more)
 
-    assert text("x.1", metric="kicks", per={"metric": "syncs"}) == "1.0"
-    assert text("x.2", metric="kicks", per={"metric": "syncs"}, by={"kernel": "base"}) == "0.50"
-    assert text("us.0", metric=["dirty_memory_time", "get_dirty_log_time"]) == "148"
-    assert text("us.0", metric="dirty_memory_time", over={"model": "all"}, op="range") == "128 to 256"
-    assert text("us.0", metric="dirty_memory_time", over={"model": "all"}, op="max") == "256"
-    assert text("+%.0", metric="get_dirty_log_time", by={"kernel": "base"}) == "+100"
-    assert text("vmpage.0", metric="dirty_memory_time") == "125"
-    growth = text("+%.1", metric="dirty_memory_time", kernel="base", published="zhang2022-base")
+    assert text("x.1", "kicks", per="syncs") == "1.0"
+    assert text("x.2", "kicks", per="syncs", by="base") == "0.50"
+    assert text("us.0", "dirty_memory_time+get_dirty_log_time") == "148"
+    assert text("us.0", "dirty_memory_time", over={"model": "all"}, op="range") == "128 to 256"
+    assert text("us.0", "dirty_memory_time", over={"model": "all"}, op="range", part=1) == "256"
+    assert text("us.0", "dirty_memory_time", over={"model": "all"}, op="max") == "256"
+    assert text("x.1", "dirty_memory_time", over={"metric": ["kicks", "syncs"]}, op="range") == "5.0"
+    assert text("+%.0", "get_dirty_log_time", by="base") == "+100"
+    assert text("vmpage.0", "dirty_memory_time") == "125"
+    growth = text("+%.1", "dirty_memory_time", "base", published="zhang2022-base")
     assert growth == f"{(4 / (2.503 / 0.926) - 1) * 100:+.1f}"
-    page = text("+%.1", metric="dirty_memory_time", kernel="base", published="zhang2022-base", **{"as": "page"})
+    page = text("+%.1", "dirty_memory_time", "base", published="zhang2022-base", compare="page")
     assert page == f"{(4000 / (2.503 / 524288 * 1e9) - 1) * 100:+.1f}"
 
 
@@ -459,7 +393,7 @@ def test_sums_counts_by_another_and_variants(place):
     ],
 )
 def test_how_a_number_is_written(number, form, wanted):
-    assert compute.write(number, form) == wanted
+    assert query.write(number, form) == wanted
 
 
 @pytest.mark.parametrize(
@@ -476,17 +410,10 @@ def test_a_results_file_that_is_none_is_one_line(place, content, reason, capsys)
         file.unlink()
     else:
         file.write_text(content, encoding="utf-8")
-    before = place.read("README.md")
-    assert place.run("--write") == 1
-    error = capsys.readouterr().err.splitlines()
-    assert len(error) == 1 and reason in error[0] and error[0].startswith("series: error: ")
-    assert place.read("README.md") == before
-
-
-def test_results_that_are_cut_short_are_no_results(place):
-    file = place.root / "Documentation/results/dirty.json"
-    file.write_bytes(file.read_bytes()[:-400])
-    assert "it is not JSON" in place.judge()[1][0]
+    assert place.run() == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert reason in error and error.startswith("series: error: ")
+    assert place.read() == MADE
 
 
 @pytest.mark.parametrize(
@@ -494,190 +421,133 @@ def test_results_that_are_cut_short_are_no_results(place):
     [
         ("[", "cannot read"),
         ("3", "figures.yaml: 3 is not of type 'object'"),
-        ("texts: {}", "figures.yaml: 'results' is a required property"),
-        ("results: {}", "figures.yaml: 'texts' is a required property"),
-        (
-            "results: {}\ntexts: {}\nodd: 1",
-            "figures.yaml: Additional properties are not allowed ('odd' was unexpected)",
-        ),
-        ("results: []\ntexts: {}", "figures.yaml: results: [] is not of type 'object'"),
-        ("results: {}\ntexts: {x: {odd: 1}}", "texts.x: Additional properties are not allowed ('odd' was unexpected)"),
-        ("results: {}\ntexts: {x: {}}", "texts.x: 'entries' is a required property"),
-        (
-            "results: {a: {odd: 1}}\ntexts: {}",
-            "results.a: Additional properties are not allowed ('odd' was unexpected)",
-        ),
-        ("results: {a: {}}\ntexts: {}", "results.a: 'file' is a required property"),
-        ("results: {}\ntexts: {}\nworse: [{metric: x, says: x}]", "worse[0]: 'of' is a required property"),
-        ("results: {}\ntexts: {}\nworse: [{of: x, says: x}]", "worse[0]: 'metric' is a required property"),
-        ("results: {}\ntexts: {}\nworse: [{metric: x, of: x}]", "worse[0]: 'says' is a required property: or 'why'"),
-        ("results: {}\ntexts: {}\nworse: [{metric: x, of: x, why: 1}]", "worse[0].why: 1 is not of type 'string'"),
+        ("results: {}\nodd: 1", "figures.yaml: Additional properties are not allowed ('odd' was unexpected)"),
+        ("results: []", "figures.yaml: results: [] is not of type 'object'"),
+        ("worse: []", "figures.yaml: 'results' is a required property"),
+        ("results: {a: {odd: 1}}", "results.a: "),
+        ("results: {a: {}}", "results.a: 'file' is a required property"),
+        ("results: {}\nworse: [{metric: x, says: x}]", "worse[0]: 'of' is a required property"),
+        ("results: {}\nworse: [{of: all, says: x}]", "worse[0]: 'metric' is a required property"),
+        ("results: {}\nworse: [{metric: x, of: all}]", "worse[0]: 'says' is a required property: or 'why'"),
+        ("results: {}\nworse: [{metric: x, of: all, why: 1}]", "worse[0].why: 1 is not of type 'string'"),
     ],
 )
-def test_a_list_of_figures_that_is_none_is_one_line(place, content, reason):
+def test_a_list_of_results_that_is_none_is_one_line(place, content, reason):
     place("Documentation/figures.yaml", content)
     with pytest.raises(Fail, match=re.escape(reason)) as caught:
-        judge.load(place.root / "Documentation/figures.yaml")
+        texts.load()
     assert "\n" not in str(caught.value)
 
 
 def test_a_text_that_is_not_there(place):
-    (place.root / "patches/letter").unlink()
-    assert place.judge("patches/letter")[1] == ["cannot read patches/letter: No such file or directory"]
+    (place.root / "README.md").unlink()
+    with pytest.raises(Fail, match="cannot read README.md: No such file or directory"):
+        place.problems()
 
 
 def test_a_patch_is_found_by_its_name_whatever_its_number(place):
-    place.figures(
-        lambda data: data["texts"].update(
-            {
-                "patches/*-A-patch.patch": {
-                    "entries": [
-                        {
-                            "text": "takes {a} ns",
-                            "a": {
-                                "of": "dirty",
-                                "metric": "dirty_memory_time",
-                                "iteration": 2,
-                                "kernel": "base",
-                                "vcpus": 4,
-                                "form": "page.0",
-                            },
-                        }
-                    ]
-                }
-            }
-        )
-    )
-    assert place.judge("patches/*-A-patch.patch")[1] == ["patches/*-A-patch.patch is 0 files, not one"]
-    # Thousands as the text writes them.
-    place("patches/0007-A-patch.patch", "It takes 4000 ns.\n")
-    assert place.judge("patches/*-A-patch.patch")[1] == []
-    place("patches/0007-A-patch.patch", "It takes 1234 ns.\n")
-    assert "says 1234, the results say 4000" in place.judge("patches/*-A-patch.patch")[1][0]
-    assert place.run("--write") == 0
-    assert place.read("patches/0007-A-patch.patch") == "It takes 4000 ns.\n"
-
-
-def test_all_figures_are_printed(place, capsys):
-    assert place.run() == 0
-    out = capsys.readouterr().out
-    assert out.count("same") == 16 and "README.md" in out and "growth is {a} on base" in out
+    (place.root / "patches/0007-A-patch.patch").rename(place.root / "patches/0012-A-patch.patch")
+    assert place.problems("patches/A-patch.patch") == []
+    (place.root / "patches/0012-A-patch.patch").unlink()
+    with pytest.raises(Fail, match=r"A-patch.patch.in: patches has 0 patches \*-A-patch.patch, not one"):
+        place.problems("patches/A-patch.patch")
 
 
 def test_commands_that_measure_again(place, capsys):
     place.results(samples=1)
-    assert place.run("--write") == 0
-    capsys.readouterr()
-    assert place.run("--measure") == 0
+    assert place.run("--old") == 0
     assert capsys.readouterr().out.splitlines() == [
         "# dirty.json: rounds; 1 min",
         "scripts/series bench v5.10 --json Documentation/results/dirty.json",
         "scripts/series report --table none Documentation/results/dirty.json --picture x.png",
-        "scripts/series figures --write",
+        "scripts/series report --texts",
         "# 1 minutes in all",
     ]
     place.results()
-    assert place.run("--write") == place.run("--measure") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "Nothing is old, and all was measured in enough rounds."
-
-
-def test_a_number_is_not_a_part_of_a_longer_one():
-    with pytest.raises(Fail, match="0 times"):
-        texts.places("takes 12.5 us", [{"text": "takes {a}", "a": {}}, {"text": "takes {a} us.", "a": {}}], "x")
-    assert texts.places("takes 12.5", [{"text": "takes {a}", "a": {}}], "x")[0].there == "12.5"
+    assert place.run("--old") == 0
+    assert capsys.readouterr().out.splitlines() == ["Nothing is old, and all was measured in enough rounds."]
 
 
 def test_what_does_not_repeat_is_not_quoted_but_its_rounds_are(place):
     """The rounds of the series with 4 vCPUs are 128 to 160 us: the median is refused, and a ratio of it."""
+    place.results()
     unsteady = [
         {**run, "samples": [128e-6, 160e-6, 130e-6]}
         if (run["kernel"], run["vcpus"], run["metric"]) == ("series", 4, "dirty_memory_time")
         else run
         for run in runs()
     ]
-    results.save(
-        place.root / "Documentation/results/dirty.json",
-        {},
-        repeat.mark(unsteady),
-        {"ids": {"kernels": TODAY, "guest": "8" * 16}, "command": "scripts/series bench v5.10", "seconds": 61},
-    )
-    found = [problem for problem in place.judge()[1] if "does not repeat" in problem]
-    assert len(found) == 4  # two cells of the table, growth, a range of ratios
-    assert found[0].endswith(
-        "dirty.json: dirty_memory_time of series with 4 vCPUs does not repeat from round to round "
-        "(0.000128 s to 0.000160 s): quote its rounds (op: rounds), or measure again"
-    )
-    data = judge.load(place.root / "Documentation/figures.yaml")
-    files = compute.Files(data["results"], place.root / "Documentation/results")
-    figure = {
-        "of": "dirty",
-        "metric": "dirty_memory_time",
-        "iteration": 2,
-        "kernel": "series",
-        "vcpus": 4,
-        "op": "rounds",
-    }
-    assert compute.text(compute.compute(files, figure), "us.0") == "128 to 160"
-    assert compute.text(compute.compute(files, {**figure, "form": "page.0"}), "page.0") == "500 to 625"
+    path = place.root / "Documentation/results/dirty.json"
+    results.save(path, {}, repeat.mark(unsteady), {"ids": {"kernels": TODAY}, "command": "", "seconds": 61})
+    words = ("dirty", "dirty_memory_time/2", "series", 4)
+    for more in ({}, {"by": 1}, {"by": "base"}):
+        with pytest.raises(Fail, match="dirty_memory_time of series with 4 vCPUs does not repeat from round to round "):
+            place.fig(*words, **more)
+    assert place.fig(*words, form="us.0", op="rounds") == "128 to 160"
+    assert place.fig(*words, form="page.0", op="rounds") == "500 to 625"
+    with pytest.raises(Fail, match=r"README.md.in: dirty.json: .*quote its rounds \(op=\"rounds\"\), or measure again"):
+        place.problems()
 
 
-@pytest.mark.parametrize("more", [{"by": {"kernel": "base"}}, {"over": {"vcpus": [1, 4]}}, {"published": "x"}])
-def test_rounds_are_of_a_figure_of_its_own(place, more):
-    data = judge.load(place.root / "Documentation/figures.yaml")
-    files = compute.Files(data["results"], place.root / "Documentation/results")
-    figure = {
-        "of": "dirty",
-        "metric": "dirty_memory_time",
-        "iteration": 2,
-        "kernel": "series",
-        "vcpus": 4,
-        "op": "rounds",
-    }
-    assert compute.text(compute.compute(files, figure), "us.0") == "128"
-    with pytest.raises(Fail, match="op rounds is for a figure of its own"):
-        compute.compute(files, {**figure, **more})
+def missing(text, results, files):
+    """Names of files that an index does not link, and short names whose row lacks the file or the command."""
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    wrong = [name for name in files if f"]({name})" not in text]
+    for name, entry in results.items():
+        if not any(
+            line.startswith(f"| `{name}` |") and f"]({entry['file']})" in line and f"`{entry['command']}`" in line
+            for line in rows
+        ):
+            wrong.append(f"{name}: {entry['file']}, {entry['command']}")
+    return wrong
+
+
+def test_the_index_has_each_results_file_and_its_command():
+    text = (query.RESULTS / "README.md").read_text(encoding="utf-8")
+    files = [path.name for path in committed()]
+    assert files
+    assert missing(text, texts.load()["results"], files) == []
+
+
+def test_negative_control_an_index_that_lacks_something():
+    entry = {"a": {"file": "a.json", "command": "bench a"}}
+    assert missing("| `a` | x | [a](a.json) | `bench a` |", entry, ["a.json"]) == []
+    assert missing("| `a` | x | [a](a.json) | `bench b` |", entry, ["a.json"]) == ["a: a.json, bench a"]
+    assert missing("| `a` | x | [a](a.json) | `bench a` |", entry, ["a.json", "b.json"]) == ["b.json"]
 
 
 def not_listed(data, files, text):
-    """What is worse than base in any results, by judge.worse(), and is not in a text: neither the words of its entry nor,
+    """What is worse than base in any results, by slower.worse(), and is not in a text: neither the words of its entry nor,
     where the entry has a reason instead, the metric's name."""
     words = " ".join(text.split())
     return [
         f"{name}: {metric}"
         for name in data["results"]
-        for metric, kernel in judge.worse(files, name)
+        for metric, kernel in slower.worse(files, name)
         if not any(
             (entry["says"] if "says" in entry else f"`{metric}`") in words
-            for entry in data["worse"]
-            if re.fullmatch(entry["metric"], metric)
-            and (entry["of"] == "all" or name in entry["of"])
-            and entry.get("kernel", kernel) == kernel
+            for entry in slower.entries(data, name, metric, kernel)
         )
     ]
 
 
 def test_each_text_with_tables_says_what_gets_slower():
     """README, the index of results, cover letters: those whose numbers in tables must all be figures."""
-    texts = judge.load()["texts"]
-    quoting = [name for name, text in texts.items() if text.get("tables")]
+    found = {name: (texts.FOLDER / name).read_text(encoding="utf-8") for name in texts.names()}
+    quoting = {name: text for name, text in found.items() if "set tables = false" not in text}
     assert len(quoting) > 10
-    assert [name for name in quoting if not texts[name].get("slower")] == []
+    assert [name for name, text in quoting.items() if not text.startswith("{% set slower = [")] == []
 
 
 def test_the_list_of_what_gets_slower_is_full():
-    data = judge.load()
-    text = (
-        (judge.FILE.parent / "results" / "README.md")
-        .read_text(encoding="utf-8")
-        .partition("\n## What gets slower\n")[2]
-    )
-    assert not_listed(data, compute.Files(data["results"]), text) == []
+    data = texts.load()
+    text = (query.RESULTS / "README.md").read_text(encoding="utf-8").partition("\n## What gets slower\n")[2]
+    assert not_listed(data, query.Files(data["results"]), text) == []
 
 
 def test_negative_control_a_list_that_is_not_full(place):
     place.results(more=run_of("guest_stall", 1.0, 1.2))
-    data = yaml.safe_load(yaml.safe_dump(FIGURES))
-    files = compute.Files(data["results"], place.root / "Documentation/results")
+    data, files = yaml.safe_load(yaml.safe_dump(FIGURES)), place.files()
     said = "KVM_GET_DIRTY_LOG is slower"
     assert not_listed(data, files, said) == ["dirty: guest_stall"]
     data["worse"].append({"metric": "guest_.*", "of": ["dirty"], "why": "by chance"})

@@ -177,7 +177,7 @@ prints() {{
 	case $job in *-series-*) reads=512 writes=1 time=0.500000000 ;; *) reads=0 writes=512 time=1.000000000 ;; esac
 	cat > "$job.text" <<'END'
 {OUTPUT}END
-	sed -i "s/dirty memory time: .*/dirty memory time: ${{time}}s/" "$job.text"
+	sed -i "s/^\\(# metric dirty_memory_time[^ ]*\\) .*/\\1 ${{time}} s/" "$job.text"
 	cat "$job.text"
 	case $* in *lockphase*)
 		sed "s/=W /=$writes /; s/=R /=$reads /" <<'END'
@@ -289,10 +289,10 @@ def test_a_kernel_that_reports_a_mistake_gives_no_figures(refused, built, qemu, 
 
 
 def test_output_that_the_parser_does_not_know_gives_no_figures(refused, built, qemu, patches, kernel, tmp_path):
-    qemu("prints() { echo 'something new'; }\n" + RUN_JOB)
+    qemu("prints() { echo '# metric something_new 1 s'; }\n" + RUN_JOB)
     assert (
         refused(*WALL, "--tree", kernel, "--json", tmp_path / "x.json")
-        == f"{TEST} printed a line that is not known: 'something new'"
+        == f"{TEST} printed a metric that bench.yaml does not know: '# metric something_new 1 s'"
     )
     assert not (tmp_path / "x.json").exists()
 
@@ -607,7 +607,7 @@ def test_a_virtual_clock_that_is_not_to_be_trusted_gives_no_results(virtual, tmp
 
 
 # Rounds that differ.  By its slice a round dirties memory in 1.5 s, 1.4 s, 1.6 s.
-BY_SLICE = "sed -i \"s/^Iteration 1 dirty memory time: .*/Iteration 1 dirty memory time: 1.${slice%%?????}00000000s/\" '%s/output'"
+BY_SLICE = "sed -i \"s|^# metric dirty_memory_time/1 .*|# metric dirty_memory_time/1 1.${slice%%?????}00000000 s|\" '%s/output'"
 
 
 def test_rounds_that_do_not_repeat_fail_and_are_kept(virtual, tmp_path):
@@ -633,8 +633,8 @@ def test_rounds_that_do_not_repeat_fail_and_are_kept(virtual, tmp_path):
 
 # As BY_SLICE, up to the boot of this number.
 UNTIL = (
-    "[ $(wc -l < '%s/boots') -gt %d ] && sed -i 's/^Iteration 1 dirty memory time: .*/"
-    "Iteration 1 dirty memory time: 1.300000000s/' '%s/output' || " + BY_SLICE
+    "[ $(wc -l < '%s/boots') -gt %d ] && sed -i 's|^# metric dirty_memory_time/1 .*|"
+    "# metric dirty_memory_time/1 1.300000000 s|' '%s/output' || " + BY_SLICE
 )
 
 
@@ -673,8 +673,8 @@ def test_only_the_kernel_that_does_not_repeat_is_measured_again(virtual, tmp_pat
         "2",
         "--retry",
         "1",
-        prints="[ $kernel = series ] || " + BY_SLICE % tmp_path + "\n[ $kernel = base ] || sed -i 's/^Iteration 1 "
-        f"dirty memory time: .*/Iteration 1 dirty memory time: 1.300000000s/' '{tmp_path}/output'",
+        prints="[ $kernel = series ] || " + BY_SLICE % tmp_path + "\n[ $kernel = base ] || sed -i 's|^# metric "
+        f"dirty_memory_time/1 .*|# metric dirty_memory_time/1 1.300000000 s|' '{tmp_path}/output'",
     )
     assert [boot.split()[0] for boot in boots[:6]] == ["base", "series", "base", "series", "series", "base"]
     assert [boot.split()[0] for boot in boots[6:]] == ["base", "base"]

@@ -4,7 +4,7 @@ Every function takes `results`, a list of what kvmseries.results.load() returns.
 loader lets through never make them crash: what was not measured is an em dash.  They raise
 kvmseries.errors.Fail, and only when a file cannot be written.
 
-    results -> summary (medians, spreads, ratios) -> layout (tables of text cells)
+    results, bench.yaml -> summary (medians, spreads, ratios) -> layout, scaling (tables of text cells), verdict
             -> table (terminal, markdown, ASCII), plots (SVG, PNG), page (HTML; style, templates/)
 
 rich and matplotlib are imported when first used, so importing this package is cheap.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def write_page(results: Sequence[Results], out: str | Path, commands: Sequence[str]) -> Path:
-    """Write the self-contained page to the folder `out`, atomically; migrations among others have a page of their own.
+    """Write the self-contained page to the folder `out`, atomically.
 
     commands: the shell commands that reproduce the results, one string each.
     Returns the Path of index.html.
@@ -55,8 +55,7 @@ def ascii_table(results: Sequence[Results]) -> str:
 
 
 def plot_png(results: Sequence[Results], out: str | Path) -> None:
-    """Write README's picture, a PNG of 1200x500 pixels, to the file `out`, atomically; where all
-    results are of aging, the plot of that, of 1200x672, where all are of merging, of that."""
+    """Write a picture of the results, a PNG 1200 pixels wide, to the file `out`, atomically."""
     from .plots import plot_png as write
 
     write(results, out)

@@ -12,7 +12,7 @@ medians differ by more than the floor: what the instrument itself repeats to.
                            faults by more than 10 us for each CPU
 
 Times in virtual time are not compared if the models differ: the difference would be the model's.
-Less is better for every metric that is known here; of others, a change is not judged.  Nor is a
+bench.yaml says for which metrics less or more is better; of others, a change is not judged.  Nor is a
 rise of a cheaper operation judged where the dearer one that it stands for fell by as much: a lock
 taken for read instead of for write.
 """
@@ -30,24 +30,17 @@ from rich.table import Table
 from rich.text import Text
 
 from ..base.errors import Fail
-from ..data import summary as s
+from ..data import benchmarks, summary as s
 from ..data.shape import KEYS, Results
-from . import exiting, holding, merging, unmapping
 from .layout import count_text, TO
 
 KEY = tuple(key for key in KEYS if key not in ("samples", "unit"))
 SHARED = ("series", "arch", "accel", "clock", "cpu", "config", "params", "test", "args")
-LOWER_IS_BETTER = (
-    s.MAIN_TIMES
-    + s.OTHER_TIMES
-    + s.LOCK_METRICS
-    + s.COUNTERS
-    + merging.METRICS
-    + unmapping.LOWER_IS_BETTER
-    + exiting.LOWER_IS_BETTER
-    + holding.LOWER_IS_BETTER
-)
-INSTEAD = {s.READS: s.WRITES, s.CONTENDED_READS: s.CONTENDED_WRITES, "tlbi_local": "tlbi_broadcast"}
+INSTEAD = {
+    "mmu_lock_read_acquisitions": "mmu_lock_write_acquisitions",
+    "mmu_lock_read_contentions": "mmu_lock_write_contentions",
+    "tlbi_local": "tlbi_broadcast",
+}
 UNCONTENDED, CONTENDED = 0.02, 0.05
 PER_PAGE, DIFFERENCE = 0.1, 10e-6  # exits a page; seconds for each CPU
 WORSE, BETTER, CHANGED, SAME = "worse", "better", "changed", "same"
@@ -177,11 +170,10 @@ def _reason(key: Mapping[str, Any], unit: str, same_model: bool) -> str | None:
 def _verdict(key: Mapping[str, Any], unit: str, before: Sequence[float], after: Sequence[float]) -> str:
     contended = key["vcpus"] != 1
     floor, slack = CONTENDED, 0.0
-    if _metric(key) in merging.METRICS:
-        if _metric(key) in merging.EXITS:
-            slack = PER_PAGE
-        elif _metric(key) in merging.DIFFERENCES:
-            slack = DIFFERENCE * (key["vcpus"] + 1)
+    if _metric(key).endswith("exits_per_page"):
+        slack = PER_PAGE
+    elif _metric(key).endswith("merged_vcpu_time"):
+        slack = DIFFERENCE * (key["vcpus"] + 1)
     elif unit == "s":
         if key["clock"] == "virtual" and not contended:
             floor = UNCONTENDED
@@ -195,9 +187,10 @@ def _verdict(key: Mapping[str, Any], unit: str, before: Sequence[float], after: 
     old, new = statistics.median(before), statistics.median(after)
     if abs(new - old) <= max(floor * abs(old), slack):
         return SAME
-    if _metric(key) not in LOWER_IS_BETTER:
+    column = benchmarks.metric(key["test"], key["metric"])
+    if not column or column.better == "none":
         return CHANGED
-    return WORSE if new > old else BETTER
+    return WORSE if (new > old) != (column.better == "more") else BETTER
 
 
 def _traded(key: Key, change: Change, changes: Mapping[Key, Change]) -> Change:

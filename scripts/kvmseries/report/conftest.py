@@ -2,8 +2,7 @@
 
 import pytest
 
-from kvmseries.data.summary import COUNTERS
-from kvmseries.report import aging
+from kvmseries.data import benchmarks, summary
 
 HOST = {
     "machine": "x86_64",
@@ -21,6 +20,17 @@ HOST = {
     },
 }
 PAGES = 1024  # a vCPU
+COUNTERS = (
+    "instructions_per_fault",
+    "faults_permission",
+    "faults_translation",
+    "faults_access",
+    "faults_other",
+    "tlbi_local",
+    "tlbi_broadcast",
+    "atomics",
+    "foreign_atomics",
+)
 
 
 def make_run(**keys):
@@ -52,7 +62,7 @@ def make_run(**keys):
 
 def make_file(*runs, **host):
     """A loaded results file of these runs; `host` replaces keys of HOST."""
-    return {"schema": 2, "host": {**HOST, **host}, "runs": list(runs)}
+    return {"schema": 4, "host": {**HOST, **host}, "made": {}, "runs": list(runs)}
 
 
 def _times(kernel, vcpus, **keys):
@@ -309,5 +319,10 @@ def results():
 
 def only(results):
     """The one Summary of `results`; aging is one with what is without it."""
-    (found,) = aging.summarise(results)
+    (found,) = summary.summarise(results)
     return found
+
+
+def column(metric, unit="us", **more):
+    """A Column of a test's own."""
+    return benchmarks.Column(name=metric, head="head", title=metric, unit=unit, better="less", **more)

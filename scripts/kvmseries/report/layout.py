@@ -1,25 +1,25 @@
-"""The tables of the report as text cells, which table.py and page.py only have to draw."""
+"""The tables of the report as text cells, which table.py and page.py only have to draw: their columns are bench.yaml's."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Optional, TypeVar, Union
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Optional, Union
 
-from ..data import repeat, summary as s
+from ..data import benchmarks, repeat, summary as s
+from ..data.benchmarks import Column
+from . import state
 
 MISSING = "\u2014"  # em dash: not measured, or a ratio that would mean nothing
 RATIO = f"/{s.BASE}"  # ends the label of a row of ratios
 TO = "\u2013"  # en dash, between the ends of a spread
-OLD = " (old)"  # behind the label of a kernel that patches/ make of another source today
 DIFFERS = "*"  # behind what does not repeat from round to round
+SCALES = {**benchmarks.TIMES, "MB": 1e-6, "%": 100.0}
 
 # Writes a number.
 Text = Callable[[float], str]
 # What a column shows of a kernel with so many vCPUs.
-Getter = Callable[[str, int], Optional[s.Value]]
-V = TypeVar("V")
+Getter = Callable[[str, int], Optional[Union[s.Value, s.Ratio]]]
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,11 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
-    """head spans neighbouring columns that share it; name is the column's own; full says all of
-    it, where only one line of headings is drawn; text leaves out columns without it."""
+class Head:
+    """The head of a column: head spans neighbouring ones that share it, name is its own."""
 
     head: str
     name: str
-    full: str = ""
-    timed: bool = False  # a time: its spread is shown wherever the table is drawn
 
 
 # Label, cells; and what a block is of (a number of vCPUs, a phase), its rows.
@@ -48,20 +45,40 @@ Block = tuple[Union[int, str], list[Row]]
 
 @dataclass
 class Sheet:
-    """A table: blocks is [(vcpus, [(row label, [Cell for each column])])].
+    """A table: blocks is [(vcpus, [(row label, [Cell for each column])])]; block_head: what the blocks are; notes: lines below
+    it."""
 
-    row_head: what the rows of a block are; block_head: what the blocks are, "vCPUs" unless said; notes: lines to print with
-    the table.
-    """
-
-    columns: list[Column]
+    columns: list[Head]
     blocks: list[Block]
-    row_head: str = "kernel"
     notes: list[str] = field(default_factory=list)
     block_head: str = "vCPUs"
 
     def __bool__(self) -> bool:
         return bool(self.columns and self.blocks)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, with the head where it takes that to tell them apart."""
+        names = [column.name for column in self.columns]
+        return [
+            f"{column.head}: {column.name}" if names.count(column.name) > 1 else column.name for column in self.columns
+        ]
+
+    def part(self, first: int, last: int) -> Sheet:
+        """Some of the columns, without the notes."""
+        blocks: list[Block] = [(of, [(label, cells[first:last]) for label, cells in rows]) for of, rows in self.blocks]
+        return replace(self, columns=self.columns[first:last], blocks=blocks, notes=[])
+
+    def by_heading(self) -> list[Sheet]:
+        """One Sheet for each heading of columns, the notes below the last."""
+        starts = [
+            number
+            for number, column in enumerate(self.columns)
+            if not number or column.head != self.columns[number - 1].head
+        ]
+        found = [self.part(first, last) for first, last in zip(starts, [*starts[1:], len(self.columns)])]
+        found[-1].notes = self.notes
+        return found
 
 
 def count_text(number: float) -> str:
@@ -80,20 +97,23 @@ def ratio_text(number: float) -> str:
     return f"{number:.3f}" if number >= 0.00995 else f"{number:.2g}"
 
 
-def time_unit(values: Iterable[s.Value]) -> tuple[str, float, int]:
-    """(unit, how many make a second, decimals) in which to show these Values (seconds)."""
-    medians = [value.median for value in values]
-    greatest = max(medians, default=0)
-    unit, scale = ("s", 1) if greatest >= 10 else ("us", 10**6) if 0 < greatest < 1e-3 else ("ms", 1000)
-    least = min((median for median in medians if median > 0), default=0) * scale
-    decimals = next((places for places, limit in enumerate((100, 10, 1)) if least >= limit), 3)
-    return unit, scale, decimals
+def text_of(column: Column) -> Text:
+    """How a table writes a number of a Column: times and MB with one decimal below 100."""
+    scale = SCALES.get(column.unit, 1.0)
+    if column.unit == "count":
+        return lambda number: count_text(number) if abs(number) >= 99.95 or number == int(number) else f"{number:.1f}"
+    if column.unit == "x":
+        return lambda number: ratio_text(number) if number > 0 else f"{number:.2f}"
+    return lambda number: f"{number * scale:,.{int(abs(number * scale) < 99.95)}f}"
 
 
-def value_cell(value: s.Value | s.Ratio | None, text: Text = count_text) -> Cell:
+def value_cell(value: s.Value | s.Ratio | None, text: Text = count_text, show: str = "") -> Cell:
     """The Cell of a Value or Ratio (or None), its numbers written by `text`; of one that does not repeat the range."""
     if value is None:
         return Cell()
+    if show and isinstance(value, s.Value):
+        samples = list(value.samples.values())
+        return Cell(f"{sum(map(bool, samples))} of {len(samples)}" if show == "count" else text(max(samples)))
     low, high = value.low, value.high
     if not value.repeats:
         ends = [value.median] if low is None or high is None else [low, high]
@@ -103,29 +123,76 @@ def value_cell(value: s.Value | s.Ratio | None, text: Text = count_text) -> Cell
     return Cell(text(value.median), f"{text(low)}{TO}{text(high)}")
 
 
-def sheet_of(
-    summary: s.Summary,
-    columns: Sequence[tuple[Column, Text, Getter]],
-    notes: list[str],
-    counts: Sequence[int] | None = None,
-) -> Sheet:
-    """A Sheet of (Column, how to write a number, value(kernel, vcpus)) for all kernels; counts: of vCPUs, all unless said."""
+def rows_of(summary: s.Summary, vcpus: int, columns: Sequence[tuple[Text, Getter, str]]) -> list[Row]:
+    """Rows of the kernels, and of the compared one's ratio to base; [] where nothing was measured."""
+    rows: list[Row] = [
+        (kernel, [value_cell(value(kernel, vcpus), text, show) for text, value, show in columns])
+        for kernel in summary.kernels
+    ]
+    rows = [row for row in rows if any(cell != Cell() for cell in row[1])]
     compared = summary.compared
-    blocks: list[Block] = []
-    for vcpus in counts or summary.vcpus:
-        rows = [
-            (kernel, [value_cell(value(kernel, vcpus), text) for _, text, value in columns])
-            for kernel in summary.kernels
+    if rows and compared:
+        ratios = [
+            Cell() if show else value_cell(s.ratio(value(compared, vcpus), value(s.BASE, vcpus)), ratio_text)
+            for _, value, show in columns
         ]
-        if all(cell == Cell() for _, cells in rows for cell in cells):
-            continue
-        if compared:
-            cells = [
-                value_cell(s.ratio(value(compared, vcpus), value(s.BASE, vcpus)), ratio_text) for _, _, value in columns
-            ]
-            rows.append((s.short(compared) + RATIO, cells))
-        blocks.append((vcpus, rows))
-    return Sheet([column for column, _, _ in columns], blocks, notes=notes)
+        if any(cell != Cell() for cell in ratios):
+            rows.append((s.short(compared) + RATIO, ratios))
+    return rows
+
+
+def getter(summary: s.Summary, column: Column) -> Getter:
+    """Summary.value() of one Column."""
+    return lambda kernel, vcpus: summary.value(kernel, vcpus, column)
+
+
+def main_sheet(summary: s.Summary) -> Sheet:
+    """All that the head of a test's columns in bench.yaml says is shown: per vCPU count and kernel."""
+    columns = summary.columns()
+    made = [(text_of(column), getter(summary, column), column.show) for column in columns]
+    blocks: list[Block] = [(vcpus, rows_of(summary, vcpus, made)) for vcpus in summary.vcpus]
+    heads = [Head(column.head, _with_unit(column)) for column in columns]
+    return Sheet(heads, [block for block in blocks if block[1]], _notes(summary, columns))
+
+
+def _with_unit(column: Column) -> str:
+    return column.title if column.unit in ("count", "x") else f"{column.title}, {column.unit}"
+
+
+def _notes(summary: s.Summary, columns: Sequence[Column]) -> list[str]:
+    """What the numbers of the main table are."""
+    if not columns:
+        return []
+    last = {max(summary.iterations(name), default=None) for one in columns for name in one.sum or (one.name,)} - {None}
+    which = f" iteration {', '.join(map(str, sorted(number for number in last if number)))}," if last else ""
+    note = f"Medians of {summary.samples_text(columns)},{which} with the least and the greatest."
+    if summary.compared:
+        note += " Ratio: of the medians, with the least and the greatest of pairs that were taken one after the other."
+    if any(column.name.startswith(s.LOCK) for column in columns):
+        note += " mmu_lock: the whole test, kernels with lock_stat; a spinlock counts as write."
+    if summary.alone:
+        note += f" No aging: {summary.alone.group.args}."
+    return [note]
+
+
+def phase_sheet(summary: s.Summary, vcpus: int) -> Sheet:
+    """Counts by phase of the test with so many vCPUs: of mmu_lock, and of the virtual clock."""
+    names = [metric for metric in summary.metrics() if benchmarks.counted(metric)]
+    metrics = list(dict.fromkeys(name.split(".", 1)[0] for name in names))
+
+    def value(metric: str, phase: str) -> Getter:
+        return lambda kernel, count: summary.last(kernel, count, f"{metric}.{phase}")
+
+    blocks: list[Block] = [
+        (phase, rows_of(summary, vcpus, [(count_text, value(metric, phase), "") for metric in metrics]))
+        for phase in summary.phases()
+    ]
+    return Sheet(
+        [Head("", metric.replace("_", " ")) for metric in metrics],
+        [block for block in blocks if block[1]],
+        [f"Counts by phase of the test, {vcpus_text(vcpus)}, of the last iteration of each: medians."],
+        "phase",
+    )
 
 
 def repeat_notes(summary: s.Summary) -> list[str]:
@@ -150,7 +217,7 @@ def repeat_notes(summary: s.Summary) -> list[str]:
         lines.append(
             "Measured again, because rounds did not agree: "
             + "; ".join(
-                f"{s.short(kernel)} with {vcpus} vCPU{'s' * (vcpus > 1)}, {count} retr{'ies' if count > 1 else 'y'}"
+                f"{s.short(kernel)} with {vcpus_text(vcpus)}, {count} retr{'ies' if count > 1 else 'y'}"
                 for (kernel, vcpus), count in summary.retries.items()
             )
             + ". The results file keeps the earlier samples."
@@ -158,282 +225,25 @@ def repeat_notes(summary: s.Summary) -> list[str]:
     return lines
 
 
-def getter(summary: s.Summary, metric: str) -> Getter:
-    """Summary.value() of one metric."""
-    return lambda kernel, vcpus: summary.value(kernel, vcpus, metric)
+def notes(results: Iterable[state.Results], summary: s.Summary) -> list[str]:
+    """Lines below a group's tables: what does not repeat, what is old."""
+    return [*repeat_notes(summary), *state.notes(results, summary.group.series, summary.group.arch, summary.group.test)]
 
 
-def getter_at(summary: s.Summary, metric: str, iteration: int | None) -> Getter:
-    """Summary.at() of one metric and iteration."""
-    return lambda kernel, vcpus: summary.at(kernel, vcpus, metric, iteration)
+def time_text(seconds: float) -> str:
+    """A time with its unit to three significant digits: "19.6 us", "507 ns"."""
+
+    def digits(number: float) -> str:
+        if abs(number) >= 99.95:
+            return f"{number:,.0f}"
+        return f"{number:.1f}" if abs(number) >= 9.995 else f"{number:.2f}"
+
+    for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
+        if abs(seconds) * scale >= 0.9995:
+            return f"{digits(seconds * scale)} {unit}"
+    return f"{digits(seconds * 1e9)} ns"
 
 
-def _unsplit(summary: s.Summary, phase: str | None = None) -> bool:
-    """True if some contentions are known only as a total, not by write and read."""
-    return any(
-        summary.value(kernel, vcpus, s.in_phase(s.CONTENDED, phase))
-        and not summary.value(kernel, vcpus, s.in_phase(s.CONTENDED_WRITES, phase))
-        for kernel in summary.kernels
-        for vcpus in summary.vcpus
-    )
-
-
-def lock_sheet(summary: s.Summary) -> Sheet:
-    """mmu_lock acquisitions and contentions per vCPU count and kernel."""
-    if not any(summary.has(metric) for metric in s.LOCK_METRICS):
-        return Sheet([], [])
-    split = not _unsplit(summary) or summary.has(s.CONTENDED_WRITES)
-    taken, waited = "mmu_lock acquisitions", "mmu_lock contentions"
-    columns = [(Column(taken, "write", "write acquired"), s.WRITES), (Column(taken, "read", "read acquired"), s.READS)]
-    if _unsplit(summary):
-        columns.append((Column(waited, "all", "all contended"), s.CONTENDED))
-    if split:
-        columns += [
-            (Column(waited, "write", "write contended"), s.CONTENDED_WRITES),
-            (Column(waited, "read", "read contended"), s.CONTENDED_READS),
-        ]
-    note = (
-        f"mmu_lock, counts of the whole test: {_samples(summary, s.LOCK_METRICS)}, lockstat "
-        "kernels. A spinlock counts as write."
-    )
-    return sheet_of(summary, [(column, count_text, getter(summary, metric)) for column, metric in columns], [note])
-
-
-def _samples(summary: s.Summary, metrics: Collection[str]) -> str:
-    """ "median of 3 samples", or "one sample"."""
-    note = summary.sample_note(metrics)
-    return "one sample" if note == "1 sample" else f"median of {note}"
-
-
-def iterations_note(summary: s.Summary, metric: str) -> str:
-    """What a column's number is made of: "sum of 2 iterations", or "" for the whole test."""
-    kinds = {value.iterations for value in summary.values(metric)}
-    if kinds == {()} or not kinds:
-        return ""
-    counts = {len(kind) for kind in kinds}
-    if len(counts) > 1:
-        return "sum over iterations"
-    count = counts.pop()
-    return "1 iteration" if count == 1 else f"sum of {count} iterations"
-
-
-def time_sheet(summary: s.Summary, metrics: Iterable[str]) -> Sheet:
-    """Times of `metrics` per vCPU count and kernel, all in one unit, with spread."""
-    metrics = [metric for metric in metrics if summary.has(metric)]
-    unit, scale, decimals = time_unit([value for metric in metrics for value in summary.values(metric)])
-
-    def text(seconds: float) -> str:
-        return f"{seconds * scale:,.{decimals}f}"
-
-    columns = []
-    for metric in metrics:
-        name, made = metric.replace("_", " "), iterations_note(summary, metric)
-        full = [f"{name} ({unit})", made]
-        columns.append(
-            (
-                Column(
-                    f"times, {unit}", ", ".join(filter(None, (name, made))), ", ".join(filter(None, full)), timed=True
-                ),
-                text,
-                getter(summary, metric),
-            )
-        )
-    if not columns:
-        return Sheet([], [])
-    several = any(len(value.samples) > 1 for metric in metrics for value in summary.values(metric))
-    note = f"Times: {_samples(summary, metrics)}{f' (min{TO}max)' * several}."
-    if summary.compared:
-        note += " Ratio: of the medians" + " (min and max of pairwise interleaved samples)" * several + "."
-    return sheet_of(summary, columns, [note])
-
-
-def latency_sheet(summary: s.Summary) -> Sheet:
-    """Latencies of writes in the guest, and of harvests meanwhile (ns): of the last iteration."""
-    columns = []
-    for metric in s.LATENCIES:
-        if not summary.has(metric):
-            continue
-        what, part = metric.replace("_", " ").rsplit(" ", 1)
-        iteration = max(summary.iterations(metric), default=None)
-
-        name = f"{what}{f', iteration {iteration}' if iteration else ''}"
-        columns.append(
-            (
-                Column(name, part, f"{name}, {part} (ns)", timed=True),
-                lambda seconds: count_text(seconds * 1e9),
-                getter_at(summary, metric, iteration),
-            )
-        )
-    if not columns:
-        return Sheet([], [])
-    return sheet_of(
-        summary,
-        columns,
-        [
-            "Latency, ns: of a write as the guest measures it, and of the "
-            f"host's harvests while it writes; {_samples(summary, s.LATENCIES)}. p50 and p99: up to "
-            "1/16 too large."
-        ],
-    )
-
-
-def marked(sheet: Sheet, summary: s.Summary) -> Sheet:
-    """The Sheet with OLD behind the labels of kernels that are old."""
-    old = {name for kernel in summary.old for name in (kernel, s.short(kernel))}
-
-    def label(text: str) -> str:
-        return text + OLD if text.rpartition(": ")[2] in old else text
-
-    return (
-        Sheet(
-            sheet.columns,
-            [(block, [(label(name), cells) for name, cells in rows]) for block, rows in sheet.blocks],
-            sheet.row_head,
-            sheet.notes,
-            sheet.block_head,
-        )
-        if old
-        else sheet
-    )
-
-
-def join(left: Sheet, right: Sheet) -> Sheet:
-    """One Sheet with the columns of both, block by block."""
-    if not left or not right:
-        return left or right
-    blocks, others = [], dict(right.blocks)
-    ours = dict(left.blocks)
-    for vcpus in sorted(ours.keys() | others.keys()):
-        labels = [label for label, _ in ours.get(vcpus) or others[vcpus]]
-        rows = []
-        for number, label in enumerate(labels):
-            cells = []
-            for sheet, found in ((left, ours.get(vcpus)), (right, others.get(vcpus))):
-                cells += found[number][1] if found else [Cell()] * len(sheet.columns)
-            rows.append((label, cells))
-        blocks.append((vcpus, rows))
-    return Sheet(left.columns + right.columns, blocks, notes=left.notes + right.notes)
-
-
-def part(sheet: Sheet, wanted: Callable[[Column], bool]) -> Sheet:
-    """The Sheet with the columns alone for which wanted(column)."""
-    numbers = [number for number, column in enumerate(sheet.columns) if wanted(column)]
-    return Sheet(
-        [sheet.columns[number] for number in numbers],
-        [
-            (vcpus, [(label, [cells[number] for number in numbers]) for label, cells in rows])
-            for vcpus, rows in sheet.blocks
-        ],
-        sheet.row_head,
-        sheet.notes,
-        sheet.block_head,
-    )
-
-
-def _under(head: str, column: Column) -> bool:
-    return column.head == head
-
-
-def by_heading(sheet: Sheet) -> list[Sheet]:
-    """One Sheet for each heading of columns, the notes below the last."""
-    parts = [
-        part(sheet, functools.partial(_under, head)) for head in dict.fromkeys(column.head for column in sheet.columns)
-    ]
-    for one in parts[:-1]:
-        one.notes = []
-    return parts
-
-
-def most_vcpus(
-    summary: s.Summary, kernels: Iterable[str], value: Callable[[str, int], V | None]
-) -> tuple[int, dict[str, V]] | None:
-    """(vCPUs, {kernel: value(kernel, vcpus)}) at the largest count where there is one, or None."""
-    for vcpus in reversed(summary.vcpus):
-        values = ((kernel, value(kernel, vcpus)) for kernel in kernels)
-        found = {kernel: one for kernel, one in values if one is not None}
-        if found:
-            return vcpus, found
-    return None
-
-
-def most_line(
-    summary: s.Summary,
-    what: str,
-    kernels: Iterable[str],
-    value: Callable[[str, int], s.Value | s.Ratio | None],
-    text: Text,
-) -> list[str]:
-    """One line about most_vcpus(): "16 vCPUs, WHAT: 1.2 on base, 0.3 on series"; [] where there is nothing."""
-    most: tuple[int, dict[str, s.Value | s.Ratio]] | None = most_vcpus(summary, kernels, value)
-    if not most:
-        return []
-    vcpus, values = most
-    parts = [f"{text(one.median)} on {kernel}" for kernel, one in values.items()]
-    return [f"{vcpus} vCPU{'s' * (vcpus > 1)}, {what}: {', '.join(parts)}"]
-
-
-def phase_sheets(summary: s.Summary) -> list[tuple[int, Sheet]]:
-    """[(vCPUs, Sheet)]: which phase takes mmu_lock how; a block for each phase, a row for each kernel, and the ratio."""
-    phases = summary.phases()
-    names = [
-        ("acquisitions", "write", s.WRITES),
-        ("acquisitions", "read", s.READS),
-        ("contentions", "write", s.CONTENDED_WRITES),
-        ("contentions", "read", s.CONTENDED_READS),
-    ]
-    if any(_unsplit(summary, phase) for phase in phases):
-        names.append(("contentions", "all", s.CONTENDED))
-    names = [
-        (head, name, metric)
-        for head, name, metric in names
-        if any(summary.has(s.in_phase(metric, phase)) for phase in phases)
-    ]
-    found = []
-    for vcpus in summary.vcpus:
-        blocks: list[Block] = []
-        for phase in phases:
-            columns = [
-                (Column(head, name), count_text, getter(summary, s.in_phase(metric, phase)))
-                for head, name, metric in names
-            ]
-            blocks += [(phase, rows) for _, rows in sheet_of(summary, columns, [], [vcpus]).blocks]
-        if blocks:
-            found.append(
-                (
-                    vcpus,
-                    Sheet(
-                        [Column(head, name, f"{name} {head}") for head, name, _ in names],
-                        blocks,
-                        notes=[
-                            "Counts by phase of the test, summed over its iterations: median of the samples, lockstat kernels."
-                        ],
-                        block_head="phase",
-                    ),
-                )
-            )
-    return found
-
-
-def highlights(summary: s.Summary) -> list[str]:
-    """Lines for the largest vCPU count that both kernels have: what changed, in counts."""
-    lines: list[str] = []
-    compared = summary.compared
-    if not compared:
-        return lines
-    for name, value in (
-        ("write acquisitions", getter(summary, s.WRITES)),
-        ("read acquisitions", getter(summary, s.READS)),
-        ("contentions", summary.contended),
-    ):
-        for vcpus in reversed(summary.vcpus):
-            before, after = value(s.BASE, vcpus), value(compared, vcpus)
-            if before and after:
-                quotient = s.ratio(after, before)
-                factor = f" (\u00d7 {ratio_text(quotient.median)})" if quotient else ""
-                lines.append(
-                    f"{vcpus} vCPU{'s' * (vcpus > 1)}, mmu_lock {name}: "
-                    f"{count_text(before.median)} on {s.BASE}, "
-                    f"{count_text(after.median)} on {compared}{factor}"
-                )
-                break
-    return lines
+def vcpus_text(count: int) -> str:
+    """ "1 vCPU", "16 vCPUs"."""
+    return f"{count} vCPU{'s' * (count > 1)}"

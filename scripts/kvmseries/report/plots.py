@@ -24,9 +24,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..base import files
-from ..data import summary as s
+from ..data import published, summary as s
+from ..data.benchmarks import Column
 from ..data.shape import Results, Trace
-from . import aging, layout, merging, migrating, own, scaling, style
+from . import layout, scaling, style
 
 SETTINGS = {
     "font.family": "sans-serif",
@@ -59,15 +60,12 @@ SETTINGS = {
     "lines.linewidth": 1.6,
     "lines.markersize": 5,
 }
-MARKERS = "so^Dv"
 ROLE_MARKERS = {"kernel-base": "s", "kernel-series": "^", "kernel-1": "o", "kernel-2": "D", "kernel-3": "v"}
+PUBLISHED: dict[str, Any] = {"marker": "x", "markersize": 4, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+PANELS = 8  # most of a group's columns that are drawn
 
-# Of a stack of bars: label, colour role, value(kernel, vcpus).
-Layer = tuple[str, str, layout.Getter]
 # Of a legend: label, what it explains.
 Handle = tuple[str, Any]
-# Ratios against vCPUs: label, colour role, marker, {vCPUs: ratio}, other keys of the line.
-Ratios = tuple[str, str, str, Mapping[int, float], Mapping[str, Any]]
 Draw = Callable[[], Optional[Figure]]
 
 
@@ -79,170 +77,16 @@ def compact(number: float, _position: object = None) -> str:
     return f"{number:.3g}"
 
 
-def _layers(summary: s.Summary, kinds: Iterable[tuple[str, str]]) -> list[Layer]:
-    """Layers of a stack of bars, [(label, colour role, value(kernel, vcpus))], of (label, metric):
-    without those of which nothing is known."""
-    return [(label, label, layout.getter(summary, metric)) for label, metric in kinds if summary.has(metric)]
-
-
-def acquisition_layers(summary: s.Summary) -> list[Layer]:
-    """write and read acquisitions of mmu_lock."""
-    return _layers(summary, (("write", s.WRITES), ("read", s.READS)))
-
-
-def contention_layers(summary: s.Summary) -> list[Layer]:
-    """write and read contentions; where they are not told apart, all."""
-    layers = _layers(summary, (("write", s.CONTENDED_WRITES), ("read", s.CONTENDED_READS)))
-    return layers or _layers(summary, (("all", s.CONTENDED),))
-
-
-def phase_layers(summary: s.Summary) -> list[Layer]:
-    """Contentions by the phase of the test; those of the whole test if phases are unknown."""
-
-    def layer(phase: str) -> Layer:
-        return (
-            phase,
-            f"phase-{phase}" if phase in s.PHASES else "all",
-            lambda kernel, vcpus: summary.contended(kernel, vcpus, phase),
-        )
-
-    layers = [
-        layer(phase)
-        for phase in summary.phases()
-        if any(summary.contended(kernel, vcpus, phase) for kernel in summary.kernels for vcpus in summary.vcpus)
-    ]
-    return layers or contention_layers(summary)
-
-
-def _stack(axes: Axes, at: float, width: float, layers: Sequence[Layer], where: tuple[str, int], turned: bool) -> float:
-    """Draw one bar of layers at `at`; above it the total, which tells 0 from not measured.
-
-    where: (kernel, vcpus); turned: write the total upwards.  Returns the bar's height.
-    """
-    height, known = 0.0, 0
-    for _, role, value in layers:
-        found = value(*where)
-        if found is None:
-            continue
-        known += 1
-        axes.bar(
-            at,
-            found.median,
-            width,
-            bottom=height,
-            color=style.light(role),
-            edgecolor=style.light("paper"),
-            linewidth=0.6,
-        )
-        height += found.median
-    text = compact(height) if known == len(layers) else f"\u2265{compact(height)}"
-    axes.annotate(
-        text if known else layout.MISSING,
-        (at, height),
-        xytext=(0, 2),
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        fontsize=7.5,
-        rotation=90 if turned else 0,
-        color=style.light("muted"),
-    )
-    return height
-
-
-def _bars(
-    axes: Axes,
-    vcpus: Sequence[int],
-    kernels: Sequence[str],
-    layers: Sequence[Layer],
-    title: str,
-    inches: float,
-    unit: str = "",
-) -> None:
-    """Stacked bars: for each vCPU count one bar for each kernel.  inches: how wide axes are; unit: of the y axis."""
-    axes.set_title(title)
-    if not layers:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=style.light("muted"))
-        axes.set_axis_off()
-        return
-    names = [s.short(kernel) for kernel in kernels]
-    room = inches * 72 * 0.84 / max(len(vcpus) * len(kernels), 1)  # points for each bar
-    longest = max(map(len, names)) * 7.5 * 0.62  # points, at font size 7.5
-    turned, steep = longest > room, room < 26
-    places, highest = [], 0.0
-    for number, count in enumerate(vcpus):
-        for index, kernel in enumerate(kernels):
-            at = number + (index - (len(kernels) - 1) / 2) * 0.84 / len(kernels)
-            places.append(at)
-            highest = max(highest, _stack(axes, at, 0.76 / len(kernels), layers, (kernel, count), steep))
-    axes.xaxis.remove_overlapping_locs = False
-    axes.set_xticks(places, names * len(vcpus), minor=True, fontsize=7.5, rotation=90 if turned else 0)
-    axes.set_xticks(range(len(vcpus)), map(str, vcpus))
-    axes.tick_params(axis="x", which="major", length=0, pad=(longest if turned else 8) + 7)
-    axes.tick_params(axis="x", which="minor", length=0, pad=3)
-    axes.set_xlim(-0.6, len(vcpus) - 0.4)
-    axes.set_xlabel("vCPUs")
-    if unit:
-        axes.set_ylabel(unit)
-    axes.set_ylim(0, highest * (1.18 if steep else 1.1) or 1)
-    axes.yaxis.set_major_formatter(FuncFormatter(compact))
-
-
-def _legend(figure: Figure, layers: Iterable[Layer], side: str = "left") -> None:
-    """A legend above the plots, of layers in the order in which they are stacked."""
-    seen = dict.fromkeys((label, role) for label, role, _ in layers)
-    if seen:
-        figure.legend(
-            handles=[Patch(color=style.light(role), label=label) for label, role in seen],
-            loc=f"outside upper {side}",
-            ncols=8,
-            handlelength=1.1,
-            columnspacing=1.4,
-        )
-
-
 def _figure(width: float, height: float, between: float | None = None) -> Figure:
     """An empty Figure, inches; between: the share of its height that is left between rows of axes."""
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(hspace=between))
 
 
-def lock_figure(
-    summary: s.Summary,
-    kernels: Sequence[str] | None = None,
-    size: tuple[float, float] = (10, 4.1),
-    title: str | None = None,
-) -> Figure:
-    """A Figure: acquisitions and contentions, write and read stacked, of kernels (None: all)."""
-    left, right = acquisition_layers(summary), contention_layers(summary)
-    kernels = kernels or summary.kernels
-    figure = _figure(*size)
-    panels = figure.subplots(1, 2)
-    for axes, layers, name in zip(panels, (left, right), ("acquisitions", "contentions")):
-        _bars(axes, summary.vcpus, kernels, layers, f"mmu_lock {name}", size[0] / 2 - 0.6, f"{name}, count")
-    if title:
-        figure.suptitle(title, x=0.008, ha="left", fontsize=11, fontweight="bold", color=style.light("ink"))
-    _legend(figure, left + right, "right" if title else "left")
-    return figure
-
-
-def contention_figure(summary: s.Summary) -> Figure | None:
-    """A Figure: contentions stacked by phase, or None where no contention was counted."""
-    layers = phase_layers(summary)
-    if not layers:
-        return None
-    figure = _figure(10, 3.8)
-    by = "by phase" if layers[0][0] in summary.phases() else "of the whole test"
-    _bars(
-        figure.subplots(),
-        summary.vcpus,
-        summary.kernels,
-        layers,
-        f"mmu_lock contentions {by}",
-        9.3,
-        "contentions, count",
-    )
-    _legend(figure, layers)
-    return figure
+def _legend(figure: Figure, handles: Iterable[Handle], columns: int = 4) -> None:
+    """A legend above the plots, each label once."""
+    found = dict(handles)
+    if found:
+        figure.legend(found.values(), found, loc="outside upper left", ncols=columns, handlelength=2.6)
 
 
 def _kernel_roles(kernels: Iterable[str]) -> dict[str, str]:
@@ -274,70 +118,79 @@ def _log_axis(axes: Axes, low: float, high: float) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.0f}" if number >= 1 else f"{number:g}"))
 
 
-def _unit(values: Iterable[s.Value]) -> tuple[str, float]:
-    """(unit, how many make a second) for an axis of these Values."""
-    greatest = max((value.median for value in values), default=0)
-    return next(
-        ((unit, scale) for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)) if greatest * scale >= 1), ("ns", 1e9)
-    )
+def _line(kernel: str | None, roles: Mapping[str, str]) -> dict[str, Any]:
+    role = roles[kernel] if kernel else "kernel-1"
+    return {"color": style.light(role), "marker": ROLE_MARKERS[role]}
 
 
-def _lines(axes: Axes, summary: s.Summary, metric: str) -> None:
-    """One metric against vCPUs, both logarithmic: medians, error bars from least to greatest sample."""
-    unit, scale = _unit(summary.values(metric))
-    roles = _kernel_roles(summary.kernels)
-    ends = []
-    for number, kernel in enumerate(summary.kernels):
-        found = [(count, summary.value(kernel, count, metric)) for count in summary.vcpus]
-        points = [(count, value) for count, value in found if value and value.low > 0]
-        shift = 1 + 0.025 * (number - (len(summary.kernels) - 1) / 2)  # no bar hides another
-        middle = [value.median * scale for _, value in points]
-        spread = [
-            [(value.median - value.low) * scale for _, value in points],
-            [(value.high - value.median) * scale for _, value in points],
+def _column_axes(axes: Axes, summary: s.Summary, column: Column, roles: Mapping[str, str]) -> list[Handle]:
+    """One column of the table against vCPUs, both logarithmic: medians, error bars from least to greatest sample; dashed,
+    published ratios of aging."""
+    scale = layout.SCALES.get(column.unit, 1.0)
+    handles: list[Handle] = []
+    ends: list[float] = []
+    vcpus = set(summary.vcpus)
+    for kernel in summary.kernels:
+        points = [(count, summary.value(kernel, count, column)) for count in summary.vcpus]
+        known = [
+            (count, value.median, value.low or 0, value.high or 0)
+            for count, value in points
+            if value and value.median > 0
         ]
-        ends += [end * scale for _, value in points for end in (value.low, value.high)]
-        if points:
-            axes.errorbar(
-                [count * shift for count, _ in points],
-                middle,
-                yerr=spread,
-                marker=MARKERS[number % len(MARKERS)],
-                color=style.light(roles[kernel]),
-                capsize=2.5,
-                elinewidth=1,
-                label=kernel,
-            )
-    note = layout.iterations_note(summary, metric)
-    axes.set_title(", ".join(filter(None, (metric.replace("_", " "), note))))
-    _vcpu_axis(axes, summary.vcpus)
+        if not known:
+            continue
+        line = _line(kernel, roles)
+        middle = [median * scale for _, median, _, _ in known]
+        low = [(median - low) * scale if 0 < low <= median else 0 for _, median, low, _ in known]
+        high = [(high - median) * scale if high >= median else 0 for _, median, _, high in known]
+        axes.errorbar([count for count, *_ in known], middle, yerr=[low, high], capsize=2.5, elinewidth=1, **line)
+        handles.append((kernel, Line2D([], [], **line)))
+        ends += middle
+    for label, role, more in _published_ratios(column):
+        axes.plot(*zip(*sorted(more.items())), color=style.light(role), **PUBLISHED)
+        handles.append((label, Line2D([], [], color=style.light(role), **PUBLISHED)))
+        ends += more.values()
+        vcpus |= set(more)
+    axes.set_title(f"{column.head}: {column.title}" if column.head != "time" else column.title)
+    _vcpu_axis(axes, sorted(vcpus))
     if ends:
         _log_axis(axes, min(ends), max(ends))
-    axes.set_ylabel(f"time, {unit}")
+    axes.set_ylabel({"x": "ratio", "count": "count"}.get(column.unit, column.unit))
+    return handles
 
 
-def time_figure(summary: s.Summary) -> Figure | None:
-    """A Figure of the times that absolute_figure() does not have, against vCPUs, or None if there is none."""
-    drawn = [metric for metric in s.MAIN_TIMES if scaling.curves(summary, metric)]
-    metrics = [metric for metric in s.MAIN_TIMES + s.OTHER_TIMES if metric not in drawn and summary.has(metric)]
-    if not metrics or min(summary.vcpus) < 1:
+def _published_ratios(column: Column) -> list[tuple[str, str, Mapping[int, float]]]:
+    """(label, colour role, {vCPUs: ratio}) of published-aging.yaml: of the vCPUs' time with aging to that without."""
+    if "per" not in column.alone:
+        return []
+    return [
+        (f"published, {how}: {entry.what}", role, entry.slowdown[how])
+        for entry in published.load_aging()
+        for how, role in (("locked", "kernel-base"), ("lockless", "kernel-series"))
+        if entry.slowdown[how]
+    ]
+
+
+def columns_figure(summary: s.Summary, size: tuple[float, float] | None = None, more: str = "") -> Figure | None:
+    """A Figure of the first columns of the table, those that are main first, against vCPUs; None where there is none, or one
+    vCPU count alone.  more: text below."""
+    known = [column for column in summary.columns() if not (summary.group.emulated and column.timed)]
+    known.sort(key=lambda column: (not column.main, not column.per))
+    known = [column for column in known if not column.show][: 4 if more else PANELS]
+    if not known or len(summary.vcpus) < 2 or min(summary.vcpus) < 1:
         return None
-    rows = (len(metrics) + 1) // 2
-    figure = _figure(10, 3.1 * rows + 0.4, 0.06)
+    rows = (len(known) + 1) // 2
+    width, height = size or (10, 2.9 * rows + 0.5)
+    figure = _figure(width, height, 0.06)
     panels = figure.subplots(rows, 2, squeeze=False).flatten()
-    for axes, metric in zip(panels, metrics):
-        _lines(axes, summary, metric)
-    for axes in panels[len(metrics) :]:
+    roles = _kernel_roles(summary.kernels)
+    handles = [handle for axes, one in zip(panels, known) for handle in _column_axes(axes, summary, one, roles)]
+    for axes in panels[len(known) :]:
         axes.set_axis_off()
-    handles: dict[str, Any] = {}
-    for axes in panels:
-        for handle, label in zip(*axes.get_legend_handles_labels()):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles, loc="outside upper left", ncols=6)
+    _legend(figure, handles)
+    if more:
+        _below(figure, more)
     return figure
-
-
-PUBLISHED_LINE: dict[str, Any] = {"marker": "x", "markersize": 4, "linewidth": 1.2, "linestyle": (0, (4, 2))}
 
 
 def _absolute_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[str, str]) -> list[Handle]:
@@ -345,11 +198,9 @@ def _absolute_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[s
     solid, published columns dashed.  Returns [(label, handle)] for a legend."""
     pages, handles, ends = scaling.pages(summary.group.args), [], []
     curves = scaling.curves(summary, metric)
-    unit, scale = (
-        ("ns", 1e9 / pages) if pages else _unit([value for curve in curves for value in curve.values.values()])
-    )
+    scale = 1e9 / (pages or 1)
     for curve in curves:
-        line: dict[str, Any] = {"color": style.light(roles[curve.kernel]), "marker": ROLE_MARKERS[roles[curve.kernel]]}
+        line: dict[str, Any] = _line(curve.kernel, roles)
         points = sorted((vcpus, value.median * scale) for vcpus, value in curve.values.items())
         axes.plot(*zip(*points), **line)
         handles.append((curve.kernel, Line2D([], [], **line)))
@@ -357,7 +208,7 @@ def _absolute_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[s
     drawn = [curve.kernel for curve in curves]
     for column in scaling.chosen(summary, metric)[1] if pages else ():
         kernel = next((one for one in column.kernels if one in drawn), None)
-        line = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED_LINE}
+        line = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED}
         points = sorted((vcpus, seconds / column.pages * 1e9) for vcpus, seconds in column.seconds.items())
         axes.plot(*zip(*points), **line)
         handles.append((f"published: {column.what}", Line2D([], [], **line)))
@@ -365,16 +216,8 @@ def _absolute_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[s
     axes.set_title(scaling.name(summary, metric))
     _vcpu_axis(axes, sorted({point[0] for point in ends}))
     _log_axis(axes, min(point[1] for point in ends), max(point[1] for point in ends))
-    axes.set_ylabel("time a page, ns" if pages else f"time, {unit}")
+    axes.set_ylabel("time a page, ns" if pages else "time, ns")
     return handles
-
-
-def absolute_figure(summary: s.Summary) -> Figure | None:
-    """A Figure of the main times against vCPUs, or None if there is none."""
-    metrics = [metric for metric in s.MAIN_TIMES if scaling.curves(summary, metric)]
-    if not metrics:
-        return None
-    return _panels(_figure(10, 4.9), [(_absolute_axes, summary, metric) for metric in metrics])
 
 
 def _growth_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[str, str]) -> list[Handle]:
@@ -406,7 +249,7 @@ def _growth_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[str
     everything = [growth for curve in curves for growth in curve.growth.items()]
     for column in scaling.chosen(summary, metric)[1]:
         kernel = next((one for one in column.kernels if one in drawn), None)
-        line: dict[str, Any] = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED_LINE}
+        line: dict[str, Any] = {"color": style.light(roles[kernel] if kernel else "muted"), **PUBLISHED}
         points = sorted(column.growth.items())
         everything += points
         axes.plot(*zip(*points), **line)
@@ -423,46 +266,22 @@ def _growth_axes(axes: Axes, summary: s.Summary, metric: str, roles: Mapping[str
     return handles
 
 
-def _growing(summary: s.Summary, metrics: Sequence[str] = s.MAIN_TIMES) -> list[str]:
-    """The metrics whose growth is known at more than 1 vCPU."""
-    return [metric for metric in metrics if any(len(curve.growth) > 1 for curve in scaling.curves(summary, metric))]
-
-
-def _panels(figure: Figure, panels: Sequence[tuple[Callable[..., list[Handle]], s.Summary, str]]) -> Figure:
-    """Draw (how, summary, metric) side by side, one legend above."""
-    handles: dict[str, Any] = {}
-    roles = _kernel_roles(dict.fromkeys(kernel for _, summary, _ in panels for kernel in summary.kernels))
-    for axes, (draw, summary, metric) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
-        for label, handle in draw(axes, summary, metric, roles):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles, loc="outside upper left", ncols=4, handlelength=2.6)
-    return figure
-
-
-def growth_figure(summary: s.Summary) -> Figure | None:
-    """A Figure of the main times' growth with vCPUs, or None if there is none."""
-    metrics = _growing(summary)
+def growth_figure(
+    summary: s.Summary, metrics: Sequence[str] | None = None, size: tuple[float, float] = (10, 4.9), more: str = ""
+) -> Figure | None:
+    """A Figure of the main times and of their growth with vCPUs, or None if there is none.  more: text below."""
+    metrics = scaling.growing(summary) if metrics is None else metrics
     if not metrics:
         return None
-    return _panels(_figure(10, 4.9), [(_growth_axes, summary, metric) for metric in metrics])
-
-
-PUBLISHED = {"markersize": 6, "linewidth": 1.2, "linestyle": (0, (4, 2)), "fillstyle": "none"}
-
-
-def _ratio_axes(axes: Axes, curves: Iterable[Ratios], title: str, vcpus: Sequence[int]) -> list[Line2D]:
-    """Draw ratios against vCPUs (log2), the ticks: curves is [(label, colour role, marker, {vCPUs:
-    ratio}, other keys of the line)].  Returns handles for a legend."""
-    handles = []
-    for label, role, marker, points, more in curves:
-        line = {"color": style.light(role), "marker": marker, **more}
-        axes.plot(*zip(*sorted(points.items())), **line)
-        handles.append(Line2D([], [], label=label, **line))
-    axes.axhline(1, color=style.light("muted"), linewidth=0.8, zorder=0)
-    axes.set_title(title)
-    _vcpu_axis(axes, vcpus)
-    axes.set_ylabel("ratio")
-    return handles
+    figure = _figure(size[0], size[1] * len(metrics), 0.06)
+    roles = _kernel_roles(summary.kernels)
+    handles: list[Handle] = []
+    for row, metric in zip(figure.subplots(len(metrics), 2, squeeze=False), metrics):
+        handles += _absolute_axes(row[0], summary, metric, roles) + _growth_axes(row[1], summary, metric, roles)
+    _legend(figure, handles)
+    if more:
+        _below(figure, more)
+    return figure
 
 
 def _below(figure: Figure, text: str) -> None:
@@ -477,194 +296,22 @@ def _what(group: s.Group) -> str:
     )
 
 
-def aging_figure(summary: s.Summary, size: tuple[float, float] = (10, 5.2), more: str = "") -> Figure | None:
-    """A Figure of aging passes beside vCPUs and of vCPUs beside aging, ours and published, or None
-    where no ratio is known.  more: text below, such as what was run, before the source."""
-    left, right = aging.curves(summary)
-    if not left and not right:
-        return None
-    roles = _kernel_roles(dict.fromkeys(kernel for _, kernel, _ in left + right if kernel))
-
-    def ours(curves: Iterable[aging.Drawn]) -> list[Ratios]:
-        return [
-            (label, roles[kernel] if kernel else "kernel-1", ROLE_MARKERS[roles[kernel]] if kernel else "o", points, {})
-            for label, kernel, points in curves
-        ]
-
-    passing, taking = ours(left), ours(right)
-    for marker, entry in zip("x+D*v", aging.entries()):
-        passing.append((f"published, lockless/locked: {entry.what}", "kernel-1", marker, entry.passes, PUBLISHED))
-        for how, role in (("locked", s.BASE), ("lockless", s.SERIES)):
-            if entry.slowdown[how]:
-                taking.append((f"published, {how}: {entry.what}", roles[role], marker, entry.slowdown[how], PUBLISHED))
-    figure = _figure(*size)
-    panels = [(passing, f"aging pass while vCPUs are {aging.kind(summary)[2]}: ratio of times")]
-    # Published figures alone compare with nothing.
-    if right:
-        panels.append((taking, "vCPUs: time with aging / time without"))
-    every: list[Axes] = figure.subplots(1, len(panels), squeeze=False).ravel().tolist()
-    first = every[0]
-    vcpus = sorted({count for drawn, _ in panels for *_, points, _ in drawn for count in points})
-    handles = [_ratio_axes(axes, drawn, title, vcpus) for axes, (drawn, title) in zip(every, panels)]
-    first.set_yscale("log")
-    ratios = [ratio for *_, points, _ in passing for ratio in points.values()]
-    first.set_ylim(min(ratios) * 0.7, max(*ratios, 1) * 1.5)
-    first.yaxis.set_major_locator(FixedLocator([digit * 10.0**power for power in range(-4, 6) for digit in (1, 3)]))
-    first.yaxis.set_minor_locator(NullLocator())
-    for axes in every:
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:.4g}"))
-    # A column of the legend for each panel; it is filled column by column.
-    rows = max(map(len, handles))
-    figure.legend(
-        handles=[
-            handle
-            for side in handles
-            for handle in side + [Line2D([], [], linestyle="", label="")] * (rows - len(side))
-        ],
-        loc="outside upper left",
-        ncols=2,
-        handlelength=2.6,
-        columnspacing=8,
-    )
-    if more:
-        _below(figure, f"{more}. {aging.source()}")
-    return figure
-
-
-def _merging_layers(summary: s.Summary) -> tuple[list[Layer], list[Layer]]:
-    """(layers of the time that ksmd and vCPUs take, in layout.time_unit()'s unit, those of exits per
-    merged page read), of the last iteration; what noise made negative is 0.  None of what is not known,
-    nor by the wall clock of an emulator, which is no evidence."""
-
-    def value(kernel: str, vcpus: int, metric: str, scale: float) -> s.Value | None:
-        found = merging.LAST.value(summary, kernel, vcpus, metric)
-        return found and s.Value(
-            {key: max(number, 0) * scale for key, number in found.samples.items()}, found.iterations
-        )
-
-    def layers(kinds: Iterable[tuple[str, str, str]], scale: float) -> list[Layer]:
-        return [
-            (label, role, functools.partial(value, metric=metric, scale=scale))
-            for label, role, metric in kinds
-            if merging.values(summary, metric)
-        ]
-
-    if not merging.is_merging(summary) or summary.group.emulated:
-        return [], []
-    times = [(label, role, metric) for (label, metric), role in zip(merging.PARTS, ("all", "read", "write"))]
-    return (layers(times, _merging_unit(summary)[1]), layers([("vCPUs read", "read", merging.READ_EXITS)], 1))
-
-
-def _merging_unit(summary: s.Summary) -> tuple[str, float, int]:
-    return layout.time_unit([value for _, metric in merging.PARTS for value in merging.values(summary, metric)])
-
-
-def merging_figure(summary: s.Summary, size: tuple[float, float] = (10, 4.3), more: str = "") -> Figure | None:
-    """A Figure of the time that ksmd and vCPUs take, stacked, and of exits per merged page read; None
-    where neither is known.  more: text below, such as what was run."""
-    left, right = _merging_layers(summary)
-    if not left and not right:
-        return None
-    figure = _figure(*size)
-    panels = figure.subplots(1, 2)
-    for axes, layers, name in zip(
-        panels, (left, right), (merging.TOGETHER, "exits per merged page read (0: what was merged stayed mapped)")
-    ):
-        _bars(
-            axes,
-            summary.vcpus,
-            summary.kernels,
-            layers,
-            name,
-            size[0] / 2 - 0.6,
-            f"time, {_merging_unit(summary)[0]}" if axes is panels[0] else "exits a page",
-        )
-    _legend(figure, left or right)
-    if more:
-        _below(figure, more)
-    return figure
-
-
-_TRACKING_HATCH = ("", "///", "...", "xxx", "---")
-
-
-def migration_figure(family: migrating.Family) -> Figure | None:
-    """A Figure of totals of migrations: for each figure of migrating.BARS bars for each vCPU count, way to track dirty pages
-    and QEMU; None where nothing was measured."""
-    bars = [bar for bar in migrating.BARS if any(part.has(bar[1]) for part in family.parts.values())]
-    if not bars:
-        return None
-    rows = (len(bars) + 1) // 2
-    figure = _figure(10, 2.7 * rows + 0.5, 0.06)
-    panels = figure.subplots(rows, 2, squeeze=False).flatten()
-    roles = _kernel_roles(family.kernels)
-    for axes, bar in zip(panels, bars):
-        _migration_bars(axes, family, bar, roles)
-    for axes in panels[len(bars) :]:
-        axes.set_axis_off()
-    handles = [Patch(color=style.light(roles[kernel]), label=kernel) for kernel in family.kernels]
-    handles += [
-        Patch(facecolor=style.light("paper"), edgecolor=style.light("muted"), hatch=hatch, label=tracking)
-        for tracking, hatch in zip(family.parts, _TRACKING_HATCH)
-    ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=8, handlelength=1.6, columnspacing=1.4)
-    return figure
-
-
-def _migration_bars(
-    axes: Axes, family: migrating.Family, bar: tuple[str, str, float], roles: Mapping[str, str]
-) -> None:
-    title, metric, scale = bar
-    count = len(family.parts) * len(family.kernels)
-    for number, vcpus in enumerate(family.vcpus):
-        for index, (hatch, part) in enumerate(zip(_TRACKING_HATCH, family.parts.values())):
-            for second, kernel in enumerate(family.kernels):
-                value = part.value(kernel, vcpus, metric)
-                if value:
-                    place = index * len(family.kernels) + second
-                    axes.bar(
-                        number + (place - (count - 1) / 2) * 0.84 / count,
-                        max(value.median, 0) * scale,
-                        0.8 / count,
-                        color=style.light(roles[kernel]),
-                        edgecolor=style.light("paper"),
-                        hatch=hatch,
-                        linewidth=0.4,
-                    )
-    axes.set_title(title.partition(",")[0])
-    unit = title.partition(", ")[2]
-    axes.set_ylabel(f"time, {unit}" if unit else "MB" if title.startswith("MB") else "count")
-    axes.set_xticks(range(len(family.vcpus)), map(str, family.vcpus))
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlabel("vCPUs")
-    axes.yaxis.set_major_formatter(FuncFormatter(compact))
-
-
-def trace_figures(family: migrating.Family) -> list[tuple[str, Draw]]:
-    """[(what it is of, function that draws it)]: a Figure of migrations over time for each vCPU count and way to track dirty
-    pages that has traces, the most vCPUs first."""
-    places = sorted(
-        {(trace["vcpus"], trace["config"]) for trace in family.traces},
-        key=lambda place: (-place[0], list(family.parts).index(place[1]) if place[1] in family.parts else 9),
-    )
+def trace_figures(summary: s.Summary) -> list[tuple[str, Draw]]:
+    """[(what it is of, function that draws it)]: a Figure of migrations over time for each vCPU count, the most first."""
     return [
         (
-            f"{vcpus} vCPU{'s' * (vcpus > 1)}, {config}",
-            functools.partial(
-                _trace_figure,
-                family,
-                [trace for trace in family.traces if (trace["vcpus"], trace["config"]) == (vcpus, config)],
-            ),
+            layout.vcpus_text(vcpus),
+            functools.partial(_trace_figure, summary, [one for one in summary.traces if one["vcpus"] == vcpus]),
         )
-        for vcpus, config in places
+        for vcpus in sorted({trace["vcpus"] for trace in summary.traces}, reverse=True)
     ]
 
 
-def _trace_figure(family: migrating.Family, traces: Sequence[Trace]) -> Figure:
+def _trace_figure(summary: s.Summary, traces: Sequence[Trace]) -> Figure:
     """A Figure of these traces over time: what is left to send (MB), throttle (%), bandwidth (MB/s)."""
     figure = _figure(10, 6, 0.05)
     panels = figure.subplots(3, 1, sharex=True)
-    roles = _kernel_roles(family.kernels)
+    roles = _kernel_roles(summary.kernels)
     handles: dict[str, Any] = {}
     for trace in traces:
         colour = style.light(roles[trace["kernel"]])
@@ -688,7 +335,7 @@ def _trace_figure(family: migrating.Family, traces: Sequence[Trace]) -> Figure:
         axes.set_ylabel(unit)
         axes.set_ylim(0, axes.dataLim.y1 * 1.1 or 1)
     panels[-1].set_xlabel("time since the migration began, s")
-    figure.legend(handles.values(), handles, loc="outside upper left", ncols=4)
+    _legend(figure, handles.items())
     return figure
 
 
@@ -718,56 +365,25 @@ def svg(draw: Draw, name: str, label: str) -> str | None:
 
 
 def plot_png(results: Sequence[Results], out: str | Path) -> None:
-    """Write README's picture: the dirty memory time against vCPUs, and its growth, of the group that has the most published
-    curves and vCPU counts.
-
-    Where no clock can tell growth, lock acquisitions and contentions per vCPU count: base against
-    series (or the last milestone), for the group with the most vCPU counts among those that have
-    lock counts.  Where all groups are of access_tracking_stress_test: aging, of the group with the
-    most vCPU counts, if possible one with runs without aging.  Where all are of change_pte_test:
-    merging, of the group with the most vCPU counts.
+    """Write a picture to the file `out`: the dirty memory time against vCPUs and its growth, of the group that has the most
+    published curves and vCPU counts; where no growth is known, the first columns of the group with the most vCPU counts, if
+    possible one with runs without aging.
 
     Raises Fail if `out` cannot be written.
     """
-    everything = own.summarise(results)
-    summaries = [summary for summary in everything if not own.of(summary)]
-    ageing = (
-        []
-        if summaries
-        else sorted(
-            (summary for summary in everything if aging.is_aging(summary) and any(aging.curves(summary))),
-            key=lambda one: (not one.alone, -len(one.vcpus)),
-        )
-    )
-    merges = (
-        []
-        if summaries or ageing
-        else sorted(
-            (summary for summary in everything if any(_merging_layers(summary))), key=lambda one: -len(one.vcpus)
-        )
-    )
-    candidates = [summary for summary in summaries if acquisition_layers(summary) or contention_layers(summary)]
-    growing = [summary for summary in summaries if _growing(summary, [s.DIRTY])]
+    summaries = s.summarise(results)
+    growing = [summary for summary in summaries if s.DIRTY in scaling.growing(summary)]
     growing.sort(key=lambda one: (-len(scaling.chosen(one, s.DIRTY)[1]), -len(one.vcpus)))
+    others = sorted(summaries, key=lambda one: (not one.alone, -len(one.vcpus)))
     with matplotlib.rc_context({**SETTINGS, "figure.facecolor": style.light("paper")}):
-        if ageing:
-            figure = aging_figure(ageing[0], (10, 5.6), _what(ageing[0].group))
-        elif merges:
-            figure = merging_figure(merges[0], (10, 5 / 1.2), _what(merges[0].group))
-        elif growing:
-            best = growing[0]
-            figure = _panels(_figure(10, 5 / 1.2), [(how, best, s.DIRTY) for how in (_absolute_axes, _growth_axes)])
-            _below(figure, _what(best.group))
-        elif candidates:
-            best = max(candidates, key=lambda one: (bool(one.compared), len(one.vcpus)))
-            group = best.group
-            title = f"{group.test}, {group.series}, {group.arch}, accel {group.accel}, {group.clock_name}"
-            kernels = [s.BASE, best.compared] if best.compared else None
-            figure = lock_figure(best, kernels, (10, 5 / 1.2), title)
+        if growing:
+            figure = growth_figure(growing[0], [s.DIRTY], (10, 5 / 1.2), _what(growing[0].group))
         else:
+            drawn = (columns_figure(one, (10, 5.6), _what(one.group)) for one in others)
+            figure = next((one for one in drawn if one), None)
+        if figure is None:
             figure = _figure(10, 5 / 1.2)
-            figure.text(0.5, 0.5, "no lock counts", ha="center")
-        assert figure, "what is drawn was chosen by what it has"
+            figure.text(0.5, 0.5, "nothing to draw", ha="center")
         data = io.BytesIO()
         figure.savefig(data, format="png", dpi=120, metadata={"Software": None})
     files.write(out, data.getvalue())

@@ -8,7 +8,7 @@ own, else the last.  Growth means nothing on the wall clock of an emulator, whic
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..data import published, summary as s
@@ -144,119 +144,67 @@ def sheet(summary: s.Summary, metric: str) -> layout.Sheet:
     lines = curves(summary, metric)
     count = pages(summary.group.args)
 
-    def page(value: s.Value | None) -> layout.Cell:
-        return (
-            layout.value_cell(value, lambda seconds: f"{seconds / count * 1e9:,.0f}")
-            if value and count
-            else layout.Cell()
-        )
-
     def number(value: float | None, text: Callable[[float], str] = layout.ratio_text) -> layout.Cell:
         return layout.Cell() if value is None else layout.Cell(text(value))
+
+    def page(curve: Curve, vcpus: int) -> layout.Cell:
+        return layout.value_cell(curve.values[vcpus], lambda seconds: f"{seconds / (count or 1) * 1e9:,.0f}")
 
     def band(curve: Curve, vcpus: int) -> layout.Cell:
         ends = [layout.ratio_text(end) for end in curve.band.get(vcpus, ())]
         return layout.Cell(layout.TO.join(ends)) if ends else layout.Cell()
 
-    head, what = name(summary, metric), metric.replace("_", " ")
-    columns = [
-        (layout.Column(head, "ns a page", f"{what}, ns a page"), lambda curve, vcpus: page(curve.values.get(vcpus))),
-        (layout.Column(head, "growth", "growth"), lambda curve, vcpus: number(curve.growth.get(vcpus))),
+    head, theirs = name(summary, metric), "published"
+    columns: list[tuple[layout.Head, Callable[[Curve, int], layout.Cell]]] = [
+        (layout.Head(head, "ns a page" if count else "ns"), page),
+        (layout.Head(head, "growth"), lambda curve, vcpus: number(curve.growth.get(vcpus))),
     ]
     if any(curve.band for curve in lines):
-        columns.append((layout.Column(head, "band", "band"), band))
+        columns.append((layout.Head(head, "band"), band))
     if any(curve.column for curve in lines):
         columns += [
             (
-                layout.Column("published", "ns a page"),
-                lambda curve, vcpus: number(curve.column and curve.column.page_ns(vcpus), layout.count_text),
+                layout.Head(theirs, "ns a page"),
+                lambda curve, vcpus: number(curve.column.page_ns(vcpus) if curve.column else None, layout.count_text),
             ),
             (
-                layout.Column("published", "growth", "published growth"),
-                lambda curve, vcpus: number(curve.column and curve.column.growth.get(vcpus)),
+                layout.Head(theirs, "growth"),
+                lambda curve, vcpus: number(curve.column.growth.get(vcpus) if curve.column else None),
             ),
-            (
-                layout.Column("published", "error of growth", "error of growth"),
-                lambda curve, vcpus: number(curve.error(vcpus), error_text),
-            ),
+            (layout.Head(theirs, "error of growth"), lambda curve, vcpus: number(curve.error(vcpus), error_text)),
         ]
-    blocks = [
+    blocks: list[layout.Block] = [
         (
             vcpus,
             [
                 (s.short(curve.kernel), [cell(curve, vcpus) for _, cell in columns])
                 for curve in lines
                 if vcpus in curve.values
-            ]
-            + _ratio_row(summary, lines, vcpus, len(columns)),
+            ],
         )
         for vcpus in summary.vcpus
     ]
-    notes = [f"{name(summary, metric)}. Growth: relative to the time with 1 vCPU of the same kernel."]
+    notes = [f"{head}. Growth: relative to the time with 1 vCPU of the same kernel."]
     if any(curve.band for curve in lines):
         notes[0] += (
             f" Band: least and greatest growth over {len(summary.variants)} variants of "
             "the model, one parameter halved or doubled in each."
         )
     return layout.Sheet(
-        [column for column, _ in columns],
-        [(vcpus, rows) for vcpus, rows in blocks if rows],
-        notes=notes + errors(lines),
+        [column for column, _ in columns], [block for block in blocks if block[1]], notes + errors(lines)
     )
-
-
-def _ratio_row(summary: s.Summary, lines: Sequence[Curve], vcpus: int, count: int) -> list[layout.Row]:
-    """[(label, Cells)] of the compared kernel's time and growth relative to base's; [] where one of them is missing."""
-    ours, base = (
-        next((curve for curve in lines if curve.kernel == kernel and vcpus in curve.values), None)
-        for kernel in (summary.compared, s.BASE)
-    )
-    if not summary.compared or not ours or not base:
-        return []
-    cells = [layout.value_cell(s.ratio(ours.values[vcpus], base.values[vcpus]), layout.ratio_text), layout.Cell()]
-    if vcpus in ours.growth and vcpus in base.growth:
-        cells[1] = layout.Cell(layout.ratio_text(ours.growth[vcpus] / base.growth[vcpus]))
-    return [(s.short(summary.compared) + layout.RATIO, cells + [layout.Cell()] * (count - 2))]
 
 
 def sheets(summary: s.Summary) -> list[layout.Sheet]:
-    """The Sheets of the main times that have curves."""
-    return [one for one in (sheet(summary, metric) for metric in s.MAIN_TIMES) if one]
+    """The Sheets of the main times whose growth is known."""
+    return [sheet(summary, metric) for metric in growing(summary)]
 
 
-def counter_sheet(summary: s.Summary, phase: str) -> layout.Sheet:
-    """The Sheet of the instrument's counters in a phase of the test."""
-    wanted = chosen(summary, s.DIRTY)[0]
-    columns, made = [], set()
-    for counter in s.COUNTERS:
-        metric = s.in_phase(counter, phase)
-        known = summary.iterations(metric)
-        iteration = wanted if wanted in known else max(known, default=None)
-        value = layout.getter_at(summary, metric, iteration)
-        if any(value(kernel, vcpus) for kernel in summary.kernels for vcpus in summary.vcpus):
-            made.add(iteration)
-            columns.append(
-                (
-                    layout.Column(phase, counter.replace("_", " "), f"{counter.replace('_', ' ')}, {phase}"),
-                    layout.count_text,
-                    value,
-                )
-            )
-    which = " and ".join(f"iteration {one}" for one in sorted(one for one in made if one is not None))
-    return layout.sheet_of(
-        summary, columns, [f"Counts in phase {phase}" + (f", {which}" if which else "") + ": median of the samples."]
-    )
-
-
-def highlights(summary: s.Summary) -> list[str]:
-    """Lines for the largest vCPU count: how much each kernel's time has grown there."""
-    found = []
-    for metric in s.MAIN_TIMES:
-        lines = [curve for curve in curves(summary, metric) if curve.growth]
-        most = max((vcpus for curve in lines for vcpus in curve.growth), default=1)
-        parts = [
-            f"{layout.ratio_text(curve.growth[most])} on {curve.kernel}" for curve in lines if most in curve.growth
-        ]
-        if most > 1:
-            found.append(f"Growth of {name(summary, metric)} from 1 to {most} vCPUs: {', '.join(parts)}")
-    return found
+def growing(summary: s.Summary) -> list[str]:
+    """The main times of which a kernel's growth is known at more than 1 vCPU."""
+    shown = {column.name for column in summary.columns()}
+    return [
+        metric
+        for metric in s.MAIN_TIMES
+        if metric in shown and any(len(curve.growth) > 1 for curve in curves(summary, metric))
+    ]

@@ -1,4 +1,4 @@
-"""Of which state of the sources results are: lines that say which kernels are old, or not known."""
+"""Of which state of the sources results are: a note below a table, never a mistake."""
 
 from __future__ import annotations
 
@@ -7,50 +7,28 @@ from collections.abc import Iterable
 from ..data import ids
 from ..data.shape import Results
 
+_WORDS = {"old": "old, patches/ make another source today", "unknown": "of an unknown state of the source"}
 
-def notes(results: Iterable[Results]) -> list[str]:
-    """Lines about `results` (what load() returns, a list): none where all is there, and as patches/ are today."""
-    lines = []
+
+def notes(results: Iterable[Results], series: str, arch: str, test: str) -> list[str]:
+    """Lines about the runs of `test` in `results`: none where all is there, and as patches/ are today."""
+    lines: list[str] = []
     for data in results:
+        runs = [run for run in data["runs"] if (run["series"], run["arch"], run["test"]) == (series, arch, test)]
+        labels: dict[str, list[str]] = {}
+        for label in dict.fromkeys(run["kernel"] for run in runs):
+            labels.setdefault(of_label(data, label, series, arch), []).append(label)
+        if not runs:
+            continue
         rest = data.get("made", {}).get("unfinished")
         if rest:
-            lines.append(
-                f"unfinished: {len(rest['parts'])} boots of {len(rest['parts']) + rest['left']}; the same command "
-                "goes on."
-            )
-        lines += _of(data)
-    return list(dict.fromkeys(lines))
-
-
-def _of(data: Results) -> list[str]:
-    found: dict[tuple[str, str], dict[str, None]] = {}
-    for run in data["runs"]:
-        found.setdefault((run["series"], run["arch"]), {})[run["kernel"]] = None
-    lines = []
-    for (series, arch), labels in found.items():
-        tests = dict.fromkeys(run["test"] for run in data["runs"] if (run["series"], run["arch"]) == (series, arch))
-        where = f"{series} {arch}, {', '.join(tests)}"
-        states = {label: of_label(data, label, series, arch) for label in labels}
-        for state, text in (
-            ("old", "old: patches/ make another source today"),
-            ("unknown", "of an unknown state of the source"),
-        ):
-            names = [label for label in labels if states[label] == state]
-            if names:
-                lines.append(f"{where}: {', '.join(names)}: {text}.")
-        changed = changes(data, series, arch)
+            done = len(rest["parts"])
+            lines.append(f"unfinished: {done} boots of {done + rest['left']}; the same command goes on.")
+        lines += [f"{', '.join(labels[state])}: {words}." for state, words in _WORDS.items() if state in labels]
+        changed = changes(data, series)
         if changed:
-            lines.append(f"{where}: measured with another state of: {', '.join(changed)}.")
-    return lines
-
-
-def old(results: Iterable[Results], series: str, arch: str) -> set[str]:
-    """The labels of the kernels of `series` on `arch` that are old in one of `results`."""
-    found = set()
-    for data in results:
-        labels = {run["kernel"] for run in data["runs"] if (run["series"], run["arch"]) == (series, arch)}
-        found |= {label for label in labels if of_label(data, label, series, arch) == "old"}
-    return found
+            lines.append(f"measured with another state of: {', '.join(changed)}.")
+    return list(dict.fromkeys(lines))
 
 
 def of_label(data: Results, label: str, series: str, arch: str) -> str:
@@ -60,22 +38,16 @@ def of_label(data: Results, label: str, series: str, arch: str) -> str:
     return "unknown" if not there or not today else "new" if there == today else "old"
 
 
-def changes(data: Results, series: str, arch: str) -> list[str]:
+def changes(data: Results, series: str) -> list[str]:
     """What else of what `data` was measured with is another one today, as words; what has no id is not in it."""
     found = data.get("made", {}).get("ids", {})
-    words: list[str] = []
     if series.startswith("qemu"):
-        return words
+        return []
+    words = []
     for name, there in (found.get("tests") or {}).items():
         # Another series' base runs the tests that came with it: bench._suite().
         if there and ids.today("series" if name == series else "base", name, ids.TESTS) not in (None, there):
             words.append(f"{name}'s tests")
-    if found.get("guest") not in (None, ids.guest()):
-        words.append("the guest")
-    words += [name for name, there in (found.get("own") or {}).items() if there != ids.own(name)]
-    clock = found.get("instrument")
-    if clock is not None and clock != ids.instrument():
+    if found.get("instrument") not in (None, ids.instrument()):
         words.append("the virtual clock")
-    if any(there != ids.model(arch, name) for name, there in (found.get("models") or {}).items()):
-        words.append("its model")
     return words

@@ -2,16 +2,18 @@
 
 import copy
 import io
-import json
 
 import pytest
 from rich.console import Console
 
 from kvmseries import cli
 from kvmseries.base.errors import Fail
-from kvmseries.data import summary as s
-from kvmseries.report import compare, merging
+from kvmseries.data import benchmarks, results, summary as s
+from kvmseries.report import compare
 from kvmseries.report.conftest import full_results, make_file, make_run, virtual_results
+
+
+EXITS = tuple(f"{what}_exits_per_page" for what in ("read_merged", "write_merged", "read_while_merged"))
 
 
 def virtual(samples, vcpus=1, **keys):
@@ -84,9 +86,9 @@ def test_instructions_per_fault_are_exact_with_one_vcpu(before, after, vcpus, ve
 @pytest.mark.parametrize(
     "metric",
     [
-        name
-        for name in compare.LOWER_IS_BETTER
-        if not name.endswith(("_time", "_time_while_read", "_per_page")) and name != s.PER_FAULT
+        name.replace(".*", ".dirty")
+        for name, column in benchmarks.columns(benchmarks.COMMON).items()
+        if column.better == "less" and not name.startswith(s.PER_FAULT)
     ],
 )
 @pytest.mark.parametrize(
@@ -102,8 +104,7 @@ def test_instructions_per_fault_are_exact_with_one_vcpu(before, after, vcpus, ve
     ],
 )
 def test_counts(metric, before, after, verdict):
-    for name in (metric, f"{metric}.dirty"):
-        assert outcome(count([before], name, vcpus=2), count([after], name, vcpus=2)) == verdict
+    assert outcome(count([before], metric, vcpus=2), count([after], metric, vcpus=2)) == verdict
 
 
 def test_a_metric_that_is_not_known_is_not_judged():
@@ -161,7 +162,7 @@ def test_a_lock_taken_for_read_instead_of_for_write_is_no_regression():
         return make_file(
             *(
                 make_run(config="lockstat", metric=f"{metric}.dirty", unit="1", samples=[number], vcpus=2)
-                for metric, number in ((s.WRITES, writes), (s.READS, reads))
+                for metric, number in (("mmu_lock_write_acquisitions", writes), ("mmu_lock_read_acquisitions", reads))
             )
         )
 
@@ -247,12 +248,12 @@ def test_the_verb(tmp_path, capsys):
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     before = virtual_results()
     for path, data in zip(paths, (before, planted(before, 1.2, metric=s.DIRTY, vcpus=4))):
-        path.write_text(json.dumps(data), encoding="utf-8")
+        results.save(path, data["host"], data["runs"], {"ids": {}, "command": "", "seconds": 0})
     assert cli.main(["report", "--compare", str(paths[0]), str(paths[1])]) == 1
     out = capsys.readouterr().out
     assert out.splitlines()[-1].startswith("worse 4 (most: dirty_memory_time on ")
     assert cli.main(["report", "--compare", str(paths[0]), str(paths[0])]) == 0
-    paths[1].write_text(json.dumps(make_file()), encoding="utf-8")
+    results.save(paths[1], {}, [], {"ids": {}, "command": "", "seconds": 0})
     capsys.readouterr()
     assert cli.main(["report", "--compare", *map(str, paths)]) == 1
     error = capsys.readouterr().err
@@ -263,21 +264,21 @@ def test_the_verb(tmp_path, capsys):
 @pytest.mark.parametrize(
     "metric, unit, before, after, verdict",
     [
-        (merging.READ_EXITS, "1", 0, 0.09, "same"),
-        (merging.READ_EXITS, "1", 0, 1, "worse"),
-        (merging.READ_EXITS, "1", 1.002, 0, "better"),
-        (merging.READ_WHILE_EXITS, "1", 4.6, 4.8, "same"),
-        (merging.READ_WHILE_EXITS, "1", 0.25, 0.3, "same"),
-        (merging.WRITE_EXITS, "1", 2, 2.2, "worse"),
-        (merging.KSMD, "s", 5e-3, 5.2e-3, "same"),
-        (merging.KSMD, "s", 5e-3, 5.3e-3, "worse"),
-        (merging.KSMD_WHILE_READ, "s", 5e-3, 4.7e-3, "better"),
-        (merging.READ, "s", 0, 29e-6, "same"),
-        (merging.READ, "s", 0, 961e-6, "worse"),
-        (merging.WRITE, "s", 5.8e-3, 4.3e-3, "better"),
-        (merging.WRITE, "s", -3e-6, 1e-6, "same"),
-        ("pages_merged", "1", 512, 600, "changed"),
-        ("merge_time", "s", 0.02, 0.04, "changed"),
+        ("read_merged_exits_per_page", "1", 0, 0.09, "same"),
+        ("read_merged_exits_per_page", "1", 0, 1, "worse"),
+        ("read_merged_exits_per_page", "1", 1.002, 0, "better"),
+        ("read_while_merged_exits_per_page", "1", 4.6, 4.8, "same"),
+        ("read_while_merged_exits_per_page", "1", 0.25, 0.3, "same"),
+        ("write_merged_exits_per_page", "1", 2, 2.2, "worse"),
+        ("merge_ksmd_time", "s", 5e-3, 5.2e-3, "same"),
+        ("merge_ksmd_time", "s", 5e-3, 5.3e-3, "worse"),
+        ("merge_ksmd_time_while_read", "s", 5e-3, 4.7e-3, "better"),
+        ("read_merged_vcpu_time", "s", 0, 29e-6, "same"),
+        ("read_merged_vcpu_time", "s", 0, 961e-6, "worse"),
+        ("write_merged_vcpu_time", "s", 5.8e-3, 4.3e-3, "better"),
+        ("write_merged_vcpu_time", "s", -3e-6, 1e-6, "same"),
+        ("pages_merged", "1", 512, 600, "better"),
+        ("merge_time", "s", 0.02, 0.04, "worse"),
         ("read_merged_exits", "1", 0, 512, "changed"),
         ("read_while_merged_vcpu_time", "s", -1e-4, 4e-3, "changed"),
     ],
@@ -286,7 +287,7 @@ def test_merging(metric, unit, before, after, verdict):
     assert (
         outcome(
             *(
-                virtual([number], 2, metric=metric, unit=unit, test=merging.TEST, iteration=2)
+                virtual([number], 2, metric=metric, unit=unit, test="change_pte_test", iteration=2)
                 for number in (before, after)
             )
         )
@@ -295,7 +296,10 @@ def test_merging(metric, unit, before, after, verdict):
 
 
 def test_exits_meanwhile_are_no_evidence_in_an_emulator():
-    data = make_file(*(make_run(test=merging.TEST, metric=metric, unit="1", samples=[1]) for metric in merging.EXITS))
+    data = make_file(*(make_run(test="change_pte_test", metric=metric, unit="1", samples=[1]) for metric in EXITS))
     comparison = compare.compare(data, planted(data, 2))
-    assert [change.key["metric"] for change in comparison.of("worse")] == [merging.READ_EXITS, merging.WRITE_EXITS]
+    assert [change.key["metric"] for change in comparison.of("worse")] == [
+        "read_merged_exits_per_page",
+        "write_merged_exits_per_page",
+    ]
     assert comparison.left_out == {compare.WALL: 1}

@@ -138,24 +138,4 @@ def test_sheet_of_time_a_page():
     assert [cell.text for cell in rows[0][1]] == ["36,000", "12.0", "12.0–17.5", "19,722", "11.2", "+7.5%"]
     assert rows[0][1][0].spread == "35,640–36,360"
     assert [cell.text for cell in rows[1][1]][3:] == [layout.MISSING] * 3
-    assert (rows[2][0], [cell.text for cell in rows[2][1]]) == ("series/base", ["0.11", "0.11"] + [layout.MISSING] * 4)
     assert len(populate.columns) == 3  # nothing is published for it
-
-
-def test_counters_are_of_one_iteration_and_never_summed():
-    summary = only([virtual_results(("base",), vcpus=(1,))])
-    sheet = scaling.counter_sheet(summary, "dirty")
-    cells = dict(zip((column.name for column in sheet.columns), sheet.blocks[0][1][0][1]))
-    assert cells["instructions per fault"].text == "3,350"
-    assert cells["faults permission"].text == "2,048"  # of iteration 2, not 1,024 + 2,048
-    assert sheet.notes == ["Counts in phase dirty, iteration 2: median of the samples."]
-    assert scaling.counter_sheet(summary, "populate").notes == ["Counts in phase populate: median of the samples."]
-    assert not scaling.counter_sheet(summary, "clear")
-    assert summary.counted_phases() == ["populate", "dirty", "exit"]
-    assert summary.phases() == []
-
-
-def test_highlights():
-    lines = scaling.highlights(only([virtual_results(("base", "series"))]))
-    assert lines[0] == "Growth of dirty memory time, iteration 2 from 1 to 16 vCPUs: 12.0 on base, 1.30 on series"
-    assert scaling.highlights(only([virtual_results(("base",), vcpus=(1,))])) == []

@@ -27,71 +27,44 @@ def results(kernels, **others):
     }
 
 
+def notes(*data, test="dirty_log_perf_test"):
+    return state.notes(data, "v5.10", "arm64", test)
+
+
 def test_results_of_today_s_patches_need_no_note():
-    assert (
-        state.notes(
-            [
-                results(
-                    {"base": NOW["base"], "series": NOW["series"]},
-                    tests={"v5.10": "7" * 16},
-                    guest="8" * 16,
-                    instrument="9" * 16,
-                    models={"nominal": "a" * 16},
-                )
-            ]
-        )
-        == []
-    )
+    kernels = {"base": NOW["base"], "series": NOW["series"]}
+    assert notes(results(kernels, tests={"v5.10": "7" * 16}, guest="8" * 16, instrument="9" * 16)) == []
 
 
 def test_an_old_label_and_one_that_is_not_known_are_named():
-    found = state.notes([results({"base": NOW["base"], "series": "0" * 16, "upto:a": "1" * 16})])
-    assert found == [
-        "v5.10 arm64, dirty_log_perf_test: series: old: patches/ make another source today.",
-        "v5.10 arm64, dirty_log_perf_test: upto:a: of an unknown state of the source.",
+    assert notes(results({"base": NOW["base"], "series": "0" * 16, "upto:a": "1" * 16})) == [
+        "series: old, patches/ make another source today.",
+        "upto:a: of an unknown state of the source.",
     ]
 
 
 def test_what_else_has_changed_is_named():
-    found = state.notes(
-        [results({"base": NOW["base"]}, tests={"v5.10": "0"}, guest="0", instrument="0", models={"line*2": "0"})]
-    )
-    assert found == [
-        "v5.10 arm64, dirty_log_perf_test: measured with another state of: v5.10's tests, the guest, the virtual clock, its model."
-    ]
-
-
-def test_a_test_program_or_a_debug_patch_that_has_changed_is_named(monkeypatch):
-    today = {"x-holds.patch": "1" * 16, "hold_test.c": "2" * 16}
-    monkeypatch.setattr(ids, "own", today.get)
-    assert state.changes(results({}, own=today), "v5.10", "arm64") == []
-    assert state.changes(results({}, own={**today, "hold_test.c": "3" * 16, "gone.c": "4" * 16}), "v5.10", "arm64") == [
-        "hold_test.c",
-        "gone.c",
-    ]
+    found = notes(results({"base": NOW["base"]}, tests={"v5.10": "0"}, instrument="0"))
+    assert found == ["measured with another state of: v5.10's tests, the virtual clock."]
 
 
 def test_another_series_base_runs_the_tests_of_that_base(monkeypatch):
     today = {("series", "v5.10"): "1" * 16, ("base", "v7.3"): "2" * 16, ("series", "v7.3"): "3" * 16}
     monkeypatch.setattr(ids, "today", lambda label, series, what: today[label, series] if what == "tests" else None)
     found = results({}, tests={"v5.10": "1" * 16, "v7.3": "2" * 16})
-    assert state.changes(found, "v5.10", "arm64") == []
-    assert state.changes(results({}, tests={"v7.3": "3" * 16}), "v5.10", "arm64") == ["v7.3's tests"]
+    assert state.changes(found, "v5.10") == []
+    assert state.changes(results({}, tests={"v7.3": "3" * 16}), "v5.10") == ["v7.3's tests"]
 
 
 def test_files_without_ids_are_of_an_unknown_state():
     old = make_file(make_run(kernel="base"), make_run(kernel="series"))
-    assert state.notes([old, old]) == [
-        "v5.10 arm64, dirty_log_perf_test: base, series: of an unknown state of the source."
-    ]
+    assert notes(old, old) == ["base, series: of an unknown state of the source."]
 
 
-def test_a_file_that_is_old_is_told_by_its_test():
-    """The other one is of today's source."""
+def test_a_note_is_of_its_test_alone():
     old = make_file(make_run(kernel="base", test="change_pte_test"))
-    assert state.notes([results({"base": NOW["base"]}), old]) == [
-        "v5.10 arm64, change_pte_test: base: of an unknown state of the source."
-    ]
+    assert notes(results({"base": NOW["base"]}), old) == []
+    assert notes(old, test="change_pte_test") == ["base: of an unknown state of the source."]
 
 
 def test_every_kind_of_report_says_it(tmp_path):
@@ -100,4 +73,4 @@ def test_every_kind_of_report_says_it(tmp_path):
     report.print_table(old, console)
     page = report.write_page(old, tmp_path, []).read_text(encoding="utf-8")
     for text in (console.file.getvalue(), report.markdown_table(old), report.ascii_table(old), page):
-        assert "series: old: patches/ make another source today" in " ".join(text.split())
+        assert "series: old, patches/ make another source today" in " ".join(text.split())

@@ -3,12 +3,12 @@
 import pytest
 
 from kvmseries.data import summary as s
-from kvmseries.report import measures, own, verdict
+from kvmseries.report import layout, verdict
 from kvmseries.report.conftest import aging_results, full_results, make_file, make_run, merging_results, virtual_results
 
 
 def of(*runs):
-    return verdict.of(own.summarise([make_file(*runs)])[0])
+    return verdict.of(s.summarise([make_file(*runs)])[0])
 
 
 def times(metric, base, series, vcpus=1, **keys):
@@ -33,11 +33,10 @@ def times(metric, base, series, vcpus=1, **keys):
     ],
 )
 def test_time_text(seconds, text):
-    assert measures.time_text(seconds) == text
+    assert layout.time_text(seconds) == text
 
 
-def test_the_head_has_the_main_time_a_page_of_the_most_vcpus_and_what_got_worse():
-    """1024 pages a vCPU."""
+def test_the_head_has_the_main_time_of_the_most_vcpus_and_what_got_worse():
     found = of(
         *times("dirty_memory_time", 1024, 512),
         *times("dirty_memory_time", 20480, 512, vcpus=16),
@@ -45,11 +44,10 @@ def test_the_head_has_the_main_time_a_page_of_the_most_vcpus_and_what_got_worse(
         *times("get_dirty_log_time", 100, 277, vcpus=16),
     )
     assert found.head == (
-        "16 vCPUs: dirty memory 20.0 us \u2192 500 ns a page, 0.025 of base; worse: harvest "
-        "(KVM_GET_DIRTY_LOG) up to 2.77 times base"
+        "16 vCPUs: dirty memory 20.5 ms \u2192 512 us, 0.025 of base; worse: KVM_GET_DIRTY_LOG up to 2.77 times base"
     )
-    assert found.better == ["dirty memory down to 0.025 of base (16 vCPUs: 20.0 us a page \u2192 500 ns a page)"]
-    assert found.worse == ["harvest (KVM_GET_DIRTY_LOG) up to 2.77 times base (16 vCPUs: 100 us \u2192 277 us)"]
+    assert found.better == ["dirty memory down to 0.025 of base (16 vCPUs: 20.5 ms \u2192 512 us)"]
+    assert found.worse == ["KVM_GET_DIRTY_LOG up to 2.77 times base (16 vCPUs: 100 us \u2192 277 us)"]
 
 
 def test_what_got_worse_is_not_hidden_behind_what_got_better():
@@ -68,7 +66,7 @@ def test_times_come_first_and_the_greatest_change_first():
             for kernel, count in (("base", 10), ("series", 1000))
         ),
     )
-    assert [line.split(" ")[0] for line in found.worse] == ["turning", "harvest", "cache"]
+    assert [line.split(" ")[0] for line in found.worse] == ["log", "KVM_GET_DIRTY_LOG", "cache"]
 
 
 @pytest.mark.parametrize("base, series", [(100, 104), (104, 100), (100, 100)])
@@ -81,20 +79,27 @@ def test_a_count_may_differ_by_one_for_each_cpu():
     def locks(base, series):
         return of(
             *(
-                make_run(kernel=kernel, metric=s.WRITES, config="lockstat", unit="1", vcpus=4, samples=[count])
+                make_run(
+                    kernel=kernel,
+                    metric="mmu_lock_write_acquisitions",
+                    config="lockstat",
+                    unit="1",
+                    vcpus=4,
+                    samples=[count],
+                )
                 for kernel, count in (("base", base), ("series", series))
             )
         )
 
     assert not locks(10, 15).worse and locks(10, 16).worse
-    assert locks(0, 6).worse == ["mmu_lock taken for write (4 vCPUs: 0 \u2192 6)"]
+    assert locks(0, 6).worse == ["taken for write (mmu_lock) (4 vCPUs: 0 \u2192 6)"]
 
 
 def test_what_does_not_repeat_is_not_judged():
     runs = [{**run, "repeats": run["kernel"] == "base"} for run in times("populate_memory_time", 100, 500)]
     found = of(*runs)
-    assert not found.worse and found.unsteady == ["populate"]
-    assert found.lines() == ["Does not repeat, and is not judged: populate."]
+    assert not found.worse and found.unsteady == ["populate memory"]
+    assert found.lines() == ["Does not repeat, and is not judged: populate memory."]
 
 
 def test_what_does_not_repeat_at_some_places_is_judged_at_the_others():
@@ -102,8 +107,8 @@ def test_what_does_not_repeat_at_some_places_is_judged_at_the_others():
         {**run, "repeats": False} for run in times("populate_memory_time", 100, 900, vcpus=16)
     ]
     found = of(*runs)
-    assert found.unsteady == ["populate (16 vCPUs)"]
-    assert found.worse == ["populate 5.00 times base (2 vCPUs: 100 us \u2192 500 us)"]
+    assert found.unsteady == ["populate memory (16 vCPUs)"]
+    assert found.worse == ["populate memory 5.00 times base (2 vCPUs: 100 us \u2192 500 us)"]
 
 
 def test_one_kernel_alone_has_no_verdict():
@@ -112,8 +117,8 @@ def test_one_kernel_alone_has_no_verdict():
 
 
 def test_the_emulated_wall_clock_is_no_evidence():
-    found = verdict.of(own.summarise([full_results()])[0])
-    assert found.head.startswith("4 vCPUs: mmu_lock taken for write 12,475 \u2192 4,283")
+    found = verdict.of(s.summarise([full_results()])[0])
+    assert found.head.startswith("4 vCPUs: taken for write (mmu_lock) 12,475 \u2192 4,283")
     assert not any(" ms" in line or " us" in line for line in found.better + found.worse)
 
 
@@ -122,15 +127,39 @@ def test_nothing_worse_is_said_to_be_nothing():
 
 
 def test_a_milestone_is_named():
-    found = verdict.of(own.summarise([virtual_results(("base", "upto:fast-path"))])[0])
-    assert found.head.startswith("16 vCPUs, fast-path: dirty memory 36.0 us \u2192 10.8 us a page, 0.30 of base")
+    found = verdict.of(s.summarise([virtual_results(("base", "upto:fast-path"))])[0])
+    assert found.head.startswith("16 vCPUs, fast-path: dirty memory 36.9 ms \u2192 11.1 ms, 0.30 of base")
 
 
-def test_every_test_of_its_own_has_a_verdict():
-    aging = verdict.of(own.summarise([aging_results(), aging_results(alone=True)])[0])
+def test_every_test_has_a_verdict():
+    aging = verdict.of(s.summarise([aging_results(), aging_results(alone=True)])[0])
     assert aging.head == (
-        "16 vCPUs: aging pass while vCPUs are faulting 3.00 ms \u2192 130 us, 0.043 of base; worse: aging "
-        "pass while vCPUs are idle up to 1.06 times base"
+        "16 vCPUs: vCPUs running (aging pass) 3.00 ms \u2192 130 us, 0.043 of base; worse: vCPUs idle (aging pass) up to 1.06 "
+        "times base"
     )
-    merging = verdict.of(own.summarise([merging_results()])[0])
-    assert merging.head.startswith("8 vCPUs: kernel and vCPUs together 39.0 ms \u2192 12.9 ms, 0.33 of base")
+    merging = verdict.of(s.summarise([merging_results()])[0])
+    assert merging.head.startswith("8 vCPUs: all (kernel and vCPUs) 39.0 ms \u2192 12.9 ms, 0.33 of base")
+
+
+def migrations(speed, args="rate=2000"):
+    """Migrations with 2 and 4 vCPUs; with 4 the guest of the series writes at `speed` times that of base's."""
+    keys = {"test": "migration", "series": "qemu-10.0", "config": "bitmap", "args": args}
+    return [
+        make_run(**keys, kernel=kernel, vcpus=vcpus, metric=metric, unit=unit, samples=[value])
+        for kernel, factor in (("base", 1), ("series", 0.5))
+        for vcpus in (2, 4)
+        for metric, unit, value in (
+            ("migration_time", "s", 10 * vcpus * factor),
+            ("guest_speed", "pages/s", 1000 * (speed if kernel == "series" and vcpus == 4 else 1)),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "speed, args, vcpus", [(1.05, "rate=1", 4), (1.2, "rate=1", 2), (0.8, "rate=1", 2), (1, "rate=0", 4)]
+)
+def test_the_head_is_of_guests_that_began_alike(speed, args, vcpus):
+    found = of(*migrations(speed, args))
+    assert found.head.startswith(f"{vcpus} vCPUs: migration (what the guest suffers) {vcpus}0.0 s")
+    summary = s.summarise([make_file(*migrations(speed, args))])[0]
+    assert [verdict.alike(summary, count) for count in (2, 4)] == [args != "rate=0", args != "rate=0" and speed == 1.05]

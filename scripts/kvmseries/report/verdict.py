@@ -1,28 +1,27 @@
 """What the report says first of each group of runs: what became better than on base, and with equal weight what
-became worse, from the data alone.
-
-A module in own.py has measures(summary) for its test; of the dirty log and of lock counts they are here.
-"""
+became worse, from the data alone: the columns of bench.yaml for which less or more is better."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from ..data import summary as s
-from . import layout, own, scaling
-from .measures import Measure, of_base, time_text, vcpus_text
+from ..data import benchmarks, summary as s
+from ..data.benchmarks import Column
+from . import layout
+from .layout import Getter, vcpus_text
 
 # Beyond what rounds of the virtual clock may differ by, see repeat.py.
 FLOOR = 0.05
+# Guests of migrations whose speed before differs by no more began alike.
+ALIKE = 0.1
 ARROW = "\u2192"
 
 
 @dataclass
 class Verdict:
     """One group's.  head: one line, "" where nothing can be compared; better, worse: lines, times first, of these the
-    greatest change;
-    unsteady: words of the measures that do not repeat, with the places where only some do not: those are in none of
-    these."""
+    greatest change; unsteady: words of the columns that do not repeat, with the places where only some do not."""
 
     head: str = ""
     better: list[str] = field(default_factory=list)
@@ -42,140 +41,85 @@ class Verdict:
         ] + ([] if self.worse or not self.head else ["Worse: nothing that is compared here."])
 
 
-def measures(summary: s.Summary) -> list[Measure]:
-    """The Measures of a Summary."""
-    module = own.of(summary)
-    if module:
-        return module.measures(summary)
-    return ([] if summary.group.emulated else _times(summary)) + _counts(summary)
+@dataclass(frozen=True)
+class _Measure:
+    words: str
+    column: Column
+    value: Getter
+
+    def text(self, number: float) -> str:
+        if self.column.timed:
+            return layout.time_text(number)
+        return layout.text_of(self.column)(number) + (f" {self.column.unit}" if self.column.unit in ("MB", "%") else "")
 
 
-# How people call what is timed.
-_WORDS = {
-    "populate_memory_time": "populate",
-    "enable_dirty_log_time": "turning the log on",
-    "get_dirty_log_time": "harvest (KVM_GET_DIRTY_LOG)",
-    "clear_dirty_log_time": "KVM_CLEAR_DIRTY_LOG",
-    "disable_dirty_log_time": "turning the log off",
-}
-
-
-def _times(summary: s.Summary) -> list[Measure]:
-    return (
-        [_dirty(summary)]
-        + [
-            Measure(words, layout.getter(summary, metric), time_text, main=metric == s.POPULATE)
-            for metric, words in _WORDS.items()
-        ]
-        + [
-            Measure(
-                metric.replace("_", " "),
-                layout.getter_at(summary, metric, max(summary.iterations(metric), default=None)),
-                time_text,
-            )
-            for metric in s.LATENCIES
-            if summary.has(metric)
-        ]
-    )
-
-
-def _dirty(summary: s.Summary) -> Measure:
-    iteration, _ = scaling.chosen(summary, s.DIRTY)
-    pages = scaling.pages(summary.group.args)
-
-    def value(kernel: str, vcpus: int) -> s.Value | None:
-        found = summary.at(kernel, vcpus, s.DIRTY, iteration)
-        return found and replace(found, samples={key: one / (pages or 1) for key, one in found.samples.items()})
-
-    return Measure("dirty memory", value, lambda number: time_text(number) + " a page" * bool(pages), main=True)
-
-
-def _counts(summary: s.Summary) -> list[Measure]:
+def _measures(summary: s.Summary) -> list[_Measure]:
+    """What is compared: the columns that are main first.  Nothing that depends on the wall clock of an emulator."""
     found = [
-        Measure(words, value, layout.count_text, main=metric == s.WRITES, count=True, each=True)
-        for words, metric, value in (
-            ("mmu_lock taken for write", s.WRITES, layout.getter(summary, s.WRITES)),
-            ("waits for mmu_lock", s.CONTENDED, summary.contended),
-        )
+        _Measure(_words(column), column, layout.getter(summary, column))
+        for column in sorted(summary.columns(), key=lambda column: not column.main)
+        if column.better != "none"
     ]
-    for phase in summary.counted_phases():
-        for counter, words in (
-            (s.PER_FAULT, "instructions a fault"),
-            ("foreign_atomics", "cache lines moved by atomics"),
-        ):
-            metric = s.in_phase(counter, phase)
-            iteration = max(summary.iterations(metric), default=None)
-            found.append(
-                Measure(
-                    f"{words} ({phase})",
-                    layout.getter_at(summary, metric, iteration),
-                    layout.count_text,
-                    count=True,
-                    each=counter != s.PER_FAULT,
-                )
-            )
+    for metric in summary.metrics():
+        counted = benchmarks.counted(metric)
+        if counted and counted.title != counted.name:
+            words = f"{counted.title} ({metric.split('.', 1)[1]})"
+            found.append(_Measure(words, counted, _last(summary, metric)))
+    if summary.group.emulated:
+        found = [one for one in found if not one.column.timed and "contentions" not in one.column.name]
     return found
+
+
+def _words(column: Column) -> str:
+    return column.title if column.head == benchmarks.PLAIN else f"{column.title} ({column.head})"
+
+
+def _last(summary: s.Summary, metric: str) -> Getter:
+    return lambda kernel, vcpus: summary.last(kernel, vcpus, metric)
 
 
 @dataclass(frozen=True)
 class _Change:
-    """Values of base and of the compared kernel at a place: a vCPU count, or of a migrating.Family (vCPUs, tracking)."""
+    """Values of base and of the compared kernel with so many vCPUs."""
 
-    place: s.Place
+    vcpus: int
     base: s.Value
     ours: s.Value
-
-    @property
-    def vcpus(self) -> int:
-        """How many vCPUs there are."""
-        return self.place[0] if isinstance(self.place, tuple) else self.place
-
-    @property
-    def where(self) -> str:
-        """The place in words."""
-        more = f", {self.place[1]}" if isinstance(self.place, tuple) else ""
-        return vcpus_text(self.vcpus) + more
 
     @property
     def ratio(self) -> float | None:
         """ours / base; None where base is 0."""
         return self.ours.median / self.base.median if self.base.median > 0 else None
 
+    def side(self, column: Column) -> int:
+        """1 where it became worse, -1 where it became better, 0 where it did not change by more than FLOOR, or a count by one
+        for each CPU."""
+        base, ours = self.base.median, self.ours.median
+        slack = self.vcpus + 1 if column.unit == "count" and not column.name.startswith(s.PER_FAULT) else 0
+        if abs(ours - base) <= max(FLOOR * abs(base), slack) or min(base, ours) < 0:
+            return 0
+        return 1 if (ours > base) != (column.better == "more") else -1
 
-def _changes(summary: s.Summary, compared: str, measure: Measure) -> tuple[list[_Change], list[_Change]]:
-    """Lists of _Change for the places that both have: of those where both repeat, and of the others."""
+
+def _changes(summary: s.Summary, compared: str, measure: _Measure) -> tuple[list[_Change], list[_Change]]:
+    """Lists of _Change for the vCPU counts that both have: of those where both repeat, and of the others."""
     found: list[_Change] = []
     unsteady: list[_Change] = []
-    for place in summary.places:
-        base, ours = (measure.value(kernel, place) for kernel in (s.BASE, compared))
-        if base is None or ours is None or base.iterations != ours.iterations:
-            continue
-        (found if base.repeats and ours.repeats else unsteady).append(_Change(place, base, ours))
+    for vcpus in summary.vcpus:
+        base, ours = (measure.value(kernel, vcpus) for kernel in (s.BASE, compared))
+        if isinstance(base, s.Value) and isinstance(ours, s.Value) and base.iteration == ours.iteration:
+            (found if base.repeats and ours.repeats else unsteady).append(_Change(vcpus, base, ours))
     return found, unsteady
 
 
-def _side(measure: Measure, change: _Change) -> int:
-    """1 where it became worse, -1 where it became better, 0 where it did not change by more than FLOOR."""
-    base, ours = change.base.median, change.ours.median
-    if (
-        abs(ours - base) <= FLOOR * abs(base)
-        or min(base, ours) < 0
-        or (measure.each and abs(ours - base) <= change.vcpus + 1)
-    ):
-        return 0
-    return 1 if (ours > base) != measure.more else -1
+def of_base(ratio: float) -> str:
+    """A ratio to base in words: "0.027 of base", "2.8 times base"."""
+    return f"{layout.ratio_text(ratio)} {'times' if ratio > 1 else 'of'} base"
 
 
-def _said(measure: Measure, change: _Change, several: bool) -> str:
-    """What changed, and how far at most; several: there are other places."""
-    if change.ratio is None:
-        return measure.words
-    far = f" {'up' if change.ratio > 1 else 'down'} to" if several else ""
-    return f"{measure.words}{far} {of_base(change.ratio)}"
-
-
-def _numbers(measure: Measure, change: _Change) -> str:
-    return f" ({change.where}: {measure.text(change.base.median)} {ARROW} {measure.text(change.ours.median)})"
+def _far(change: _Change) -> float:
+    """How far from base a change is, for sorting: 2 for twice and for half."""
+    return max(change.ratio, 1 / change.ratio) if change.ratio else float("inf")
 
 
 def _much(change: _Change) -> float:
@@ -183,11 +127,14 @@ def _much(change: _Change) -> float:
     return abs(change.ours.median - change.base.median)
 
 
-def _far(change: _Change) -> float:
-    """How far from base a change is, for sorting: 2 for twice and for half."""
-    if not change.ratio:
-        return float("inf")
-    return max(change.ratio, 1 / change.ratio)
+def alike(summary: s.Summary, vcpus: int) -> bool:
+    """Whether guests of a migration began alike, so that times compare the QEMUs; True for other tests."""
+    if summary.group.test != benchmarks.MIGRATION or not summary.compared:
+        return True
+    speeds = s.ratio(*(summary.last(kernel, vcpus, "guest_speed") for kernel in (summary.compared, s.BASE)))
+    ends = (speeds.median, speeds.low, speeds.high) if speeds else (None,)
+    as_fast_as_they_can = "rate=0" in summary.group.args.split()
+    return not as_fast_as_they_can and all(end is not None and abs(end - 1) <= ALIKE for end in ends)
 
 
 def of(summary: s.Summary) -> Verdict:
@@ -196,19 +143,21 @@ def of(summary: s.Summary) -> Verdict:
     if not summary.compared:
         return found
     sides: dict[int, list[tuple[bool, float, str, str]]] = {1: [], -1: []}
-    for measure in measures(summary):
+    for measure in _measures(summary):
         changes, unsteady = _changes(summary, summary.compared, measure)
         if unsteady:
-            where = f" ({', '.join(change.where for change in unsteady)})" if changes else ""
+            where = f" ({', '.join(vcpus_text(change.vcpus) for change in unsteady)})" if changes else ""
             found.unsteady.append(measure.words + where)
-        if measure.main and changes and not found.head:
-            fair = [change for change in changes if measure.fair(change.place)]
-            found.head = head(measure, (fair or changes)[-1], s.short(summary.compared))
+        if measure.column.main and changes and not found.head:
+            fair = [change for change in changes if alike(summary, change.vcpus)]
+            found.head = _head(measure, (fair or changes)[-1], s.short(summary.compared))
+        counts = not measure.column.timed
+        most: Callable[[_Change], float] = _much if counts else _far
         for side, lines in sides.items():
-            those = [change for change in changes if _side(measure, change) == side]
+            those = [change for change in changes if change.side(measure.column) == side]
             if those:
-                one = max(those, key=_much if measure.count else _far)
-                lines.append((measure.count, -_far(one), _said(measure, one, len(changes) > 1), _numbers(measure, one)))
+                one = max(those, key=most)
+                lines.append((counts, -_far(one), *_said(measure, one, len(changes) > 1)))
     found.worse, found.better = (
         [said + numbers for _, _, said, numbers in sorted(lines)] for lines in (sides[1], sides[-1])
     )
@@ -218,13 +167,20 @@ def of(summary: s.Summary) -> Verdict:
     return found
 
 
-def head(measure: Measure, change: _Change, kernel: str) -> str:
-    """The first line: "16 vCPUs: dirty memory 19.6 us -> 0.57 us a page, 0.029 of base"; the kernel is named where it is
+def _said(measure: _Measure, change: _Change, several: bool) -> tuple[str, str]:
+    """What changed and how far at most, and the numbers; several: there are other places."""
+    base, ours = change.base.median, change.ours.median
+    numbers = f" ({vcpus_text(change.vcpus)}: {measure.text(base)} {ARROW} {measure.text(ours)})"
+    if change.ratio is None:
+        return measure.words, numbers
+    far = f" {'up' if change.ratio > 1 else 'down'} to" if several else ""
+    return f"{measure.words}{far} {of_base(change.ratio)}", numbers
+
+
+def _head(measure: _Measure, change: _Change, kernel: str) -> str:
+    """The first line: "16 vCPUs: dirty memory 19.6 us -> 0.57 us, 0.029 of base"; the kernel is named where it is
     not all of a series."""
     name = "" if kernel == s.SERIES else f", {kernel}"
     ratio = "" if change.ratio is None else f", {of_base(change.ratio)}"
     before, after = measure.text(change.base.median), measure.text(change.ours.median)
-    ending = " a page"
-    if before.endswith(ending) and after.endswith(ending):
-        before = before[: -len(ending)]
-    return f"{change.where}{name}: {measure.words} {before} {ARROW} {after}{ratio}"
+    return f"{vcpus_text(change.vcpus)}{name}: {measure.words} {before} {ARROW} {after}{ratio}"
