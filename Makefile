@@ -26,7 +26,7 @@ export TREE
 
 help:
 	@echo 'make run    build base and series for arm64, boot both, run dirty_log_perf_test, compare'
-	@echo 'make proof  the patched code under a model checker: all scenarios, all planted mistakes (minutes)'
+	@echo 'make proof  the patched code under a model checker: all scenarios, all mutants (minutes)'
 	@echo 'make test   unit tests, patches, builds, functional selftests, a race and a mutant for each kernel (about an hour)'
 	@echo 'make test-all  every check (hours): each step builds, all mutants, the clock, migrations; ARGS=--lf: those that have failed'
 	@echo 'make check  the checks that boot nothing (minutes)'
@@ -47,7 +47,7 @@ run:
 	@mkdir -p $(dir $(RESULTS)) && touch $(OUT)/run.begun
 	@scripts/series bench $(ONE) $(BENCH) --json $(RESULTS); status=$$?; \
 	if [ -e $(RESULTS) ] && ! [ $(RESULTS) -ot $(OUT)/run.begun ]; then \
-		scripts/series report --quiet $(RESULTS) || exit; fi; exit $$status
+		scripts/series report --table none $(RESULTS) || exit; fi; exit $$status
 
 proof:
 	@scripts/bootstrap

@@ -71,7 +71,8 @@ def qemu_made(tmp_path_factory):
     log = git(patched, "shortlog", "-w72,2,4", "base..HEAD").rstrip()
     write(
         mini / "0000-cover-letter.patch",
-        f"From: Tess Tester <tess@example.org>\nSubject: [PATCH] Tiny\n\nWhy.\n\n{log}\n\n{stat}\n",
+        "From: Tess Tester <tess@example.org>\nSubject: [PATCH] Tiny\n\n"
+        f'"accel/kvm: Take the first step", "accel/kvm: Take the second step".\n\n{log}\n\n{stat}\n',
     )
     write(
         mini / "base",

@@ -38,7 +38,6 @@ from migrate.conftest import KVM
         (("bench", "qmini", "--test-args", "-x"), "--test-args is for kernels"),
         (("bench", "qmini", "--no-counts"), "--no-counts is for kernels"),
         (("bench", "qmini", "--no-times"), "--no-times is for kernels"),
-        (("bench", "qmini", "--model", "line*2"), "--model is for kernels"),
         (("bench", "qmini", "--retry", "2"), "--retry is for kernels"),
         (
             ("bench", "qmini", "--test", "dirty_log_perf_test"),
@@ -67,7 +66,6 @@ def test_a_kernel_is_not_compared_with_qemu(qmini, made, refused):
 @pytest.mark.parametrize(
     "words, wanted",
     [
-        (("test", "mini", "--soak", "4", "--migrations", "7"), "mini is for linux: --migrations is for series of QEMU"),
         (("test", "mini", "--seed", "7"), "--seed is for series of QEMU"),
         (("bench", "mini", "--rings", "7"), "--rings is for series of QEMU"),
         (("bench", "mini", "--rings=7", "--sensitivity"), "--rings is for series of QEMU"),
@@ -186,7 +184,7 @@ def _nothing_runs(monkeypatch):
 
 
 def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
-    result = series("test", "qmini", "--soak", "1", "--migrations", "7", "--seed", "x")
+    result = series("test", "qmini", "--soak", "1", "--repeat", "7", "--seed", "x")
     assert result.status == 0, result.err
     assert nothing_runs == [
         ("check", "tcg", "arm64"),
@@ -196,7 +194,7 @@ def test_soak_runs_the_whole_series(qmini, series, nothing_runs):
 
 
 def test_soak_of_another_architecture(qmini, series, nothing_runs):
-    assert series("test", "qmini", "--soak", "4", "--migrations", "7", "--arch", "x86_64").status == 0
+    assert series("test", "qmini", "--soak", "4", "--repeat", "7", "--arch", "x86_64").status == 0
     assert nothing_runs == [
         ("check", "tcg", "x86_64"),
         ("program", (2, "x86_64")),

@@ -64,24 +64,24 @@ class Rule(NamedTuple):
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "apply": (
-        Rule("--fetch-only", only="--tree --version", why="it makes no tree of the series"),
+        Rule("--fetch-only", only="--tree", why="it makes no tree of the series"),
         Rule("--upto", no="--milestone --b4", why="a cover letter is for a milestone or for the whole series"),
     ),
     "build": (Rule("--host-config", needs="--package"),),
     "boot": (Rule("--timeout", needs="COMMAND"),),
     "test": (
         Rule("--trace", only="COMMAND --kernels --config --tree --cpu --param"),
-        Rule("--soak", only="--arch --accel --only --json --migrations --seed"),
-        Rule("--json --migrations --seed", needs="--soak"),
+        Rule("--soak", only="--arch --accel --only --json --repeat --seed"),
+        Rule("--json --seed", needs="--soak"),
         Rule("COMMAND", needs="--trace"),
     ),
     "prove": (
         Rule("--litmus", no="--model --mutants"),
         Rule("--litmus", only="NAMES --tree", why="litmus tests are of no patches"),
-        Rule("--model", no="--mutants --guests --json"),
+        Rule("--model", no="--mutants --guests"),
         Rule("--mutants", no="--schedules"),
         Rule("--plant --engine --bound --seed --coverage", needs="--model"),
-        Rule("--guests --json", needs="--mutants"),
+        Rule("--guests", needs="--mutants"),
         Rule("NAMES", needs="--litmus --model --mutants"),
         Rule("--applied", no="--upto --tree", why="it is a tree with patches"),
         Rule("--guests", no="--applied --upto --arch --tree", why="the checks are of the whole series"),
@@ -97,22 +97,14 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("--here", no="--clock=virtual", why="this machine's clock is the wall's"),
         Rule("--here", no="--param --config --cpu --accel --kernels", why="it runs on the kernel that is booted"),
         Rule("--here", no="--no-counts --no-times", why="the kernel that is booted counts or does not"),
-        Rule(
-            "--here --accel=kvm --clock=wall",
-            no="--sensitivity --model --must-repeat --retry",
-            why="that is for --clock virtual",
-        ),
-        Rule("--sensitivity", no="--model", why="it runs all models"),
-        Rule(
-            "--no-times",
-            no="--sensitivity --model --must-repeat --retry",
-            why="lock counts are of one boot and of no model",
-        ),
+        Rule("--here --accel=kvm --clock=wall", no="--sensitivity --retry", why="that is for --clock virtual"),
+        Rule("--no-times", no="--sensitivity --retry", why="lock counts are of one boot and of no model"),
     ),
     "report": (
         Rule("--compare", only="FILES"),
-        Rule("--markdown", no="--ascii --quiet"),
-        Rule("--ascii", no="--quiet"),
+        Rule("--texts", only="--check --old", why="it makes the texts from the results that they name"),
+        Rule("--check", no="--old"),
+        Rule("--check --old", needs="--texts"),
     ),
 }
 

@@ -16,7 +16,6 @@ PARAMS = [
     shared.SERIES,
     click.Argument(["dir"], required=False),
     shared.TREE,
-    Option("--version", "V", "this version of patches/<series>/base, not the first"),
     shared.UPTO,
     Option("--milestone", "NAME", "only the patches of this milestone, on those that they need (tag `needed`)"),
     flag("--b4", "make the branch one that b4 tracks (b4 prep, b4 send), with the cover letter"),
@@ -29,14 +28,14 @@ def run(options: shared.Options) -> None:
     """Print the path of the tree."""
     series = options.series
     if options.fetch_only:
-        print(trees.base(series, options.tree, options.version).path)
+        print(trees.base(series, options.tree).path)
         return
     if not options.dir:
         raise Usage("apply needs DIR, a directory to make, or --fetch-only (see scripts/series apply -h)")
     part = series.milestone(options.milestone) if options.milestone else None
     letter = letters.text(series, options.milestone) if options.b4 else None
     count = series.upto(options.upto) if options.upto else len(series.patches)
-    path = trees.copy(series, options.dir, count, options.tree, options.version, options.signoff, part, letter)
+    path = trees.copy(series, options.dir, count, options.tree, signoff=options.signoff, part=part, letter=letter)
     if part:
         say(
             f"{len(part.patches)} of {len(series.patches)} patches of {series.name} on {len(part.needed)} that they need, "

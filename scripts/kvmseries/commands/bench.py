@@ -6,7 +6,7 @@ has booted is measured.  What breaks off goes on when the command is repeated.
 For QEMU a guest that dirties memory is migrated over a Unix socket, with --accel kvm by QEMUs on this machine itself,
 otherwise by QEMUs in an emulated one.
 
---calibrate measures base and prints how two parameters of the model of virtual time fit published figures best."""
+With --calibrate: measures base and prints how two parameters of the model of virtual time fit published figures best."""
 
 from __future__ import annotations
 
@@ -70,9 +70,7 @@ PARAMS = [
             "virtual: each emulated CPU has its own clock (default where CPUs are emulated)",
             type=click.Choice(["virtual", "wall"]),
         ),
-        Option("--model", "M", "change the virtual clock's model: a parameter of model.yaml times a factor, as line*2"),
         flag("--sensitivity", "also run with each parameter of the model halved and doubled"),
-        Option("--must-repeat", "METRIC,...", "times whose rounds must agree, or none (default: by bench.yaml)"),
         Option("--retry", "N", "measure rounds that do not agree again, up to N times", type=Number(0), default=0),
         flag("--no-counts", "leave out the lock counts"),
         flag("--no-times", "leave out the times"),
@@ -84,7 +82,6 @@ PARAMS = [
         Option("--working-set", "MIB,...", "memory that the guest dirties", default="2,8"),
         Option("--rate", "PAGES/S", "how fast; 0: as fast as it can", type=Number(0), default=2000),
         Option("--bandwidth", "MB/S", "limit of the bandwidth", type=Number(0, 1e6, float), default=2.6),
-        Option("--downtime", "MS", "limit of the downtime", type=COUNT, default=300),
         Option("--limit", "S", "give up a migration after S seconds", type=COUNT, default=120),
     ),
 ]
@@ -178,7 +175,7 @@ def _selftest(options: shared.Options) -> None:
     if job.clock == "virtual" and job.samples < 2:
         say("one round: whether virtual time repeats was not checked")
     say(f"results in {target}")
-    failed = repeat.failed(runs, job.must)
+    failed = repeat.failed(runs)
     if failed:
         raise Fail(repeat.complaint(failed))
 
@@ -194,9 +191,6 @@ def _job(options: shared.Options) -> bench.Job:
     entry, case = bench.settings(test), bench.case(test, name)
     bench.able(series, options.arch, test, name, case.get("since"))
     extra = case["args"] or options.test_args or ""
-    models: tuple[str, ...] = (options.model or vtime.NOMINAL,)
-    if options.sensitivity:
-        models = (vtime.NOMINAL, *vtime.variants(options.arch))
     return bench.Job(
         series=series,
         arch=options.arch,
@@ -213,9 +207,8 @@ def _job(options: shared.Options) -> bench.Job:
         params=options.param,
         kernel=options.tree,
         clock=clock,
-        models=models,
+        models=(vtime.NOMINAL, *(vtime.variants(options.arch) if options.sensitivity else ())),
         extra=extra,
-        must=repeat.metrics(options.must_repeat or ""),
         retries=options.retry,
     )
 
@@ -233,7 +226,6 @@ def _migrations(options: shared.Options) -> None:
         numbers.numbers("--working-set", options.working_set, 1, 1 << 18),
         rate=options.rate,
         bandwidth=round(options.bandwidth * 1e6),
-        downtime=options.downtime,
         limit=options.limit,
     )
     job = migration.Job(series, points, settings, options.samples or 2, accel, tree=options.tree, arch=options.arch)

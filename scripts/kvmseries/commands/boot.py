@@ -1,6 +1,6 @@
 """scripts/series boot
 
-Without COMMAND, a shell.  With COMMAND: runs it in the guest, prints its output, exits with its status."""
+Without COMMAND, a shell: the line that starts QEMU is printed.  With COMMAND: runs it in the guest, prints its output, exits with its status."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ PARAMS = [
     shared.cpu(),
     shared.accel(),
     shared.PARAM,
-    Option("--cpus", "N", "CPUs of the machine", type=COUNT, default=4),
-    Option("--memory", "MIB", "memory of the machine", type=COUNT, default=3072),
     Option("--timeout", "S", "time limit of COMMAND in seconds", type=COUNT, default=600),
 ]
 
@@ -39,9 +37,7 @@ PARAMS = [
 def run(options: shared.Options) -> int | None:
     """Become QEMU; with a command run that, and return its status."""
     point = shared.point(options.series, "--kernel", options.kernel)
-    machine = machines.Machine(
-        options.arch, options.cpu, options.accel, options.cpus, options.memory, tuple(options.param)
-    )
+    machine = machines.Machine(options.arch, options.cpu, options.accel, params=options.param)
     machines.check(machine)
     kernel = build.kernel(point.series, point.count, options.arch, options.config, options.tree)
     initrd = image.base(options.arch, selftests.build(options.series, options.arch, options.tree))

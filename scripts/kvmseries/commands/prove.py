@@ -3,11 +3,11 @@
 Alone: the whole model of the MMU code, which is calibration, all scenarios and all mutants, on one screen (see
 model/README.md).
 
---model runs the scenarios NAMES of the model, by default all short ones.
+With --model: the scenarios NAMES of the model, by default all short ones.
 
---litmus runs herd7 on the litmus tests NAMES and their variants, with the memory model of the base.
+With --litmus: herd7 on the litmus tests NAMES and their variants, with the memory model of the base.
 
---mutants checks that each mutant of patches/mutants/mutants.yaml is found, and prints where, and how long it took."""
+With --mutants: whether each mutant of patches/mutants/mutants.yaml is found, and prints where, and how long it took."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ PARAMS = [
     Option("--seed", "N", "random seed of the schedules", type=Number(0), default=1),
     flag("--coverage", "list the lines of the kernel's functions that no short scenario of --model runs"),
     flag("--guests", "of --mutants: also boot guests (hours); those of virtual time only if NAMES has them"),
-    Option("--json", "FILE", "also write the table of --mutants", type=shared.Output()),
 ]
 
 
@@ -119,8 +118,6 @@ def _mutants(options: shared.Options) -> None:
     if chosen:
         say(prove.summary(outcomes))
     say(mutanttable.summary(rows))
-    if options.json:
-        mutanttable.save(options.json, options.series.name, rows)
     bad = [row for row in rows if not row.good]
     if bad:
         raise Fail(f"{len(bad)} of {len(rows)} mutants are not found, the first: {bad[0].name}: {bad[0].by}")

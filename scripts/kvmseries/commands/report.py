@@ -20,9 +20,13 @@ from .shared import flag, Option
 PARAMS = [
     click.Argument(["files"], nargs=-1),
     Option("--picture", "PNG", "also draw the plot of growth, or of aging or merging", type=shared.Output()),
-    flag("--markdown", "print the table as Markdown"),
-    flag("--ascii", "print the table in ASCII, for a cover letter"),
-    flag("--quiet", "write the page, print no table"),
+    Option(
+        "--table",
+        None,
+        "how the table is printed; ascii is for cover letters",
+        type=click.Choice(["text", "markdown", "ascii", "none"]),
+        default="text",
+    ),
     flag("--compare", "compare two files"),
     flag("--texts", "make the texts that quote results"),
     flag("--check", "with --texts: change nothing, and fail if a text would change"),
@@ -45,11 +49,11 @@ def run(options: shared.Options) -> int:
         shared.table(compare.view(comparison))
         print(compare.verdict(comparison))
         return comparison.status
-    if options.markdown:
+    if options.table == "markdown":
         print(report.markdown_table(loaded), end="")
-    elif options.ascii:
+    elif options.table == "ascii":
         print(report.ascii_table(loaded), end="")
-    elif not options.quiet:
+    elif options.table == "text":
         report.print_table(loaded, shared.console())
     commands = [data["made"]["command"] for data in loaded if data["made"]["command"]]
     page = report.write_page(loaded, paths.out("report", "index.html").parent, commands)

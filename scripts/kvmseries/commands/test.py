@@ -3,10 +3,10 @@
 Without --soak and --trace: the functional selftests, or QEMU's unit tests and migration qtests; the series must do no
 less than base.
 
---soak runs selftests and stress tests for hours, on all configurations of soak.yaml, in short parts that add up in one
-file, so that it may be interrupted and repeated.  For QEMU: random live migrations that are disturbed.
+With --soak: selftests and stress tests for hours, on all configurations of soak.yaml, in short parts that add up in
+one file, so that it may be interrupted and repeated.  For QEMU: random live migrations that are disturbed.
 
---trace FILE -- COMMAND runs COMMAND in a guest (arm64), records in FILE stores to stage-2 page tables and TLBIs, and
+With --trace: runs COMMAND in a guest (arm64), records in FILE stores to stage-2 page tables and TLBIs, and
 checks that no TLBI is missing.  Without COMMAND it checks what FILE has."""
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from . import shared
 from .shared import COUNT, flag, Number, Option, several
 
 COMMAND = True
+# Of a soak of QEMU.
+_MIGRATIONS = 200
 PARAMS = [
     shared.SERIES,
     shared.kernels(None, "which are compared (default: base,series), or the one that is traced (series)"),
     shared.TREE,
     Option("--arch", "ARCH", "arm64 or x86_64 (default: arm64; for QEMU's tests what it emulates, both)"),
     shared.accel(),
-    Option("--repeat", "N", "run the tests up to N times, until one fails", type=COUNT, default=1),
+    Option("--repeat", "N", "run the tests N times, or until one fails; of QEMU's soak, N migrations", type=COUNT),
     several("--only", "NAME", "only this configuration or part of soak.yaml; for QEMU tests with NAME in their name"),
     Option("--soak", "HOURS", "soak until the parts in the file add up to HOURS", type=Number(0, kind=float)),
     Option("--json", "FILE", "the soak's file (default: out/results/soak-<series>.json)", type=shared.Output()),
@@ -47,11 +49,7 @@ PARAMS = [
         flag("--ktap", "print KTAP instead of the table"),
         Option("--junit", "FILE", "also write JUnit's XML", type=shared.Output()),
     ),
-    *shared.of(
-        "qemu",
-        Option("--migrations", "N", "number of migrations of a soak", type=COUNT, default=200),
-        Option("--seed", "SEED", "random seed of the migrations", default="1"),
-    ),
+    *shared.of("qemu", Option("--seed", "SEED", "random seed of the migrations", default="1")),
 ]
 
 
@@ -63,9 +61,10 @@ def run(options: shared.Options) -> None:
     elif options.soak:
         (_migrations if qemu else _soak)(options)
     else:
-        for number in range(options.repeat):
-            if options.repeat > 1:
-                say(f"run {number + 1} of {options.repeat}")
+        count = options.repeat or 1
+        for number in range(count):
+            if count > 1:
+                say(f"run {number + 1} of {count}")
             (_qtests if qemu else _selftests)(options)
 
 
@@ -137,6 +136,8 @@ def _trace(options: shared.Options) -> None:
 
 
 def _soak(options: shared.Options) -> None:
+    if options.repeat:
+        raise Usage("--soak excludes --repeat: HOURS says how long")
     if options.arch:
         raise Usage(
             "--soak excludes --arch: the configurations of soak.yaml have theirs, and --only chooses among them"
@@ -148,7 +149,7 @@ def _soak(options: shared.Options) -> None:
 
 
 def _migrations(options: shared.Options) -> None:
-    series, arch = options.series, options.arch or migration.ARCH
+    series, arch, count = options.series, options.arch or migration.ARCH, options.repeat or _MIGRATIONS
     if options.only:
         raise Usage("--only is for the tests of QEMU: --soak runs all migrations")
     migration.check(options.accel, arch)
@@ -158,10 +159,10 @@ def _migrations(options: shared.Options) -> None:
     mark += "" if options.seed == "1" else f"-{options.seed}"
     target = options.json or paths.out("results", f"soak-{series.name}{mark}.json")
     # Before minutes of building.
-    plan = migrations.plan(options.seed, options.migrations)
+    plan = migrations.plan(options.seed, count)
     migrations.interrupted(target, series, options.seed, plan, arch)
     program = qemu_build.program(series, len(series.patches), arch)
-    wrong = migrations.run(series, program, options.migrations, options.seed, target, options.accel, options.soak, arch)
+    wrong = migrations.run(series, program, count, options.seed, target, options.accel, options.soak, arch)
     if wrong:
         raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (see {target})")
     say(f"results in {target}")

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..base.errors import Usage
 from . import benchmarks
 from .shape import Run
 
@@ -70,26 +69,9 @@ def chance(run: Run) -> Chance | None:
     )
 
 
-def metrics(text: str) -> tuple[str, ...] | None:
-    """The metrics that must repeat, from "populate_memory_time,dirty_memory_time"; () for "none"; None for "": all
-    that do not differ by chance.  Raises Usage for a metric that is not judged."""
-    if not text:
-        return None
-    names = () if text == "none" else tuple(text.split(","))
-    for name in names:
-        if name not in JUDGED:
-            raise Usage(f"--must-repeat '{name}': there is {', '.join(JUDGED)}, or none")
-    return names
-
-
-def wanted(run: Run, must: Collection[str] | None = None) -> bool:
-    """Whether it is a failure if `run` does not repeat.  must: what metrics() returns."""
-    return run["metric"] in must if must is not None else not chance(run)
-
-
-def failed(runs: Iterable[Run], must: Collection[str] | None = None) -> list[Run]:
+def failed(runs: Iterable[Run]) -> list[Run]:
     """Those of `runs` that should repeat and do not."""
-    return [run for run in runs if judge(run) is False and wanted(run, must)]
+    return [run for run in runs if judge(run) is False and not chance(run)]
 
 
 def where(run: Run) -> str:
@@ -103,8 +85,7 @@ def complaint(runs: Sequence[Run]) -> str:
     others = f"; {more} more time{'s do' if more > 1 else ' does'} not" if more else ""
     return (
         f"virtual time does not repeat: {where(one)} is {min(one['samples']):.6f} s to "
-        f"{max(one['samples']):.6f} s{others}; measure again with --retry 2, or say with --must-repeat what must "
-        "repeat"
+        f"{max(one['samples']):.6f} s{others}; measure again with --retry 2"
     )
 
 

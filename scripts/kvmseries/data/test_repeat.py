@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from kvmseries.base import paths
-from kvmseries.base.errors import Fail, Usage
+from kvmseries.base.errors import Fail
 from kvmseries.conftest import committed
 from kvmseries.data import benchmarks, repeat, results
 
@@ -97,26 +97,6 @@ def test_what_differs_by_chance_is_marked_and_does_not_fail():
         assert repeat.chance({**run, **change}) is None
 
 
-def test_what_is_asked_for_fails_and_nothing_else():
-    dirty = timed([1.0, 2.0])
-    chance = timed([1.0, 2.0], metric="populate_memory_time", args=HUGETLB)
-    for text, found in (
-        ("", [dirty]),
-        ("none", []),
-        ("dirty_memory_time", [dirty]),
-        ("populate_memory_time", [chance]),
-        ("fault_memory_time", []),
-        ("populate_memory_time,dirty_memory_time", [dirty, chance]),
-    ):
-        assert repeat.failed([dirty, chance], repeat.metrics(text)) == found
-
-
-@pytest.mark.parametrize("text", ["x", "get_dirty_log_time", "none,dirty_memory_time", "dirty_memory_time,", ","])
-def test_what_cannot_be_asked_for(text):
-    with pytest.raises(Usage, match="^--must-repeat '.*': there is dirty_memory_time, .*, or none$"):
-        repeat.metrics(text)
-
-
 def test_every_chance_of_bench_yaml_has_a_reason_and_says_whether_it_was_shown():
     entries = [one for all_ in repeat._entries().values() for one in all_]
     assert entries
@@ -175,7 +155,7 @@ def differing(files):
     return [
         f"| `{name}` | {run['kernel']} | {run['vcpus']} | `{run['metric']}`"
         + (f", iteration {run['iteration']}" if run["iteration"] else "")
-        + f" | {' / '.join(f'{sample * 1e6:,.0f}' for sample in run['samples'])} | {'no' if repeat.wanted(run) else 'yes'} |"
+        + f" | {' / '.join(f'{sample * 1e6:,.0f}' for sample in run['samples'])} | {'yes' if repeat.chance(run) else 'no'} |"
         for name, runs in sorted(files.items())
         for run in repeat.mark(runs)
         if run["repeats"] is False

@@ -470,7 +470,7 @@ def test_commands_that_measure_again(place, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "# dirty.json: rounds; 1 min",
         "scripts/series bench v5.10 --json Documentation/results/dirty.json",
-        "scripts/series report --quiet Documentation/results/dirty.json --picture x.png",
+        "scripts/series report --table none Documentation/results/dirty.json --picture x.png",
         "scripts/series report --texts",
         "# 1 minutes in all",
     ]

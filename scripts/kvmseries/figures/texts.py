@@ -224,5 +224,5 @@ def old(data: Data, files: Files, made: list[Text]) -> list[str]:
             lines.append(f"{command} --json Documentation/results/{entry['file']}")
     if not lines:
         return ["Nothing is old, and all was measured in enough rounds."]
-    pictures = [f"scripts/series report --quiet {entry}" for entry in data["pictures"]]
+    pictures = [f"scripts/series report --table none {entry}" for entry in data["pictures"]]
     return [*lines, *pictures, "scripts/series report --texts", f"# {total} minutes in all"]

@@ -49,7 +49,6 @@ class Job:
     models: tuple[str, ...] = (vtime.NOMINAL,)  # of the virtual clock; see vtime.py
     slice_ns: int = 500  # of the virtual clock
     extra: str = ""  # --test-args: for the other series' own defaults
-    must: tuple[str, ...] | None = None  # metrics that must repeat, as repeat.metrics() returns them
     retries: int = 0  # how often rounds that do not repeat are measured again
 
 
@@ -266,7 +265,7 @@ def _retry(job: Job, built: Built, runs: list[Run]) -> None:
     kernel with such a number of vCPUs.  `runs` get the new samples, and keep the old ones as `earlier`."""
     for attempt in range(job.retries):
         again: dict[str, set[int]] = {}
-        for run in repeat.failed(runs, job.must):
+        for run in repeat.failed(runs):
             again.setdefault(run["kernel"], set()).add(run["vcpus"])
         if not again:
             return

@@ -551,12 +551,6 @@ def test_variants_of_the_model_follow_once(virtual):
     assert _samples(data, metric="populate_memory_time", model="line*2") == [0.340000001]
 
 
-def test_one_model_may_be_asked_for(virtual):
-    _, data, boots = virtual("--no-counts", "--kernels", "base", "--model", "line*2")
-    assert boots == ["base line=94000 slice=500000"]
-    assert {run["model"] for run in data["runs"]} == {"line*2"}
-
-
 @pytest.fixture
 def with_test(built):
     """The selftests that are said to be built have TEST."""
@@ -618,7 +612,7 @@ def test_rounds_that_do_not_repeat_fail_and_are_kept(virtual, tmp_path):
     assert done.status == 1
     assert done.err.splitlines()[-1] == (
         "series: error: virtual time does not repeat: dirty_memory_time of base with 1 vCPU is 1.400000 s to 1.600000 s; "
-        "measure again with --retry 2, or say with --must-repeat what must repeat"
+        "measure again with --retry 2"
     )
     data = results.load(tmp_path / "kept/x.json")
     assert _samples(data, metric="dirty_memory_time", iteration=1) == [1.5, 1.4, 1.6]
@@ -632,25 +626,6 @@ def test_rounds_that_do_not_repeat_fail_and_are_kept(virtual, tmp_path):
         "disable_dirty_log_time": None,
     }
     assert "does not repeat" in done.out
-
-
-@pytest.mark.parametrize(
-    "must, status",
-    [("populate_memory_time", 0), ("none", 0), ("dirty_memory_time", 1), ("populate_memory_time,dirty_memory_time", 1)],
-)
-def test_only_what_is_asked_for_fails(virtual, tmp_path, must, status):
-    done, _, _ = virtual("--no-counts", "--kernels", "base", "--must-repeat", must, prints=BY_SLICE % tmp_path)
-    assert done.status == status, done.err
-    assert (tmp_path / "kept/x.json").exists() and "does not repeat" in done.out
-
-
-def test_what_must_repeat_is_a_time_that_is_judged(refused, patches, kernel):
-    assert refused("bench", "mini", "--tree", kernel, "--must-repeat", "get_dirty_log_time") == (
-        "--must-repeat 'get_dirty_log_time': there is dirty_memory_time, populate_memory_time, fault_memory_time, "
-        "or none"
-    )
-    for option in (("--retry", "1"), ("--must-repeat", "none")):
-        assert "that is for --clock virtual" in refused("bench", "mini", "--clock", "wall", "--tree", kernel, *option)
 
 
 # As BY_SLICE, up to the boot of this number.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..base import paths, proc
 from ..base.errors import Fail
-from .git import try_git
+from .git import git
 
 SUBJECT = "KVM: selftests: Add access_tracking_stress_test"
 KVM = "tools/testing/selftests/kvm"

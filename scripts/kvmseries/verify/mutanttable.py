@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from rich.table import Table
@@ -12,16 +11,11 @@ from rich.text import Text
 
 from runner import mutants as model
 
-from ..base import files
-from ..data import results
 from . import mutants
-
-# Of the file that --json names.
-SCHEMA = 1
 
 
 class Row(NamedTuple):
-    """A mutant and one place where it must be found, as the table and the file have it."""
+    """A mutant and one place where it must be found, as the table has it."""
 
     name: str
     mistake: str
@@ -39,13 +33,6 @@ class Row(NamedTuple):
         if self.found is None:
             return "none" if self.place in ("none", "survives") else f"{self.place}: not run"
         return self.place if self.found else "NOT FOUND"
-
-
-def save(path: Path, series: str, rows: Sequence[Row]) -> None:
-    """Write the table as JSON."""
-    host = results.host_info(("gcc", "rustc"))
-    data = {"schema": SCHEMA, "series": series, "host": host, "mutants": [row._asdict() for row in rows]}
-    files.write(path, files.lines(data, "mutants"))
 
 
 def of_model(outcome: model.Outcome) -> Row:
