@@ -7,7 +7,7 @@ from kvmseries.base.errors import Fail
 from kvmseries.conftest import ARM, below, edit, git, milestones, MMU, SUBJECTS, write
 from kvmseries.kernel import build
 from kvmseries.source import catalog, export, trees
-from kvmseries.verify import check
+from kvmseries.verify import check, mutants
 
 
 def contents(folder):
@@ -256,15 +256,14 @@ _BUG = """\
 """
 
 
-def test_debug_patches_apply_on_top_of_each_other(mini, mirror, patches):
-    folder = patches.parent / "debug"
-    folder.mkdir(exist_ok=True)
-    (folder / "mini-one.patch").write_text(_BUG % ("A bug.", "int kvm0;", "int bug;"), encoding="utf-8")
-    two = folder / "mini-two.patch"
-    two.write_text(_BUG % ("Another, on top\nof mini-one.patch.", "int bug;", "int bugs;"), encoding="utf-8")
-    assert extra.debug_patches(mini) == ["mini-one.patch", "mini-two.patch"]
-    two.write_text(_BUG % ("Another one.", "int bug;", "int bugs;"), encoding="utf-8")
-    with pytest.raises(Fail, match="mini-two.patch"):
+def test_debug_patches_apply_on_top_of_each_other(mini, mirror, patches, monkeypatch):
+    one, two = (patches.parent / "instruments/mini" / name for name in ("one.patch", "two.patch"))
+    write(one, _BUG % ("A bug.", "int kvm0;", "int bug;"))
+    write(two, _BUG % ("Another, on top\nof one.patch.", "int bug;", "int bugs;"))
+    monkeypatch.setattr(mutants, "FILE", write(patches.parent / "mutants/mutants.yaml", "mini: {}\n"))
+    assert extra.debug_patches(mini) == ["one.patch", "two.patch"]
+    write(two, _BUG % ("Another one.", "int bug;", "int bugs;"))
+    with pytest.raises(Fail, match="two.patch"):
         extra.debug_patches(mini)
 
 

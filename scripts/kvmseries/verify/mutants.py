@@ -176,7 +176,7 @@ _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 def of_series(name: str) -> list[Mutant]:
     """The Mutants of a series."""
-    return [mutant for mutant in load() if mutant.series == name]
+    return [mutant for mutant in load(FILE) if mutant.series == name]
 
 
 def patches(series: str) -> list[Path]:
