@@ -14,7 +14,7 @@ from ..base.errors import Fail
 from . import benchmarks
 
 # What programs print -> what results files have: a time, or a count.
-UNITS = {"s": "s", "pages": "1", "count": "1", "x": "1"}
+UNITS = {"s": "s", "pages": "1", "KiB": "1", "count": "1", "x": "1"}
 _METRIC = re.compile(r"# metric ([^\s/]+)(?:/(\d+))? (-?\d+(?:\.\d+)?(?:e[-+]?\d+)?) (\S+)$")
 _LOCK = re.compile(r'@@ lock phase="([^"]*)" class="([^"]*)" mode=(write|read) (.*)$')
 _ITERATIONS = re.compile(r"Test iterations: (\d+)$", re.M)

@@ -1,3 +1,4 @@
+import fnmatch
 import re
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.data import benchmarks
-from kvmseries.data.parse import Measure, nothing_harvested, parse
+from kvmseries.data.parse import Measure, nothing_harvested, parse, UNITS
 
 # As the patched test prints it with -i 2.
 OUTPUT = """\
@@ -397,6 +398,35 @@ def test_every_metric_is_documented(test):
     names = [name.replace(".*", "").replace("*", "host_x") for name in found]
     assert names
     assert [name for name in names if not any(re.fullmatch(one, name) for one in known)] == []
+
+
+SOURCES = [(test, path) for test in benchmarks.load() for path in (paths.TESTS / "tests").glob(f"{test}.c")] + [
+    ("dirty_log_perf_test", path) for path in paths.PATCHES.glob("v*/*-Print-what-dirty_log_perf_test-measure*.patch")
+]
+
+
+def unknown(test, source):
+    """What a program's source says of metrics that bench.yaml does not: names, how names begin, units."""
+    known = benchmarks.columns(test)
+    calls = re.findall(r'metric(?:_of|_time)?\("(\w[\w.]*)"', source)
+    begins = re.findall(r'metric_part\("([\w.]+)"', source)
+    units = re.findall(r'metric\w*\([^;]*?, "(\w+)"\);', source)
+    return [
+        *(name for name in calls if not benchmarks.metric(test, name)),
+        *(name for name in begins if not any(one.startswith(name) or fnmatch.fnmatch(name, one) for one in known)),
+        *(name for name in units if name not in UNITS),
+    ]
+
+
+@pytest.mark.parametrize("test, path", SOURCES, ids=lambda value: getattr(value, "name", value))
+def test_what_programs_print_is_known(test, path):
+    assert unknown(test, path.read_text(encoding="utf-8")) == []
+
+
+def test_negative_control_a_metric_or_unit_that_bench_yaml_lacks():
+    assert {test for test, _ in SOURCES} == set(benchmarks.load())
+    source = 'metric("exit_time", x, "s");\nmetric("odd", x, "s");\nmetric_part("even_", x, "s");\nmetric("exit_time", x, "h");'
+    assert unknown("vm_killed_test", source) == ["odd", "even_", "h"]
 
 
 def test_braces_are_several():
