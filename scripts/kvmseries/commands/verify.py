@@ -13,7 +13,7 @@ from . import shared
 PARAMS = [
     shared.SERIES,
     shared.ANY_ARCH,
-    shared.flag("--no-build", "only the checks that build nothing (a minute)"),
+    shared.flag("--no-build", "only the checks that build nothing (minutes)"),
     shared.TREE,
 ]
 

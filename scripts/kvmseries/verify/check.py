@@ -76,10 +76,11 @@ def every(
             *((f"{key}-builds-{arch}", f"every patch builds for {arch}", seconds[2]) for arch in arches),
         ]
     )
+    # It takes no time, and finds most of what is wrong.
+    clean(series)
     with steps.step(f"{key}-applies") as note:
         applies(series, note, kernel)
     with steps.step(f"{key}-patches"):
-        clean(series)
         own.checkpatch(series, kernel)
         alone(series, kernel)
         if not kernel:
