@@ -69,14 +69,6 @@ Handle = tuple[str, Any]
 Draw = Callable[[], Optional[Figure]]
 
 
-def compact(number: float, _position: object = None) -> str:
-    """A count for an axis: 0, 950, 1.2k, 35k, 4.7M."""
-    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= unit * 0.9995:
-            return f"{number / unit:.3g}{name}"
-    return f"{number:.3g}"
-
-
 def _figure(width: float, height: float, between: float | None = None) -> Figure:
     """An empty Figure, inches; between: the share of its height that is left between rows of axes."""
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(hspace=between))

@@ -232,13 +232,6 @@ def test_page_is_reproducible(results):
     assert page_html(results, ["x"]) == page_html(results, ["x"])
 
 
-@pytest.mark.parametrize(
-    "number, text", [(0, "0"), (950, "950"), (1234, "1.23k"), (999999, "1M"), (4.7e6, "4.7M"), (2e9, "2G")]
-)
-def test_compact(number, text):
-    assert plots.compact(number) == text
-
-
 def test_the_example_of_the_documentation_is_a_results_file(tmp_path):
     text = (Path(__file__).parents[3] / "Documentation" / "results.md").read_text(encoding="utf-8")
     example = tmp_path / "example.json"
