@@ -198,7 +198,7 @@ void kvm_arch_dirty_log_cond_resched(struct kvm *kvm);
 static struct kvm_pgtable_mm_ops kvm_s2_mm_ops;
 #include "inlines.inc"
 #define kvm_fault_lock(k)	({ s2_held++; (kvm_fault_lock)(k); })
-#define mmu_invalidate_retry(k, s) ({ int _again = (mmu_invalidate_retry)(k, s); s2_retries += _again; _again; })
+#define mmu_invalidate_retry_range(k, s, a, b) ({ int _again = (mmu_invalidate_retry_range)(k, s, a, b); s2_retries += _again; _again; })
 #define kvm_pgtable_stage2_undo_wrprotect(p, a) ({ int _ret = (kvm_pgtable_stage2_undo_wrprotect)(p, a); s2_undone += _ret >= 0; _ret; })
 #define kvm_pgtable_stage2_test_clear_young(...) ({ bool _young = (kvm_pgtable_stage2_test_clear_young)(__VA_ARGS__); s2_aged += _young; _young; })
 #define kvm_s2_mmu_pgt_rcu(m)	({ struct kvm_pgtable *_pgt = (kvm_s2_mmu_pgt_rcu)(m); s2_late += !_pgt; _pgt; })

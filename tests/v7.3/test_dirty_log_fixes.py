@@ -11,7 +11,15 @@ from tests.lab import Lab
 SECONDS = 240
 # For dirty_log_test's 1 GiB and three pages.
 HUGE_PAGES = "series.hugepages=520"
-_RESET = (["/tests/dirty_ring_reset_test"], r"pages were written and are not in the ring")
+# Each of the tests of dirty_ring_reset_test, on both architectures.
+_RINGS = {
+    f"ring-{test}": (["/tests/dirty_ring_reset_test", test], words)
+    for test, words in {
+        "signals": r"pages were written and are not in the ring|resets left entries",
+        "forged": r"entries that KVM has not pushed were reset",
+        "stale": r"and was not reprotected",
+    }.items()
+}
 _PAGE = r"Dirty page \d+ value"
 
 
@@ -22,21 +30,24 @@ def _dirty_log_test(memory):
 # {arch: {name: (command, what it must say when a write is missing in the log)}}
 TESTS = {
     "arm64": {
-        "ring-reset": _RESET,
+        **_RINGS,
         "ring-thp": (_dirty_log_test("anonymous_thp"), _PAGE),
         "ring-hugetlb": (_dirty_log_test("anonymous_hugetlb_2mb"), _PAGE),
     },
     "x86_64": {
-        "ring-reset": _RESET,
+        **_RINGS,
         "two-huge-pages": (
             ["/tests/x86/dirty_log_init_set_test"],
             r"was written after it was cleared, and is not in the log",
         ),
     },
 }
-# {patches/mutants/v7.3/NAME.patch: (arch, the tests that fail with it, and no other does)}
+# {mutant: (arch, the tests that fail with it, and no other does)}: one of mutants.patch, or a patch of its own.
 REVERTED = {
-    "reset-returns-at-once": ("arm64", {"ring-reset"}),
+    "reset-returns-at-once": ("arm64", {"ring-signals"}),
+    "reset-stops-at-signal": ("x86_64", {"ring-signals"}),
+    "reset-past-dirty-index": ("x86_64", {"ring-forged"}),
+    "reset-drops-batch": ("arm64", {"ring-stale"}),
     "logging-by-bitmap": ("arm64", {"ring-thp", "ring-hugetlb"}),
     "window-rounded-up": ("x86_64", {"two-huge-pages"}),
 }
@@ -45,12 +56,17 @@ REVERTED = {
 @functools.cache
 def _lost(arch, which, params=()):
     """The tests that say, on the kernel `which`, that a write is missing in the log; each other one must have passed."""
-    kernel, patches = ("series", (which,)) if which in REVERTED else (which, ())
+    kernel, patches = "series" if which in REVERTED else which, ()
+    if which.startswith("reset-"):
+        patches, params = ("mutants",), (*params, f"kvm.mutant={which}")
+    elif which in REVERTED:
+        patches = (which,)
     lab = Lab("v7.3", kernel, (HUGE_PAGES, *params), arch, patches)
     commands = {test: command for test, (command, _) in TESTS[arch].items()}
     ran = lab.run(commands, SECONDS, "-".join(["fixes", which, arch, *params]))
+    found = ran.finders({test: words for test, (_, words) in TESTS[arch].items()})
     assert not ran.splats
-    return ran.finders({test: words for test, (_, words) in TESTS[arch].items()})
+    return found
 
 
 @pytest.mark.boot
