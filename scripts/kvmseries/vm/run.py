@@ -155,6 +155,12 @@ def splats(console: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def remains(folder: Path) -> Result:
+    """The Result of what a guest that died has left in `folder`."""
+    outcomes, _ = parse_job(_text(folder / "job.log"))
+    return Result(outcomes, splats(_text(folder / "console.log")), "unknown", folder)
+
+
 def run(
     kernel: Kernel,
     initrd: Path,
