@@ -34,11 +34,6 @@ def mistake(mutant: Mutant) -> str:
     return mutant.path.read_text(encoding="utf-8").partition("\n")[0]
 
 
-def engine(mutant: Mutant) -> tuple[str, ...]:
-    """The checker's arguments for its scenario."""
-    return ("loom",) if mutant.bound == "all" else ("loom", f"bound={mutant.bound}")
-
-
 def every(arches: Iterable[str] = source.of_series("v5.10")) -> list[Mutant]:
     """The Mutants of the model for these architectures."""
     return [mutant for mutant in table.load() if mutant.kind and arch(mutant) in arches]
@@ -122,7 +117,7 @@ def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     library = build.library(folder, arch(mutant))
     if not mutant.scenario:
         return Outcome(mutant, None, time.monotonic() - begun)
-    result = runs.run(program, library, mutant.scenario, *engine(mutant))
+    result = runs.run(program, library, mutant.scenario, "loom", *runs.bounded(mutant.bound))
     return Outcome(mutant, result, time.monotonic() - begun)
 
 

@@ -17,7 +17,12 @@ from kvmseries.source import ccode
 from . import ROOM
 
 _STRAY = re.compile(r"^#\s*include\s*[<\"]([^>\"]+)[>\"]", re.M)
-_MMU = "arch/x86/kvm/mmu/"
+# Of arm64 and of x86, as Arch.whole.
+_PGTABLE = {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"}
+_TDP = {
+    f"arch/x86/kvm/mmu/{name}": name
+    for name in "spte.c spte.h mmu_internal.h tdp_iter.c tdp_iter.h tdp_mmu.c tdp_mmu.h".split()
+}
 
 
 class Arch(NamedTuple):
@@ -44,7 +49,7 @@ ARCHES = {
             "arm64",
             "v5.10",
             ("arm64.c", "ksm.c"),
-            {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"},
+            _PGTABLE,
             ("pgtable.c",),
             "20",
             "mmu_lock is a spinlock, and no code changes page tables without it",
@@ -53,7 +58,7 @@ ARCHES = {
             "arm64-v7.3",
             "v7.3",
             ("arm64-v7.3.c",),
-            {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"},
+            _PGTABLE,
             ("pgtable.c",),
             "bounded",
             "the code is that of base, but for the fixes",
@@ -62,10 +67,7 @@ ARCHES = {
             "x86",
             "v5.10",
             ("x86.c", "ksm.c"),
-            {
-                _MMU + name: name
-                for name in ("spte.c", "spte.h", "mmu_internal.h", "tdp_iter.c", "tdp_iter.h", "tdp_mmu.c", "tdp_mmu.h")
-            },
+            _TDP,
             ("spte.c", "tdp_iter.c", "tdp_mmu.c"),
             "aging-x86",
             "mmu_lock is a spinlock, and no code runs without it that does not on base",

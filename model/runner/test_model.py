@@ -140,8 +140,7 @@ def test_a_mutant_that_cannot_be_planted(tmp_path, options, message):
 def test_what_a_mutant_is_run_with():
     mutant = mutants.named("x86-zap-stores")
     assert (mutants.arch(mutant), mutants.arch(mutants.named("age-forgets", "v7.3"))) == ("x86", "arm64-v7.3")
-    assert mutants.engine(mutant._replace(bound="all")) == ("loom",)
-    assert mutants.engine(mutant._replace(bound="3")) == ("loom", "bound=3")
+    assert (runs.bounded("all"), runs.bounded(mutant.bound)) == ([], ["bound=2"])
 
 
 def test_each_mutant_says_its_mistake_and_changes_what_is_compiled():
@@ -278,7 +277,7 @@ def test_where_a_cmpxchg_is():
 def test_the_screen_is_one_screen():
     result = runs.parse(0, LAST, "", "x")
     text = prove.screen(
-        [runs.Scenario("write-harvest", "short", "2", 2)],
+        [runs.Scenario("write-harvest", "short", "2", ("arm64",))],
         [result],
         [result],
         [_outcome("found")],
