@@ -91,9 +91,8 @@ def library(tree: Path, arch: str) -> Path:
     went into it."""
     of = source.ARCHES[arch]
     digest = hashlib.sha256(arch.encode())
-    for path in [*(tree / name for name in source.files(of)), of.list, *sorted((ROOM / "shim").iterdir())]:
-        if not path.is_file():
-            raise Fail(f"{tree} has no {path.relative_to(tree)}: the model needs a tree made by scripts/series apply")
+    kernel = (source.checked(tree, name) for name in source.files(of))
+    for path in [*kernel, of.list, *sorted((ROOM / "shim").iterdir())]:
         digest.update(path.read_bytes())
     folder = paths.out("model", digest.hexdigest()[:16])
     if not (folder / "code.so").exists():
