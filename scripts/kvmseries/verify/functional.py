@@ -173,11 +173,7 @@ def run(
     complaints = [verdict.line for verdict in verdicts if verdict.complaint]
     on_base = {_shape(line) for line in ran["base"].splats} if "base" in ran else set()
     for label, result in ran.items():
-        complaints += [
-            f"{label}: the kernel reported: {line}"
-            for line in result.splats
-            if label != "base" and _shape(line) not in on_base
-        ]
+        complaints += [f"{label}: the kernel reported: {line}" for line in result.splats if _shape(line) not in on_base]
     qemu = emulator.for_commands(arch, commands, accel, params)
     versions = {f"{label} {arch} {config}": result.version for label, result in ran.items()}
     return verdicts, complaints, results.host_info([qemu.program, f"{toolchain.prefix(arch)}gcc"], versions)

@@ -248,26 +248,28 @@ def test_a_series_alone_is_held_to_the_default_configuration(run, qemu):
 AS_KNOWN = "prints() { case $1$2 in *alpha_test-m) return 1 ;; esac; }\n"
 
 
-def test_a_test_that_fails_on_the_series_only_is_a_complaint(run, qemu):
-    """With what it said as it failed."""
-    qemu(
-        "prints() { case $job$1 in *-series*alpha*) echo 'vCPU 1: unexpected exit, exit_reason=SHUTDOWN'; echo end;"
-        " return 1 ;; esac; }\n" + RUN_JOB
-    )
-    said = "; on series: status 1: vCPU 1: unexpected exit, exit_reason=SHUTDOWN"
-    assert run()[1] == [
-        f"alpha_test: fail on series, but pass on base{said}",
-        f"alpha_test_-m_2: fail on series, but pass on base{said}",
-    ]
+SAID = "fail on series, but pass on base; on series: status 1: vCPU 1: unexpected exit, exit_reason=SHUTDOWN"
+EMPTY = "no harvest of -H fell into the writing"
 
 
-def test_a_test_that_harvested_nothing_while_the_guest_wrote_has_failed(run, qemu):
-    line = "# metric get_while_writing_times/1 0 count"
-    qemu(f"prints() {{ case $1$2 in *alpha_test-m) return 1 ;; *alpha*) echo '{line}' ;; esac; }}\n" + RUN_JOB)
-    assert run()[1] == [
-        "alpha_test: fail on base, and tests.yaml does not say why; "
-        "on base: no harvest of -H fell into the writing; on series: no harvest of -H fell into the writing"
-    ]
+@pytest.mark.parametrize(
+    "prints, complaints",
+    [
+        # With what it said as it failed.
+        (
+            "case $job$1 in *-series*alpha*) echo 'vCPU 1: unexpected exit, exit_reason=SHUTDOWN'; echo end; return 1",
+            [f"alpha_test: {SAID}", f"alpha_test_-m_2: {SAID}"],
+        ),
+        # It harvested nothing while the guest wrote.
+        (
+            "case $1$2 in *alpha_test-m) return 1 ;; *alpha*) echo '# metric get_while_writing_times/1 0 count'",
+            [f"alpha_test: fail on base, {NOT_SAID}; on base: {EMPTY}; on series: {EMPTY}"],
+        ),
+    ],
+)
+def test_a_test_that_fails_is_a_complaint(run, qemu, prints, complaints):
+    qemu(f"prints() {{ {prints} ;; esac; }}\n{RUN_JOB}")
+    assert run()[1] == complaints
 
 
 @pytest.mark.parametrize(
