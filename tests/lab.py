@@ -19,7 +19,7 @@ from kvmseries.data import parse
 from kvmseries.kernel import build, mutants as mutant_kernels, selftests
 from kvmseries.measure import bench, counters
 from kvmseries.source import catalog, trees
-from kvmseries.verify import mutants, soakcounts
+from kvmseries.verify import mutants, soak
 from kvmseries.vm import image, machine as machines, run as guest
 from tests import extra
 from vtime import vtime
@@ -81,7 +81,7 @@ class Ran:
 
     def counts(self) -> Counter[str]:
         """The counts of races, and of what was verified, that the only command has printed."""
-        return Counter(soakcounts.counts(self.output))
+        return Counter(soak.counts(self.output))
 
     def measures(self, name: str | None = None, count: bool = True) -> list[parse.Measure]:
         """What the test measured; in virtual time also what the clock counted, unless `count` is false."""

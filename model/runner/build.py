@@ -17,19 +17,9 @@ from . import ROOM, source
 
 # What the crates in Cargo.lock say that they need.
 RUSTC = (1, 74)
-_CFLAGS = [
-    "-std=gnu11",
-    "-O1",
-    "-g0",
-    "-fPIC",
-    "-fexceptions",
-    "-Wall",
-    "-Werror",
-    "-Wno-unused",
-    "-Wno-maybe-uninitialized",
-    "-fno-builtin-memset",
-]
-_TSAN = "-fsanitize=thread"
+_CFLAGS = (
+    "-std=gnu11 -O1 -g0 -fPIC -fexceptions -Wall -Werror -Wno-unused -Wno-maybe-uninitialized -fno-builtin-memset"
+).split()
 
 
 def install() -> None:
@@ -44,17 +34,13 @@ def need() -> None:
     install()
     if not shutil.which("gcc"):
         raise Fail("the model checker needs gcc: install the package gcc")
+    wanted = f"{RUSTC[0]}.{RUSTC[1]} or newer"
     if not shutil.which("cargo") or not shutil.which("rustc"):
-        raise Fail(
-            f"the model checker needs cargo and rustc {RUSTC[0]}.{RUSTC[1]} or newer: install the packages "
-            "cargo and rustc, or rustup"
-        )
+        raise Fail(f"the model checker needs cargo and rustc {wanted}: install the packages cargo and rustc, or rustup")
     text = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=False).stdout
     match = re.match(r"rustc (\d+)\.(\d+)", text)
     if not match or (int(match[1]), int(match[2])) < RUSTC:
-        raise Fail(
-            f"the model checker needs rustc {RUSTC[0]}.{RUSTC[1]} or newer, and this is {text.strip() or 'none'}"
-        )
+        raise Fail(f"the model checker needs rustc {wanted}, and this is {text.strip() or 'none'}")
 
 
 def checker() -> Path:
@@ -105,9 +91,8 @@ def library(tree: Path, arch: str) -> Path:
     went into it."""
     of = source.ARCHES[arch]
     digest = hashlib.sha256(arch.encode())
-    for path in [*(tree / name for name in source.files(of)), of.list, *sorted((ROOM / "shim").iterdir())]:
-        if not path.is_file():
-            raise Fail(f"{tree} has no {path.relative_to(tree)}: the model needs a tree made by scripts/series apply")
+    kernel = (source.checked(tree, name) for name in source.files(of))
+    for path in [*kernel, of.list, *sorted((ROOM / "shim").iterdir())]:
         digest.update(path.read_bytes())
     folder = paths.out("model", digest.hexdigest()[:16])
     if not (folder / "code.so").exists():
@@ -121,29 +106,19 @@ def library(tree: Path, arch: str) -> Path:
 
 def compile_in(folder: Path, arch: source.Arch, *options: str) -> None:
     """Compile what source.collect() has written to `folder` for an Arch to code.so, with more options of gcc's."""
-    flags = [
-        *_CFLAGS,
-        *options,
-        "-DS2_" + re.sub(r"\W", "_", arch.name.upper()),
-        f"-I{ROOM / 'shim'}",
-        f"-I{folder}",
-        "-include",
-        "kernel.h",
-    ]
+    flags = [*_CFLAGS, *options, "-DS2_" + re.sub(r"\W", "_", arch.name.upper())]
+    flags += [f"-I{ROOM / 'shim'}", f"-I{folder}", "-include", "kernel.h"]
     if arch.series == "v5.10" and "enum kvm_change_pte" not in (folder / "defines.inc").read_text(encoding="utf-8"):
         # A milestone before the patches that count.
         flags.append("-DS2_NO_COUNTS")
         if "\tread_lock(" in (folder / "functions.inc").read_text(encoding="utf-8"):
             flags.append("-DS2_SHARED_FAULTS")
     shims = [ROOM / "shim" / name for name in arch.shims]
+    hooks = ROOM / "shim/hooks.c"
     objects = []
-    for file, more in [
-        *((path, [_TSAN]) for path in [*(folder / unit for unit in arch.units), *shims]),
-        (ROOM / "shim/hooks.c", []),
-    ]:
+    for file in (*(folder / unit for unit in arch.units), *shims, hooks):
         objects.append(str(folder / f"{file.stem}.o"))
+        more = [] if file == hooks else ["-fsanitize=thread"]
         proc.run(["gcc", *flags, *more, "-c", str(file), "-o", objects[-1]], f"compiling {file.name} for the model")
-    proc.run(
-        ["gcc", *options, "-shared", "-Wl,-z,defs", "-o", str(folder / "code.so"), *objects],
-        "linking the model's library",
-    )
+    shared = ["-shared", "-Wl,-z,defs", "-o", str(folder / "code.so")]
+    proc.run(["gcc", *options, *shared, *objects], "linking the model's library")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -48,14 +49,8 @@ def measure(tree: Path, program: Path, arch: str) -> list[Function]:
         build.compile_in(folder, source.ARCHES[arch], "--coverage")
 
         def run(scenario: runs.Scenario) -> None:
-            runs.run(
-                program,
-                folder / "code.so",
-                scenario.name,
-                "loom",
-                f"limit={EXECUTIONS}",
-                *([] if scenario.bound == "all" else [f"bound={scenario.bound}"]),
-            )
+            limits = [f"limit={EXECUTIONS}", *runs.bounded(scenario.bound)]
+            runs.run(program, folder / "code.so", scenario.name, "loom", *limits)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(run, [s for s in runs.scenarios(program) if s.kind == "short" and arch in s.arches]))
@@ -78,25 +73,15 @@ def parse(text: str, folder: str) -> list[Function]:
         if path.startswith("/") or path.endswith(".inc"):
             continue
         for function in file["functions"]:
-            lines: dict[int, int] = {}
+            name, its = function["name"], range(function["start_line"], function["end_line"] + 1)
+            lines: Counter[int] = Counter()
             branches: list[int] = []
             for line in file["lines"]:
-                if (
-                    line.get("function_name", function["name"]) == function["name"]
-                    and function["start_line"] <= line["line_number"] <= function["end_line"]
-                ):
-                    lines[line["line_number"]] = lines.get(line["line_number"], 0) + line["count"]
+                if line.get("function_name", name) == name and line["line_number"] in its:
+                    lines[line["line_number"]] += line["count"]
                     branches += [branch["count"] for branch in line.get("branches", []) if not branch["throw"]]
-            found.append(
-                Function(
-                    path,
-                    function["name"],
-                    len(lines),
-                    tuple(sorted(n for n, count in lines.items() if not count)),
-                    len(branches),
-                    sum(count > 0 for count in branches),
-                )
-            )
+            missed = tuple(sorted(number for number, count in lines.items() if not count))
+            found.append(Function(path, name, len(lines), missed, len(branches), sum(map(bool, branches))))
     return found
 
 

@@ -6,7 +6,6 @@ patches/mutants/mutants.yaml has the scenario. A mutant's patch is for what the 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable
@@ -34,11 +33,6 @@ def mistake(mutant: Mutant) -> str:
     return mutant.path.read_text(encoding="utf-8").partition("\n")[0]
 
 
-def engine(mutant: Mutant) -> tuple[str, ...]:
-    """The checker's arguments for its scenario."""
-    return ("loom",) if mutant.bound == "all" else ("loom", f"bound={mutant.bound}")
-
-
 def every(arches: Iterable[str] = source.of_series("v5.10")) -> list[Mutant]:
     """The Mutants of the model for these architectures."""
     return [mutant for mutant in table.load() if mutant.kind and arch(mutant) in arches]
@@ -49,32 +43,22 @@ def named(name: str, series: str = "v5.10") -> Mutant:
     return next(mutant for mutant in table.of_series(series) if mutant.name == name and mutant.kind)
 
 
-def plant(tree: Path, patch: str | Path, folder: Path, series: str = "v5.10") -> Path:
+def plant(tree: Path, patch: Path, folder: Path, series: str = "v5.10") -> Path:
     """Copy what is compiled of the kernel in `tree`, which is of a series, to `folder`, and apply the file `patch` to it."""
     paths.remove(folder)
     files = source.files(*(source.ARCHES[name] for name in source.of_series(series)))
     for name in files:
-        if not (tree / name).is_file():
-            raise Fail(f"{tree} has no {name}: the model needs a tree made by scripts/series apply")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(tree / name, folder / name)
+        shutil.copyfile(source.checked(tree, name), folder / name)
     # Not as a part of the repository that out/ is in.
-    where = {"GIT_CEILING_DIRECTORIES": str(Path(folder).absolute().parent)}
-    status, text = proc.attempt(
-        ["git", "apply", *_only(patch, files), str(Path(patch).absolute())], "git apply", cwd=folder, env=where
-    )
+    where = {"GIT_CEILING_DIRECTORIES": str(folder.absolute().parent)}
+    only = [f"--include={name}" for name in files]
+    status, text = proc.attempt(["git", "apply", *only, str(patch.absolute())], "git apply", cwd=folder, env=where)
     if status:
-        raise Fail(f"{Path(patch).name} does not apply to what the model compiles of {tree}: {proc.reason(text)}")
+        raise Fail(f"{patch.name} does not apply to what the model compiles of {tree}: {proc.reason(text)}")
     if all((tree / name).read_bytes() == (folder / name).read_bytes() for name in files):
-        raise Fail(f"{Path(patch).name} changes nothing that the model compiles")
+        raise Fail(f"{patch.name} changes nothing that the model compiles")
     return folder
-
-
-def _only(patch: str | Path, files: Iterable[str]) -> list[str]:
-    """The part of a patch that is about files which are compiled."""
-    known = set(files)
-    touched = re.findall(r"^\+\+\+ b/(\S+)", Path(patch).read_text(encoding="utf-8", errors="replace"), re.M)
-    return [f"--exclude={name}" for name in touched if name not in known]
 
 
 class Outcome(NamedTuple):
@@ -122,7 +106,7 @@ def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     library = build.library(folder, arch(mutant))
     if not mutant.scenario:
         return Outcome(mutant, None, time.monotonic() - begun)
-    result = runs.run(program, library, mutant.scenario, *engine(mutant))
+    result = runs.run(program, library, mutant.scenario, "loom", *runs.bounded(mutant.bound))
     return Outcome(mutant, result, time.monotonic() - begun)
 
 

@@ -17,23 +17,11 @@ from .mutants import Outcome
 
 # What the engine must see of relaxed memory, and what it must not: the model's calibration. Load buffering is
 # allowed by the kernel's memory model, and never seen: what rests on it is for herd7.
-SEEN = ("SB", "MP", "MP+rel", "S", "2+2W", "RMW-RMW", "failed-CAS-stale", "readers-not-ordered", "free-switch")
+SEEN = "SB MP MP+rel S 2+2W RMW-RMW failed-CAS-stale readers-not-ordered free-switch".split()
 NOT_SEEN = (
-    "SB+mbs",
-    "MP+rel+rmb",
-    "MP+wmb+rmb",
-    "2+2W+mbs",
-    "R+mbs",
-    "RWC+mbs",
-    "WRC+rel",
-    "CoRR",
-    "xchg-xchg",
-    "RMW-atomicity",
-    "CAS-atomicity",
-    "writer-orders",
-    "RCU-MP",
-    "LB",
-)
+    "SB+mbs MP+rel+rmb MP+wmb+rmb 2+2W+mbs R+mbs RWC+mbs WRC+rel CoRR xchg-xchg RMW-atomicity CAS-atomicity"
+    " writer-orders RCU-MP LB"
+).split()
 # What has no thread, and must not be said to hold.
 EMPTY = ("no-thread",)
 # Those that are run with a preemption bound.
@@ -76,16 +64,12 @@ def loom(
     def one(chosen: tuple[runs.Scenario, str]) -> tuple[runs.Result, str]:
         scenario, arch = chosen
         limit = bound or (scenario.bound if scenario.bound == "1" or not scenario.name.startswith(large) else "2")
-        return runs.run(
-            program, libraries[arch], scenario.name, "loom", *([] if limit == "all" else [f"bound={limit}"])
-        ), limit
+        return runs.run(program, libraries[arch], scenario.name, "loom", *runs.bounded(limit)), limit
 
     results = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for result, limit in pool.map(one, _chosen(program, names, ("short",), libraries)):
-            told(
-                f"{result.line}{'' if not result.good else ', complete' if limit == 'all' else f', up to {limit} preemption' + 's' * (limit != '1')}"
-            )
+            told(f"{result.line}, {_limited(limit)}" if result.good else result.line)
             results.append(result)
     return results
 
@@ -173,33 +157,41 @@ def screen(
 ) -> str:
     """What `make proof` ends with: one screen of text; `covered` are lines about coverage."""
     bounds = {scenario.name: scenario.bound for scenario in scenarios}
-    complete = [r for r in results if bounds[r.name] == "all"]
-    others = Counter(bounds[r.name] for r in results if bounds[r.name] != "all")
-    lines = [
-        f"calibration   {len(SEEN) + len(NOT_SEEN)} litmus tests, {len(complaints) or 'none'} not as expected; load buffering is not seen"
+    limits = Counter(bounds[result.name] for result in results)
+    complete = limits.pop("all", 0)
+    arms = {arm for result in results + random for arm in result.arms}
+    lost = {arm for result in results for arm in result.arms if arm.startswith("lost cmpxchg")}
+    wrong = len(complaints) or "none"
+    parts: list[tuple[str, Sequence[str]]] = [
+        (
+            "calibration",
+            [f"{len(SEEN) + len(NOT_SEEN)} litmus tests, {wrong} not as expected; load buffering is not seen"],
+        ),
+        (
+            "loom",
+            [
+                _ran(results, "executions"),
+                f"{complete} complete; " + ", ".join(f"{n} {_limited(bound)}" for bound, n in sorted(limits.items())),
+            ],
+        ),
+        ("shuttle", [_ran(random, "random schedules")]),
+        ("arms", [f"{len(arms)} reached, {len(lost)} of them a cmpxchg that is lost"]),
+        ("coverage", covered),
+        ("mutants", [summary(outcomes), *(outcome.line for outcome in outcomes if not outcome.killed)]),
     ]
-    lines.append(
-        f"loom          {len(results)} scenarios, {sum(r.executions for r in results):,} executions, "
-        f"{sum(r.good for r in results)} hold"
-    )
-    lines.append(
-        f"              {len(complete)} complete; "
-        + ", ".join(f"{n} up to {bound} preemption" + "s" * (bound != "1") for bound, n in sorted(others.items()))
-    )
-    lines.append(
-        f"shuttle       {len(random)} scenarios, {sum(r.executions for r in random):,} random schedules, "
-        f"{sum(r.good for r in random)} hold"
-    )
-    lines.append(
-        f"arms          {len({arm for r in results + random for arm in r.arms})} reached, "
-        f"{len({arm for r in results for arm in r.arms if arm.startswith('lost cmpxchg')})} of them a cmpxchg that is lost"
-    )
-    lines += [f"{'coverage' if not i else '':14}{line}" for i, line in enumerate(covered)]
-    lines.append(f"mutants       {summary(outcomes)}")
-    for outcome in outcomes:
-        if not outcome.killed:
-            lines.append(f"              {outcome.line}")
+    lines = [f"{'' if at else title:14}{line}" for title, texts in parts for at, line in enumerate(texts)]
     lines.append(
         "Every execution of these scenarios under the engine's memory model: what that leaves out is in model/README.md."
     )
     return "\n".join(lines)
+
+
+def _limited(bound: str) -> str:
+    """How far loom goes with a preemption bound."""
+    return "complete" if bound == "all" else f"up to {bound} preemption{'s' * (bound != '1')}"
+
+
+def _ran(results: Sequence[runs.Result], what: str) -> str:
+    """How many scenarios ran, and hold."""
+    executions, good = sum(result.executions for result in results), sum(result.good for result in results)
+    return f"{len(results)} scenarios, {executions:,} {what}, {good} hold"

@@ -19,8 +19,7 @@ class Scenario(NamedTuple):
     name: str
     kind: str  # "short" for loom and shuttle, "long" for shuttle, "litmus": calibration
     bound: str  # loom's preemption bound, "all" for none
-    threads: int
-    arches: tuple[str, ...] = ("arm64",)  # names of source.ARCHES
+    arches: tuple[str, ...]  # names of source.ARCHES
 
 
 class Result(NamedTuple):
@@ -30,9 +29,6 @@ class Result(NamedTuple):
     name: str
     executions: int
     seconds: float
-    steps: int  # operations of an execution
-    words: int  # words that threads share
-    restarts: int
     invariant: str  # that does not hold
     text: str
     arms: tuple[str, ...]  # reached
@@ -46,17 +42,11 @@ class Result(NamedTuple):
     @property
     def line(self) -> str:
         """One line for the terminal."""
-        how = {
-            "holds": "holds",
-            "stopped": "holds so far",
-            "found": f"FOUND {self.invariant}",
-            "nothing": "HAS SHOWN NOTHING",
-            "engine": "ENGINE",
-        }[self.verdict]
-        why = f": {self.text}" if self.text else ""
-        if self.verdict == "nothing":
-            why = f": never reached {self.invariant}"
-        return f"{self.name:26}{self.executions:>9,} executions {self.seconds:7.1f} s  {how}{why}"
+        how = {"holds": "holds", "stopped": "holds so far", "nothing": "HAS SHOWN NOTHING", "engine": "ENGINE"}
+        what = how.get(self.verdict) or f"FOUND {self.invariant}"
+        why = f"never reached {self.invariant}" if self.verdict == "nothing" else self.text
+        said = ": ".join(filter(None, (what, why)))
+        return f"{self.name:26}{self.executions:>9,} executions {self.seconds:7.1f} s  {said}"
 
 
 # A scenario that is not over in this time, in seconds, is stuck: in `make test` none takes a minute on an idle machine.
@@ -67,10 +57,7 @@ def scenarios(program: Path) -> list[Scenario]:
     """All Scenarios that the checker `program` has."""
     text = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
     fields = (line.split("\t") for line in text.splitlines())
-    return [
-        Scenario(name, kind, bound, int(threads), tuple(arches.split(",")))
-        for name, kind, bound, threads, arches in fields
-    ]
+    return [Scenario(name, kind, bound, tuple(arches.split(","))) for name, kind, bound, _threads, arches in fields]
 
 
 def declared() -> dict[str, tuple[str, ...]]:
@@ -81,6 +68,11 @@ def declared() -> dict[str, tuple[str, ...]]:
         for name, kernel in re.findall(r'^    Scenario \{ name: "([^"]+)"(?:.* on: On::(\w+))?', text, re.M):
             found[name] = {"V5_10": ("arm64",), "V7_3": ("arm64-v7.3",)}.get(kernel, others)
     return found
+
+
+def bounded(bound: str) -> list[str]:
+    """loom's options for a preemption bound, or for "all"."""
+    return [] if bound == "all" else [f"bound={bound}"]
 
 
 def run(program: Path, library: Path, name: str, engine: str, *options: str) -> Result:
@@ -110,27 +102,10 @@ def parse(status: int, output: str, errors: str, name: str) -> Result:
             f"model scenario {name}: the checker ended with status {status}"
             f"{': ' + said[-1].removeprefix('s2check: ') if said else ', and said nothing'}"
         )
-    return Result(
-        fields[0],
-        fields[1],
-        int(fields[2]),
-        float(fields[3]),
-        int(fields[4]),
-        int(fields[5]),
-        int(fields[6]),
-        fields[7],
-        fields[8],
-        tuple(a for a in fields[9].split("; ") if a),
-        "\n".join(lines[:-1]),
-    )
-
-
-def of(name: str, program: Path) -> Scenario:
-    """The Scenario of that name; Fail if there is none."""
-    for scenario in scenarios(program):
-        if scenario.name == name:
-            return scenario
-    raise Fail(f"the model has no scenario '{name}': see model/README.md")
+    # Operations of an execution, words that threads share, and restarts are for people.
+    verdict, name, executions, seconds, _, _, _, invariant, text, reached = fields
+    arms = tuple(arm for arm in reached.split("; ") if arm)
+    return Result(verdict, name, int(executions), float(seconds), invariant, text, arms, "\n".join(lines[:-1]))
 
 
 def ready(tree: Path, arches: Iterable[str] = source.of_series("v5.10")) -> tuple[Path, dict[str, Path]]:

@@ -17,7 +17,12 @@ from kvmseries.source import ccode
 from . import ROOM
 
 _STRAY = re.compile(r"^#\s*include\s*[<\"]([^>\"]+)[>\"]", re.M)
-_MMU = "arch/x86/kvm/mmu/"
+# Of arm64 and of x86, as Arch.whole.
+_PGTABLE = {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"}
+_TDP = {
+    f"arch/x86/kvm/mmu/{name}": name
+    for name in "spte.c spte.h mmu_internal.h tdp_iter.c tdp_iter.h tdp_mmu.c tdp_mmu.h".split()
+}
 
 
 class Arch(NamedTuple):
@@ -44,7 +49,7 @@ ARCHES = {
             "arm64",
             "v5.10",
             ("arm64.c", "ksm.c"),
-            {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"},
+            _PGTABLE,
             ("pgtable.c",),
             "20",
             "mmu_lock is a spinlock, and no code changes page tables without it",
@@ -53,7 +58,7 @@ ARCHES = {
             "arm64-v7.3",
             "v7.3",
             ("arm64-v7.3.c",),
-            {"arch/arm64/kvm/hyp/pgtable.c": "pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h": "asm/kvm_pgtable.h"},
+            _PGTABLE,
             ("pgtable.c",),
             "bounded",
             "the code is that of base, but for the fixes",
@@ -62,10 +67,7 @@ ARCHES = {
             "x86",
             "v5.10",
             ("x86.c", "ksm.c"),
-            {
-                _MMU + name: name
-                for name in ("spte.c", "spte.h", "mmu_internal.h", "tdp_iter.c", "tdp_iter.h", "tdp_mmu.c", "tdp_mmu.h")
-            },
+            _TDP,
             ("spte.c", "tdp_iter.c", "tdp_mmu.c"),
             "aging-x86",
             "mmu_lock is a spinlock, and no code runs without it that does not on base",
@@ -117,7 +119,7 @@ def collect(tree: Path, folder: Path, arch: Arch) -> None:
     for path, name in arch.whole.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_checked(tree, path), target)
+        shutil.copyfile(checked(tree, path), target)
     parts: dict[str, list[str]] = {"defines": [], "inlines": [], "functions": [], "mm": []}
     for section in sections(arch.list.read_text(encoding="utf-8")):
         source = _read(tree, section.path)
@@ -132,7 +134,9 @@ def collect(tree: Path, folder: Path, arch: Arch) -> None:
             continue
         for wanted in present(source, section):
             text = cut(source, wanted, section.path)
-            if section.same and _body(text) != _body(cut(_read(tree, section.same), wanted, section.same)):
+            other = cut(_read(tree, section.same), wanted, section.same) if section.same else text
+            # But for #line.
+            if text.partition("\n")[2] != other.partition("\n")[2]:
                 raise Fail(
                     f"{section.same}: {name_of(wanted)}() is not the same as in {section.path}, "
                     "and the model takes one for both"
@@ -164,14 +168,12 @@ def present(source: str, section: Section) -> list[str]:
 
 def absent(tree: Path, arch: Arch) -> list[str]:
     """Names of definitions that may be missing, and are, in `tree` for an Arch."""
-    found: list[str] = []
-    for section in sections(arch.list.read_text(encoding="utf-8")):
-        if section.kind not in ("header", "config"):
-            source = _read(tree, section.path)
-            found += [
-                name_of(line[2:]) for line in section.wanted if line.startswith("? ") and not _find(source, line[2:])
-            ]
-    return found
+    return [
+        name_of(line)
+        for section in sections(arch.list.read_text(encoding="utf-8"))
+        for line in section.wanted
+        if line.startswith("? ") and not _find(_read(tree, section.path), _plain(line))
+    ]
 
 
 def _plain(wanted: str) -> str:
@@ -188,18 +190,15 @@ def _declared(source: str, wanted: str) -> str:
     return " ".join(match[0].partition("{")[0].split()).replace("( ", "(") if match else ""
 
 
-def _body(text: str) -> str:
-    return text.partition("\n")[2]
-
-
-def _checked(tree: Path, path: str) -> Path:
+def checked(tree: Path, path: str) -> Path:
+    """The path of a file of `tree`; Fail if it is not there."""
     if not (tree / path).is_file():
         raise Fail(f"{tree} has no {path}: the model needs a tree made by scripts/series apply")
     return tree / path
 
 
 def _read(tree: Path, path: str) -> str:
-    return _checked(tree, path).read_text(encoding="utf-8")
+    return checked(tree, path).read_text(encoding="utf-8")
 
 
 def name_of(wanted: str) -> str:
@@ -228,8 +227,5 @@ def cut(source: str, wanted: str, path: str) -> str:
             raise Fail(
                 f"{path}: {name}() is declared otherwise than the model's shims expect: '{declared}', not '{wanted}'"
             )
-    return _line(source, match.start(), path) + match[0]
-
-
-def _line(source: str, start: int, path: str) -> str:
-    return f'#line {source.count(chr(10), 0, start) + 1} "{path}"\n'
+    number = source.count("\n", 0, match.start()) + 1
+    return f'#line {number} "{path}"\n{match[0]}'

@@ -22,15 +22,9 @@ from ..source.git import git
 # FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
 # UNKNOWN_COMMIT_ID looks for commits of mainline, which messages name, in a tree without history; without them
 # checkpatch does not look at how they are named, which clean() does.
-_CHECKPATCH = [
-    "--strict",
-    "--no-signoff",
-    "--no-summary",
-    "--terse",
-    "--show-types",
-    "--ignore",
-    "FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID",
-]
+_CHECKPATCH = (
+    "--strict --no-signoff --no-summary --terse --show-types --ignore FILE_PATH_CHANGES,UNKNOWN_COMMIT_ID".split()
+)
 # A commit that is not named as commit 0123456789ab ("subject"), and a Fixes: that is not.
 _COMMIT = re.compile(
     r"""\bcommits?\s+[0-9a-f]{7,40}\b(?!\s+\(")|\bcommits?\s+(?![0-9a-f]{12}\b)[0-9a-f]{7,40}\b"""
@@ -135,9 +129,9 @@ def clean(series: catalog.Series) -> None:
     _tags(series)
     _lengths(series)
     letters.check(series)
+    if not series.patches and series.cover.exists():
+        raise Fail(f"{series.cover.name} is for no patches: {series.name} has none")
     if not series.patches:
-        if series.cover.exists():
-            raise Fail(f"{series.cover.name} is for no patches: {series.name} has none")
         return
     if not series.cover.exists():
         raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
@@ -205,13 +199,10 @@ def alone(series: catalog.Series, kernel: str | None = None) -> int:
     it applies to what patches/<series>/milestones says that it is on.  Returns how many were tried."""
     for number in series.fixes:
         trees.alone(series, number, kernel)
-    names = list(series.on)
-    for name in names:
+    for name, others in series.on.items():
         part = series.milestone(name)
-        trees.on_base(
-            series, (*part.needed, *part.patches), f"with the milestone {name} on {' '.join(series.on[name])}", kernel
-        )
-    return len(series.fixes) + len(names)
+        trees.on_base(series, (*part.needed, *part.patches), f"with the milestone {name} on {' '.join(others)}", kernel)
+    return len(series.fixes) + len(series.on)
 
 
 def builds_alone(series: catalog.Series, arch: str, note: Note, kernel: str | None = None) -> list[int]:

@@ -3,6 +3,7 @@ tree."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from ..base import paths, proc
@@ -14,38 +15,15 @@ SOURCE, HEADER = "arch/arm64/kvm/hyp/pgtable.c", "arch/arm64/include/asm/kvm_pgt
 # Shifts of the sizes of pages.
 PAGES = (12, 16)
 # What is cut out of the two files, in an order in which it compiles: the header's, and then those of pgtable.c.
-_TYPES = (
-    "struct kvm_pgtable",
-    "enum kvm_pgtable_walk_flags",
-    "struct kvm_pgtable_visit",
-    "typedef kvm_pgtable_visitor_fn_t",
-    "struct kvm_pgtable_walker",
-    "enum kvm_pgtable_chunk_flags",
-)
-_CODE = (
-    "struct kvm_pgtable_walk_data",
-    "kvm_granule_shift",
-    "kvm_granule_size",
-    "kvm_pgtable_idx",
-    "__kvm_pgd_page_idx",
-    "kvm_pgd_page_idx",
-    "kvm_pte_valid",
-    "kvm_pte_table",
-    "kvm_pte_to_phys",
-    "kvm_pte_follow",
-    "kvm_pgtable_visitor_cb",
-    "head __kvm_pgtable_walk",
-    "__kvm_pgtable_visit",
-    "__kvm_pgtable_walk",
-    "_kvm_pgtable_walk",
-    "kvm_pgtable_walk",
-    "struct stage2_chunk_data",
-    "stage2_chunk_entry",
-    "stage2_chunk_next",
-    "stage2_chunk_table",
-    "stage2_chunk_walker",
-    "kvm_pgtable_stage2_chunk_end",
-)
+_TYPES = """
+struct kvm_pgtable, enum kvm_pgtable_walk_flags, struct kvm_pgtable_visit, typedef kvm_pgtable_visitor_fn_t,
+struct kvm_pgtable_walker, enum kvm_pgtable_chunk_flags"""
+_CODE = """
+struct kvm_pgtable_walk_data, kvm_granule_shift, kvm_granule_size, kvm_pgtable_idx, __kvm_pgd_page_idx,
+kvm_pgd_page_idx, kvm_pte_valid, kvm_pte_table, kvm_pte_to_phys, kvm_pte_follow, kvm_pgtable_visitor_cb,
+head __kvm_pgtable_walk, __kvm_pgtable_visit, __kvm_pgtable_walk, _kvm_pgtable_walk, kvm_pgtable_walk,
+struct stage2_chunk_data, stage2_chunk_entry, stage2_chunk_next, stage2_chunk_table, stage2_chunk_walker,
+kvm_pgtable_stage2_chunk_end"""
 
 
 def collect(tree: Path) -> str:
@@ -56,7 +34,7 @@ def collect(tree: Path) -> str:
         if not (tree / name).is_file():
             raise Fail(f"{tree} has no {name}: it takes a tree made by scripts/series apply")
         text = (tree / name).read_text(encoding="utf-8")
-        parts += [_cut(text, one, name) for one in wanted]
+        parts += [_cut(text, one, name) for one in re.split(r",\s", wanted.strip())]
     return "\n".join(parts)
 
 
@@ -74,22 +52,8 @@ def run(text: str, shift: int, folder: Path) -> tuple[bool, str]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pgtable.inc").write_text(text, encoding="utf-8")
     program = folder / f"chunks-{shift}"
-    proc.run(
-        [
-            "gcc",
-            "-O2",
-            "-Wall",
-            "-Werror",
-            "-Wno-unused-function",
-            "-fno-strict-aliasing",
-            f"-DPAGE_SHIFT={shift}",
-            f"-I{ROOM}",
-            f"-I{folder}",
-            "-o",
-            str(program),
-            str(ROOM / "chunks.c"),
-        ],
-        "compiling arch-arm64-kvm/chunks",
-    )
+    flags = "-O2 -Wall -Werror -Wno-unused-function -fno-strict-aliasing".split()
+    flags += [f"-DPAGE_SHIFT={shift}", f"-I{ROOM}", f"-I{folder}"]
+    proc.run(["gcc", *flags, "-o", str(program), str(ROOM / "chunks.c")], "compiling arch-arm64-kvm/chunks")
     status, output = proc.attempt([str(program)], "arch-arm64-kvm/chunks")
     return status == 0, output

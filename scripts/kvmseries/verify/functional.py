@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -56,24 +57,19 @@ def place(cpu: str, configs: Sequence[str], params: Sequence[str]) -> str:
     return "-".join([cpu, kconfig.name(configs), *(re.sub(r"[^\w.=-]", "_", word) for word in params)])
 
 
-def listed(series: catalog.Series, arch: str) -> tuple[int, dict[str, Any]]:
-    """What tests.yaml says of `series` on `arch`, with the compiler of this machine: (seconds for a test of which it
-    says nothing else, {program: entry}).  Raises Fail, in one line, if the file is not as FORMAT wants it."""
+def _listed(series: catalog.Series, arch: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    """What tests.yaml says of `series` on `arch`: (seconds for a test of which it says nothing else, {program: its runs,
+    each with "name", "command" and "timeout"}).  Raises Fail, in one line, if the file is not as FORMAT wants it."""
     data = schema.read(paths.TESTS / "tests.yaml", FORMAT)
-    found = (data.get(series.name) or {}).get(arch) or {}
-    for entry in found.values():
-        for run in entry.get("runs") or []:
-            # Only for a run that has it: a compiler that is not there is told elsewhere.
-            compilers = run.pop("fails_with", None)
-            reason = compilers and compilers.get(f"gcc-{toolchain.major(arch)}")
-            if reason:
-                run["fails"] = reason
-    return data["default_timeout"], found
-
-
-def _name(program: str, run: Mapping[str, Any]) -> str:
-    """The name of a run of tests.yaml: the program and its arguments."""
-    return "_".join([program, *str(run.get("args") or "").split()])
+    default, found = data["default_timeout"], {}
+    for program, entry in ((data.get(series.name) or {}).get(arch) or {}).items():
+        # A program without a list of runs has one.
+        runs = [{"timeout": entry.get("timeout", default), **run} for run in entry.get("runs", [entry])]
+        for run in runs:
+            words = run.get("args", "").split()
+            run.update(name="_".join([program, *words]), command=[f"/tests/{program}", *words])
+        found[program] = runs
+    return default, found
 
 
 def plan(
@@ -84,7 +80,7 @@ def plan(
     Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
     those that fail on base alone).
     """
-    default, of = listed(series, arch)
+    default, of = _listed(series, arch)
     for test in of:
         if test not in programs:
             raise Fail(f"tests.yaml lists '{test}' for {series.name} on {arch}, which is not built")
@@ -96,31 +92,20 @@ def plan(
         # A program of ours that is not listed is for a check or a benchmark of its own.
         if program in ours and program not in of:
             continue
-        entry = of.get(program) or {}
-        for run in entry.get("runs") or [{}]:
-            words = str(run.get("args") or "").split()
-            name = _name(program, run)
-            command = [f"/tests/{program}", *words]
-            if run.get("clock"):
+        for run in of.get(program, [{"name": program, "command": [f"/tests/{program}"], "timeout": default}]):
+            name, command = run["name"], run["command"]
+            if "clock" in run:
                 command = ["sh", "-c", _UNTIL, "until", str(TRIES), *command]
-            commands.append((name, run.get("timeout") or entry.get("timeout") or default, command))
-            for key, reasons in (("fails", known), ("mended", mended)):
-                if run.get(key):
-                    reasons[name] = " ".join(run[key].split())
+            commands.append((name, run["timeout"], command))
+            if "fails_with" in run:
+                # Only for a run that has it: a compiler that is not there is told elsewhere.
+                reason = run["fails_with"].get(f"gcc-{toolchain.major(arch)}")
+            else:
+                reason = run.get("fails")
+            for reasons, why in ((known, reason), (mended, run.get("mended"))):
+                if why:
+                    reasons[name] = " ".join(why.split())
     return commands, known, mended
-
-
-@dataclass
-class Observed:
-    """What the tests did on some kernels."""
-
-    commands: list[image.Command]  # as from plan()
-    known: dict[str, str]
-    mended: dict[str, str]
-    results: dict[str, dict[str, str]]  # label of the kernel -> {test: "pass", "skip", "fail", "timeout"}
-    why: dict[tuple[str, str], str]  # (label, test) -> a line of what failed
-    splats: dict[str, list[str]]  # label -> lines that the kernel reported
-    versions: dict[str, str]
 
 
 # KVM gives its guests the TSC rate that the kernel had measured when KVM was initialised.  On a busy host that may be more
@@ -134,55 +119,6 @@ def _word(outcome: guest.Outcome) -> str:
     """ "pass", "skip", "fail" or "timeout"."""
     empty = outcome.status == 0 and parse.nothing_harvested(outcome.output)
     return "fail" if empty else _WORDS.get(outcome.status, "fail")
-
-
-def observe(
-    series: catalog.Series,
-    arch: str,
-    points: Sequence[catalog.Point],
-    cpu: str = "max",
-    accel: str = "tcg",
-    configs: Sequence[str] = (),
-    params: Sequence[str] = (),
-    kernel: str | None = None,
-    only: Collection[str] | None = None,
-) -> Observed:
-    """Run the tests on all `points` (catalog.Point); returns what they did, Observed.
-
-    only: programs to run, None: all."""
-    config = kconfig.name(configs)
-    keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
-    steps = progress.Steps(
-        [("prepare", f"kernels and selftests for {arch} ({config})", 240)]
-        + [(key, f"selftests on {point.label} ({arch}, {cpu}, {config})", 150) for key, point in zip(keys, points)]
-    )
-    with steps.step("prepare") as note:
-        tests = selftests.build(series, arch, kernel)
-        initrd = image.base(arch, tests)
-        kernels = [build.kernel(series, point.count, arch, configs, kernel, note) for point in points]
-    commands, known, mended = plan(series, arch, selftests.programs(tests))
-    commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
-    # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
-    machine = machines.Machine(
-        arch, cpu, accel, 4, 3072, ("series.hugepages=64", machines.SWAP, *_CLOCK.get(arch, ()), *params)
-    )
-    found: dict[str, dict[str, str]] = {}
-    why: dict[tuple[str, str], str] = {}
-    splats: dict[str, list[str]] = {}
-    versions: dict[str, str] = {}
-    for key, point, built in zip(keys, points, kernels):
-        with steps.step(key) as note:
-            name = f"test-{series.name}-{arch}-{place(cpu, configs, params)}-{point.label.replace(':', '-')}"
-            result = guest.run(built, initrd, machine, commands, name, note)
-        found[point.label] = {outcome.name: _word(outcome) for outcome in result.outcomes}
-        why |= {
-            (point.label, outcome.name): outcome.why() if outcome.status else parse.NOTHING_HARVESTED
-            for outcome in result.outcomes
-            if found[point.label][outcome.name] in ("fail", "timeout")
-        }
-        splats[point.label] = result.splats
-        versions[f"{point.label} {arch} {config}"] = result.version
-    return Observed(commands, known, mended, found, why, splats, versions)
 
 
 def run(
@@ -201,37 +137,58 @@ def run(
 
     complaints: lines about what is not as it must be, also of the kernels' own reports.
     reference: verdicts of the default configuration, which the series must not do less than here.
-    only: as for observe().
+    only: programs to run, None: all.
     """
-    seen = observe(series, arch, points, cpu, accel, configs, params, kernel, only)
-    found, splats = seen.results, seen.splats
+    config = kconfig.name(configs)
+    keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
+    steps = progress.Steps(
+        [("prepare", f"kernels and selftests for {arch} ({config})", 240)]
+        + [(key, f"selftests on {point.label} ({arch}, {cpu}, {config})", 150) for key, point in zip(keys, points)]
+    )
+    with steps.step("prepare") as note:
+        tests = selftests.build(series, arch, kernel)
+        initrd = image.base(arch, tests)
+        kernels = [build.kernel(series, point.count, arch, configs, kernel, note) for point in points]
+    commands, known, mended = plan(series, arch, selftests.programs(tests))
+    commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
+    # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
+    machine = machines.Machine(
+        arch, cpu, accel, 4, 3072, ("series.hugepages=64", machines.SWAP, *_CLOCK.get(arch, ()), *params)
+    )
+    ran: dict[str, guest.Result] = {}
+    for key, point, built in zip(keys, points, kernels):
+        with steps.step(key) as note:
+            name = f"test-{series.name}-{arch}-{place(cpu, configs, params)}-{point.label.replace(':', '-')}"
+            ran[point.label] = guest.run(built, initrd, machine, commands, name, note)
     # What hold() is not asked about is judged here.
     excuses = excused(series, arch, (cpu, *params, *configs))
-    known = seen.known if reference is not None else {**seen.known, **excuses}
+    if reference is None:
+        known.update(excuses)
+    # The reasons are the emulator's.
     verdicts = [
-        judge(
-            name,
-            {label: by_name[name] for label, by_name in found.items() if name in by_name},
-            known.get(name, ""),
-            seen.mended.get(name, ""),
-            # The reasons are the emulator's.
-            expires=accel == "tcg",
-        )
-        for name, _, _ in seen.commands
+        _verdict(name, ran, known.get(name, ""), mended.get(name, ""), accel == "tcg") for name, _, _ in commands
     ]
-    for verdict in verdicts:
-        verdict.why = tuple(f"on {label}: {line}" for (label, name), line in seen.why.items() if name == verdict.name)
     if reference is not None:
         hold(verdicts, reference, excuses)
     complaints = [verdict.line for verdict in verdicts if verdict.complaint]
-    base_splats = {_shape(line) for line in splats.get("base", [])}
-    for label, lines in splats.items():
-        for line in lines:
-            if label != "base" and _shape(line) not in base_splats:
-                complaints.append(f"{label}: the kernel reported: {line}")
-    qemu = emulator.for_commands(arch, seen.commands, accel, params)
-    host = results.host_info([qemu.program, f"{toolchain.prefix(arch)}gcc"], seen.versions)
-    return verdicts, complaints, host
+    on_base = {_shape(line) for line in ran["base"].splats} if "base" in ran else set()
+    for label, result in ran.items():
+        complaints += [f"{label}: the kernel reported: {line}" for line in result.splats if _shape(line) not in on_base]
+    qemu = emulator.for_commands(arch, commands, accel, params)
+    versions = {f"{label} {arch} {config}": result.version for label, result in ran.items()}
+    return verdicts, complaints, results.host_info([qemu.program, f"{toolchain.prefix(arch)}gcc"], versions)
+
+
+def _verdict(name: str, ran: Mapping[str, guest.Result], known: str, mended: str, expires: bool) -> Verdict:
+    """The Verdict of judge() on the test `name`, with what it printed where it failed; `ran`: by labels of the kernels."""
+    outcomes = {label: outcome for label, result in ran.items() for outcome in result.outcomes if outcome.name == name}
+    verdict = judge(name, {label: _word(outcome) for label, outcome in outcomes.items()}, known, mended, expires)
+    verdict.why = tuple(
+        f"on {label}: {outcome.why() if outcome.status else parse.NOTHING_HARVESTED}"
+        for label, outcome in outcomes.items()
+        if verdict.results[label] in ("fail", "timeout")
+    )
+    return verdict
 
 
 def _shape(line: str) -> str:
@@ -265,11 +222,10 @@ def excused(series: catalog.Series, arch: str, where: Collection[str]) -> dict[s
     """{name: reason} of the runs that tests.yaml lets do less than by default (`unless`) on one of `where`:
     CPUs, kernel parameters, overlays of the configuration."""
     found = {}
-    for program, entry in listed(series, arch)[1].items():
-        for run in entry.get("runs") or []:
-            reasons = [reason for place, reason in (run.get("unless") or {}).items() if place in where]
-            if reasons:
-                found[_name(program, run)] = " ".join(reasons[0].split())
+    for run in itertools.chain.from_iterable(_listed(series, arch)[1].values()):
+        reasons = [reason for place, reason in run.get("unless", {}).items() if place in where]
+        if reasons:
+            found[run["name"]] = " ".join(reasons[0].split())
     return found
 
 

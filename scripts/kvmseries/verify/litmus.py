@@ -142,16 +142,8 @@ def herd() -> Herd:
                 ) from None
         # Its own C library, too: the machine's may be older than what it was built with.
         loader = next(iter(sorted(folder.glob("lib/*/ld-linux*"))), folder)
-        found = _runs(
-            (
-                str(loader),
-                "--library-path",
-                str(loader.parent),
-                str(folder / "bin/herd7"),
-                "-set-libdir",
-                str(folder / "herd"),
-            )
-        )
+        libraries = ("--library-path", str(loader.parent))
+        found = _runs((str(loader), *libraries, str(folder / "bin/herd7"), "-set-libdir", str(folder / "herd")))
         if not found:
             paths.remove(folder)
             raise Fail(f"{need}, and Debian's for amd64 does not run here: install herdtools7")

@@ -27,6 +27,7 @@ CHECKS = "tests"
 _BY_CHECK = ("selftest", "stress", "trace", "time", "migration")
 _PLACES = (*_BY_CHECK, "litmus", "none")
 _BOUNDS = ("1", "2", "3", "all")
+_OF_MODEL = ("kind", "model", "bound", "milestone")
 
 
 class Mutant(NamedTuple):
@@ -99,45 +100,44 @@ def load(file: Path = FILE) -> list[Mutant]:
 
 def _mutant(file: Path, series: str, name: str, row: Any) -> Mutant:
     """The Mutant of a row of the table; Fail if the row is not as the head of the file says."""
-
-    def wrong(what: str) -> Fail:
-        return Fail(f"{file.name}: {series}: {name}: {what}")
-
     if not isinstance(row, dict):
-        raise wrong("it is no mapping")
-    row = dict(row)
+        raise Fail(f"{file.name}: {series}: {name}: it is no mapping")
     long = row.pop("long", False)
-    if long not in (True, False):
-        raise wrong("long is true, or not there")
     row = {key: str(value) for key, value in row.items()}
-    unknown = [key for key in row if key not in ("kind", "model", "bound", "milestone", "mistake", *_PLACES)]
-    if unknown:
-        raise wrong(f"'{unknown[0]}' is not known")
-    empty = [key for key, value in row.items() if not value.strip()]
-    if empty:
-        raise wrong(f"'{empty[0]}' says nothing")
     places = [key for key in row if key in _PLACES]
-    if len(places) > 1:
-        raise wrong(f"it has two places to boot it: {' and '.join(places)}")
-    if not places and "model" not in row:
-        raise wrong(
-            "it has no place where it must be found: a scenario of the model, a check, a litmus test, or 'none' and why"
-        )
-    if "kind" not in row and {"model", "bound", "milestone"} & set(row):
-        raise wrong("model, bound and milestone are for a mutant of the model, which has a kind")
-    if "kind" in row and "model" not in row and places != ["none"]:
-        raise wrong("a mutant of the model needs a scenario, or 'none' and why")
-    if "model" in row and ("mistake" in row) != bool(places) or "kind" not in row and "mistake" not in row:
-        raise wrong("what is booted, and that alone, needs both a mistake and a place")
-    if row.get("bound", "2") not in _BOUNDS:
-        raise wrong(f"bound is one of {', '.join(_BOUNDS)}")
-    if long and not set(places) & set(_BY_CHECK):
-        raise wrong("long is for checks")
-    place = places[0] if places else ""
-    by = f"{CHECKS}/{row[place]}" if place in _BY_CHECK else row.get(place, "")
-    kind, bound = row.get("kind", ""), row.get("bound", "2")
-    milestone, mistake = row.get("milestone", ""), row.get("mistake", "")
-    return Mutant(series, name, kind, row.get("model", ""), bound, milestone, mistake, place, by, long)
+    bound = row.get("bound", "2")
+    for wrong, what in (
+        (long not in (True, False), "long is true, or not there"),
+        *((key not in (*_OF_MODEL, "mistake", *_PLACES), f"'{key}' is not known") for key in row),
+        *((not value.strip(), f"'{key}' says nothing") for key, value in row.items()),
+        (len(places) > 1, f"it has two places to boot it: {' and '.join(places)}"),
+        (
+            not places and "model" not in row,
+            "it has no place where it must be found: a scenario of the model, a check, a litmus test, or 'none' and why",
+        ),
+        (
+            "kind" not in row and set(_OF_MODEL) & set(row),
+            "model, bound and milestone are for a mutant of the model, which has a kind",
+        ),
+        (
+            "kind" in row and "model" not in row and places != ["none"],
+            "a mutant of the model needs a scenario, or 'none' and why",
+        ),
+        (
+            "model" in row and ("mistake" in row) != bool(places) or not {"kind", "mistake"} & set(row),
+            "what is booted, and that alone, needs both a mistake and a place",
+        ),
+        (bound not in _BOUNDS, f"bound is one of {', '.join(_BOUNDS)}"),
+        (long and not set(places) & set(_BY_CHECK), "long is for checks"),
+    ):
+        if wrong:
+            raise Fail(f"{file.name}: {series}: {name}: {what}")
+    place = "".join(places)
+    by = row.get(place, "")
+    if place in _BY_CHECK:
+        by = f"{CHECKS}/{series}/{by.replace('[]', f'[{name}]')}"
+    kind, scenario, milestone = (row.get(key, "") for key in ("kind", "model", "milestone"))
+    return Mutant(series, name, kind, scenario, bound, milestone, row.get("mistake", ""), place, by, long)
 
 
 def _compare(file: Path, series: str, mutants: Collection[Mutant]) -> None:

@@ -19,7 +19,6 @@ class Row(NamedTuple):
 
     name: str
     mistake: str
-    kind: str  # of a mutant of the model
     place: str  # where it was found, or must be: model, or as mutants.yaml has it
     found: bool | None  # None: not run here, or no check is to find it
     by: str  # what has found it, or why it is not
@@ -38,7 +37,7 @@ class Row(NamedTuple):
 def of_model(outcome: model.Outcome) -> Row:
     """The Row of a mutant of the model."""
     mutant, result = outcome.mutant, outcome.result
-    common = (mutant.name, model.mistake(mutant), mutant.kind)
+    common = (mutant.name, model.mistake(mutant))
     if result is None:
         return Row(*common, "survives", None, f"survives: {mutant.survives}", None, outcome.seconds, outcome.good)
     by = f"{mutant.scenario}: {outcome.by}" if outcome.killed else f"not by {mutant.scenario}"
@@ -50,7 +49,7 @@ def of_booted(outcome: mutants.Outcome) -> Row:
     mutant = outcome.mutant
     by = mutant.by if outcome.found else f"{outcome.why}: {mutant.by}"
     seconds = None if outcome.found is None else outcome.seconds
-    return Row(mutant.name, mutant.mistake, "", mutant.place, outcome.found, by, None, seconds, outcome.good)
+    return Row(mutant.name, mutant.mistake, mutant.place, outcome.found, by, None, seconds, outcome.good)
 
 
 def table(rows: Sequence[Row]) -> Table:

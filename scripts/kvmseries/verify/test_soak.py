@@ -1,21 +1,22 @@
 """What a soak runs next, how a part goes, and what is left of it whatever happens."""
 
 import json
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
 
 import pytest
+import yaml
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import RUN_JOB, snapshot, write
+from kvmseries.conftest import below, committed, RUN_JOB, snapshot, write
 from kvmseries.kernel import build, mutants
 from kvmseries.source import catalog, trees
-from kvmseries.verify import soak, soakfile
+from kvmseries.verify import soak
 from kvmseries.verify.soak import Configuration
-from kvmseries.verify.test_soakfile import part
 
 SOAK = """\
 mini:
@@ -59,6 +60,25 @@ def _small(mini, built, program, tmp_path, monkeypatch, mirror):
     )
     path = tmp_path / "soak.json"
     return lambda **words: soak.run(mini, path, **{"hours": 10 / 3600, **words}), path
+
+
+SOURCE = {"arm64": "a1", "x86_64": "b1"}
+NAMES = ["one", "other"]
+KEYS = yaml.safe_load(soak.FILE.read_text(encoding="utf-8"))["$defs"]["part"]["properties"]
+
+
+def part(**others):
+    """A part that went well."""
+    plain = {"string": "x", "array": [], "object": {}, "number": 0.0, None: ""}
+    return {
+        **{key: plain[form.get("type")] for key, form in KEYS.items()},
+        "arch": "arm64",
+        "source": "a1",
+        "configuration": "one",
+        "outcome": "ok",
+        "seconds": 360.0,
+        **others,
+    }
 
 
 def ran(parts):
@@ -123,23 +143,31 @@ def test_another_source_is_kept_and_begins_anew(small, qemu, mini):
     assert data["parts"] == first + second
 
 
-def test_a_part_that_fails_stops_nothing(small, qemu):
+def test_a_part_that_fails_stops_nothing(small, qemu, series):
     qemu(PRINTS.replace("	[", "	case $1 in *alpha*) return 1 ;; esac\n	[") + RUN_JOB)
-    run, path = small
-    done = run()
+    done = small[0]()
     assert [one["outcome"] for one in done] == ["failed"] * 4
     assert done[2]["complaints"] == ["1-alpha_test: failed with status 1"]
-    with pytest.raises(Fail, match="4 of 4 parts failed, the first: functional on vhe: alpha_test: failed with"):
-        soak.verdict(done, path)
     for one in done:
         assert (paths.out(one["log"]) / "job.log").exists() and (paths.out(one["log"]) / "console.log").exists()
+    result = series("test", "mini", "--soak", "0.002")
+    assert result.status == 1
+    why = "series: error: 3 of 3 parts failed, the first: functional on vhe: alpha_test: failed with status 1"
+    assert why in result.err
 
 
-def test_a_part_that_harvested_nothing_while_the_guest_wrote_has_failed(small, qemu):
-    line = "# metric get_while_writing_times/1 0 count"
-    qemu(PRINTS.replace("\t[", f"\tcase $1 in *alpha*) echo '{line}' ;; esac\n\t[") + RUN_JOB)
-    run, _ = small
-    assert run()[2]["complaints"] == ["1-alpha_test: no harvest of -H fell into the writing"]
+@pytest.mark.parametrize(
+    "prints, complaint",
+    [
+        ("return 4", "1-alpha_test: skipped"),
+        ("echo '# metric get_while_writing_times/1 0 count'", "1-alpha_test: no harvest of -H fell into the writing"),
+    ],
+)
+def test_a_stress_that_shows_nothing_has_failed(small, qemu, prints, complaint):
+    qemu(f"prints() {{ case $2 in -t) {prints} ;; *) return 4 ;; esac; }}\n" + RUN_JOB)
+    done = small[0]()
+    assert [one["outcome"] for one in done] == ["ok", "ok", "failed", "failed"]
+    assert done[2]["complaints"][0] == complaint
 
 
 def test_a_guest_that_dies_is_a_part_that_failed(small, qemu):
@@ -176,13 +204,6 @@ def test_reports_of_the_kernel(small, qemu):
     assert done[1]["complaints"] == ["the kernel reported: WARNING: suspicious RCU usage"]
 
 
-def test_a_stress_that_is_skipped_has_failed(small, qemu):
-    qemu("prints() { return 4; }\n" + RUN_JOB)
-    done = small[0]()
-    assert [one["outcome"] for one in done] == ["ok", "ok", "failed", "failed"]
-    assert done[2]["complaints"][0] == "1-alpha_test: skipped"
-
-
 def test_an_interrupted_run_keeps_the_parts_that_are_done(small, qemu, monkeypatch):
     qemu(PRINTS + RUN_JOB)
     run, path = small
@@ -197,16 +218,16 @@ def test_an_interrupted_run_keeps_the_parts_that_are_done(small, qemu, monkeypat
     monkeypatch.setattr(soak.guest, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run()
-    assert ran(soakfile.load(path, "mini")) == ["vhe functional"]
+    assert ran(soak.load(path, "mini")) == ["vhe functional"]
     assert ran(run()) == ["vhe functional", "nvhe functional", "vhe races", "nvhe races"]
 
 
 def test_sigterm_interrupts(tmp_path):
     """As __main__.py has it: the status is 130, nothing is said but one line."""
     code = (
-        "import os, signal, sys, types; from kvmseries.verify import soakfile\n"
+        "import os, signal, sys, types; from kvmseries.verify import soak\n"
         "import runpy\n"
-        "soakfile.load = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "soak.load = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.argv = ['series', 'test', 'v5.10', '--soak', '1']\n"
         "runpy.run_module('kvmseries', run_name='__main__')\n"
     )
@@ -224,14 +245,9 @@ def test_sigterm_interrupts(tmp_path):
 
 def test_the_files_of_others_are_refused_before_any_work(small, qemu, tmp_path):
     run, path = small
-    for text, line in (
-        (json.dumps({"schema": 1, "rounds": []}), "has schema 1, this tool adds to 2"),
-        ('{"schema": 2, "parts": [', "is cut short, or not JSON"),
-    ):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(Fail, match=line):
-            run()
-        assert path.read_text(encoding="utf-8") == text
+    path.write_text('{"schema": 1, "rounds": []}', encoding="utf-8")
+    with pytest.raises(Fail, match="has schema 1, this tool adds to 2"):
+        run()
     assert not (tmp_path / "out/trees").exists()
 
 
@@ -240,10 +256,10 @@ def test_the_verb(small, qemu, series, refused, tmp_path):
     result = series("test", "mini", "--soak", "0.002")
     assert result.status == 0, result.err
     assert "0.00 hours in 3 parts" in result.err
-    assert len(soakfile.load(paths.out("results/soak-mini.json"), "mini")) == 3
+    assert len(soak.load(paths.out("results/soak-mini.json"), "mini")) == 3
     own = tmp_path / "own.json"
     assert series("test", "mini", "--soak", "0.0001", "--json", own, "--only", "nvhe").status == 0
-    assert ran(soakfile.load(own, "mini")) == ["nvhe functional"]
+    assert ran(soak.load(own, "mini")) == ["nvhe functional"]
     assert (
         refused("test", "mini", "--soak", "1", "--only", "arm32")
         == "--only arm32: soak.yaml has vhe, nvhe, and the parts functional, races"
@@ -252,20 +268,6 @@ def test_the_verb(small, qemu, series, refused, tmp_path):
         refused("test", "mini", "--soak", "1", "--json", tmp_path) == f"--json {tmp_path} is a directory: name a file"
     )
     assert refused("test", "mini", "--soak", "1", "--arch", "arm64").startswith("--soak excludes --arch: ")
-
-
-def test_a_failed_part_is_the_status(small, qemu, series):
-    qemu("prints() { return 3; }\n" + RUN_JOB)
-    result = series("test", "mini", "--soak", "0.0001")
-    assert result.status == 1
-    assert "series: error: 1 of 1 parts failed, the first: functional on vhe: aarch64/beta_test" in result.err
-
-
-def test_a_series_without_a_plan(mini, monkeypatch, tmp_path):
-    write(tmp_path / "data/soak.yaml", "# nothing\n")
-    monkeypatch.setattr(paths, "TESTS", tmp_path / "data")
-    with pytest.raises(Fail, match="soak.yaml says nothing of mini"):
-        soak.plan(mini)
 
 
 @pytest.mark.parametrize(
@@ -315,6 +317,7 @@ def test_a_command_that_cannot_run_on_a_configuration_is_left_out_there(small, m
         ),
         ("seconds: 9}", "second: 9}", "'second' was unexpected"),
         ("alpha_test -t 9, seconds: 9", "alpha_test, seconds: 0", "mini.parts.races[0].seconds: 0 is less than"),
+        ("mini:", "maxi:", "soak.yaml says nothing of mini"),
     ],
 )
 def test_a_plan_of_another_form(small, mini, old, new, why):
@@ -323,3 +326,212 @@ def test_a_plan_of_another_form(small, mini, old, new, why):
     write(paths.TESTS / "soak.yaml", text)
     with pytest.raises(Fail, match=re.escape(why)):
         soak.plan(mini)
+
+
+# The file: adding up, parts of another source, and a file that is whole or as it was.
+
+
+def test_parts_of_one_source_add_up(tmp_path):
+    path = tmp_path / "new/soak.json"
+    added = [
+        part(counts={"vms": 2, "stops": 1}),
+        part(configuration="other", seconds=720.5, counts={"vms": 5}),
+        part(outcome="failed", reports=["BUG: x"], known=["BUG: y"]),
+        part(source="a0", seconds=9999.0, outcome="failed"),
+        part(arch="x86_64", source="b1"),
+        part(arch="x86_64", source="a1"),
+    ]
+    for number, one in enumerate(added, 1):
+        assert len(soak.append(path, "s", SOURCE, NAMES, one)) == number
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert (data["schema"], data["series"], data["source"], data["parts"]) == (2, "s", SOURCE, added)
+    configurations = data["sum"].pop("configurations")
+    assert data["sum"] == {
+        "hours": 0.5,
+        "parts": 4,
+        "failed": 1,
+        "reports": 1,
+        "known_reports": 1,
+        "counts": {"stops": 1, "vms": 7},
+        "parts_of_another_source": 2,
+    }
+    assert list(configurations) == NAMES and list(data["sum"]["counts"]) == ["stops", "vms"]
+    assert configurations["other"] == {
+        "hours": 0.2,
+        "parts": 1,
+        "failed": 0,
+        "reports": 0,
+        "known_reports": 0,
+        "counts": {"vms": 5},
+    }
+    assert soak.load(path, "s") == added
+    assert below(path.parent) == ["soak.json"]
+
+
+FILE = {"schema": 2, "series": "s", "source": SOURCE, "sum": {}, "parts": [part()]}
+WHOLE = json.dumps(FILE)
+
+
+def without(entry, key):
+    return {name: value for name, value in entry.items() if name != key}
+
+
+def with_part(**others):
+    return json.dumps({**FILE, "parts": [part(), part(**others)]})
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("", "is cut short, or not JSON"),
+        (b"\xff\xfe", "is cut short, or not JSON"),
+        (WHOLE[:-9], "is cut short, or not JSON"),
+        ("[" * 99999, "is cut short"),
+        ("[]", "is not a file of a soak"),
+        ("{}", "is not a file of a soak"),
+        (
+            WHOLE.replace('"schema": 2', '"schema": 1'),
+            "has schema 1, this tool adds to 2: name another file with --json",
+        ),
+        (WHOLE.replace('"s"', '"t"'), "is not the file of a soak of s"),
+        (json.dumps({"schema": 2}), "is not the file of a soak of s"),
+        *((json.dumps(without(FILE, key)), f": '{key}' is a required property") for key in ("source", "sum", "parts")),
+        (json.dumps({**FILE, "parts": {}}), ": parts: {} is not of type 'array'"),
+        (json.dumps({**FILE, "parts": [1]}), ": parts[0]: 1 is not of type 'object'"),
+        (
+            WHOLE.replace('"when"', '"since"'),
+            ": parts[0]: Additional properties are not allowed ('since' was unexpected)",
+        ),
+        *(
+            (json.dumps({**FILE, "parts": [without(part(), key)]}), f": parts[0]: '{key}' is a required property")
+            for key in KEYS
+        ),
+        *((with_part(**{key: True}), f": parts[1].{key}: True is not ") for key in KEYS),
+        (with_part(outcome="fine"), ": parts[1].outcome: 'fine' is not one of ['ok', 'failed']"),
+        (with_part(reports=[1]), ": parts[1].reports[0]: 1 is not of type 'string'"),
+        (with_part(counts={"vms": 0.5}), ": parts[1].counts.vms: 0.5 is not of type 'integer'"),
+        (WHOLE.replace("360.0", "-1"), ": parts[0].seconds: -1 is less than the minimum of 0"),
+        (WHOLE.replace("360.0", "NaN"), ": parts[0].seconds: nan is not of type 'number'"),
+    ],
+)
+def test_what_is_no_file_of_a_soak_is_refused_and_left_alone(tmp_path, text, line):
+    path = tmp_path / "soak.json"
+    text = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(text)
+    with pytest.raises(Fail) as caught:
+        soak.append(path, "s", SOURCE, NAMES, part())
+    assert str(caught.value).startswith(str(path)) and line in str(caught.value)
+    assert str(caught.value).endswith(": name another file with --json, or remove it")
+    assert path.read_bytes() == text and below(tmp_path / "out") == ["locks", "locks/soak-soak.json"]
+
+
+def test_a_directory_is_no_file_of_a_soak(tmp_path):
+    with pytest.raises(Fail, match="cannot read .*: Is a directory"):
+        soak.load(tmp_path, "s")
+
+
+def _many(path):
+    for _ in range(20):
+        soak.append(path, "s", SOURCE, NAMES, part())
+
+
+def test_two_runs_add_to_one_file(tmp_path):
+    path = tmp_path / "soak.json"
+    runs = [multiprocessing.get_context("fork").Process(target=_many, args=(path,)) for _ in range(2)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert len(soak.load(path, "s")) == 40
+
+
+def test_a_part_that_lacks_a_key_is_a_bug(tmp_path):
+    with pytest.raises(AssertionError):
+        soak.append(tmp_path / "soak.json", "s", SOURCE, NAMES, {"when": "x"})
+
+
+@pytest.mark.parametrize("path", committed("soak-v*.json"), ids=lambda path: path.name)
+def test_every_committed_file_is_readable(path):
+    assert soak.load(path, path.stem[len("soak-") :])
+
+
+# Counts from what the tests print, as they print it.
+
+STRESS = """\
+4 vCPUs, 8 MiB of anonymous_thp, 1000000 of everything within 80 s, seed 3
+Helper pageout is off: no swap
+Dirty log: get
+80.1 s, 123456 accesses by vCPUs, 7890 exits, 1 by EFAULT, 2 by MMIO
+Verified with the vCPUs stopped: 200 times, 5000 words, 4000 writes in the dirty log of 300 harvests
+Verified by vCPUs: 70 words executed, 8 writes to the read-only memslot
+Host: log 20 slots 3
+KVM: stage2_blocks_split 50 stage2_races_lost 6
+Dirty log: clear
+80.1 s, 4 accesses by vCPUs, 10 exits, 1 by EFAULT, 2 by MMIO
+Verified with the vCPUs stopped: 1 times, 2 words, 3 writes in the dirty log of 4 harvests
+Host: log 1 slots 1
+KVM: stage2_blocks_split 1 stage2_races_lost 1
+Walks that age: lost 9
+Walks that age: zapped 8
+Tables of stage 2: 4 before, 4 after
+"""
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        (
+            STRESS,
+            {
+                "vms": 2,
+                "accesses": 123460,
+                "exits": 7900,
+                "stops": 201,
+                "words_verified": 5002,
+                "writes_verified_in_log": 4003,
+                "harvests": 304,
+                "host.log": 21,
+                "host.slots": 4,
+                "kvm.stage2_blocks_split": 51,
+                "kvm.stage2_races_lost": 7,
+                "walks_that_age.lost": 9,
+                "words_executed": 70,
+                "writes_to_readonly": 8,
+                "walks_that_age.zapped": 8,
+                "tables_before": 4,
+                "tables_after": 4,
+            },
+        ),
+        (
+            "Storm: 60.0 s, 99 accesses by vCPUs, 5 pages verified by the host\n"
+            "Host: ksm 3 write 4\nKVM: change_pte_replaced 7 change_pte_unmapped 0\n",
+            {
+                "accesses": 99,
+                "pages_verified": 5,
+                "host.ksm": 3,
+                "host.write": 4,
+                "kvm.change_pte_replaced": 7,
+                "kvm.change_pte_unmapped": 0,
+            },
+        ),
+        (
+            "Iteration 1 found after aging, vCPUs running: 12 young, 3 idle, 0 not tracked, 0 swapped out\n"
+            "Iteration 1 false idle after flush: 0 of 64 pages touched; 1 young, 2 idle, 3 young but not touched\n"
+            "Verified by the host: 64 pages\nPages swapped out: 5, in: 6\n"
+            "Total bits checked: dirty (100), clear (2000), track_next (3)\n",
+            {
+                "pages_young.running": 12,
+                "false_idle_after_flush": 0,
+                "pages_touched": 64,
+                "pages_verified": 64,
+                "swapped_out": 5,
+                "swapped_in": 6,
+                "log_dirty_checked": 100,
+                "log_clear_checked": 2000,
+            },
+        ),
+        ("KVM: no counters\nall is well 5\n", {}),
+    ],
+)
+def test_what_tests_print_is_counted(text, found):
+    assert soak.counts(text) == found

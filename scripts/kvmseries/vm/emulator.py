@@ -44,16 +44,12 @@ class Qemu:
 
     def environment(self) -> list[str]:
         """Words "NAME=value" that it needs."""
-        if not self.folder:
-            return []
-        modules = next(iter(self.folder.glob("usr/lib/*/qemu")), None)
+        modules = next(iter(self.folder.glob("usr/lib/*/qemu")), None) if self.folder else None
         return [f"QEMU_MODULE_DIR={modules}"] if modules else []
 
     def arguments(self) -> list[str]:
         """Arguments that it needs to find its own firmware."""
-        if not self.folder:
-            return []
-        return ["-L", str(self.folder / "usr/share/qemu"), "-L", "/usr/share/seabios"]
+        return ["-L", str(self.folder / "usr/share/qemu"), "-L", "/usr/share/seabios"] if self.folder else []
 
     def words(self) -> list[str]:
         """What a command line that runs it begins with."""
@@ -72,18 +68,15 @@ def newer(arch: str, oldest: Version, what: str, otherwise: str, newest: Version
 
     what: what needs it; otherwise: what a user can do without it.  Raises Fail if neither can be had."""
     name = binary(arch)
-    own = Qemu(shutil.which(name) or name)
-    if oldest <= own.version()[0] <= newest:
-        return own
+    # The libraries of the backports' are those that the installed one depends on.
+    for prepare in (lambda: None, lambda: debian.install(f"boot-{arch}")):
+        prepare()
+        own = Qemu(shutil.which(name) or name)
+        if oldest <= own.version()[0] <= newest:
+            return own
     package = "qemu-system-arm" if arch == "arm64" else "qemu-system-x86"
-    # Its libraries are those that the installed one depends on.
-    debian.install(f"boot-{arch}")
-    own = Qemu(shutil.which(name) or name)
-    if oldest <= own.version()[0] <= newest:
-        return own
-    need = (
-        f"{what} needs QEMU {oldest[0]}.{oldest[1]} {'or newer' if newest == _ANY else f'to {newest[0]}.{newest[1]}'}"
-    )
+    upto = "or newer" if newest == _ANY else f"to {newest[0]}.{newest[1]}"
+    need = f"{what} needs QEMU {oldest[0]}.{oldest[1]} {upto}"
     folder = paths.cache(f"backports-{package}")
     if not folder.exists() and not debian.has_mirror():
         raise Fail(

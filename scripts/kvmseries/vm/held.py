@@ -25,17 +25,6 @@ def program() -> Path:
     with paths.locked("hold_vm", say):
         if not target.exists():
             with files.whole(target) as part:
-                proc.run(
-                    [
-                        f"{toolchain.prefix(ARCH)}gcc",
-                        "-O2",
-                        "-static",
-                        "-Wall",
-                        "-Wextra",
-                        "-o",
-                        str(part),
-                        str(SOURCE),
-                    ],
-                    "building hold_vm",
-                )
+                flags = "-O2 -static -Wall -Wextra -o".split()
+                proc.run([f"{toolchain.prefix(ARCH)}gcc", *flags, str(part), str(SOURCE)], "building hold_vm")
     return target

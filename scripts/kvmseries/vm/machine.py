@@ -113,13 +113,9 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     """
     # QEMU's stand-in for the pointer authentication algorithm: the architected one is most of what
     # an emulated kernel does.
-    cpu = (
-        "host"
-        if machine.accel == "kvm"
-        else "max,pauth-impdef=on"
-        if (machine.arch, machine.cpu) == ("arm64", "max")
-        else machine.cpu
-    )
+    cpu = "host" if machine.accel == "kvm" else machine.cpu
+    if (machine.arch, cpu) == ("arm64", "max"):
+        cpu += ",pauth-impdef=on"
     if machine.trace and machine.cpu == "max":
         # The entries and range TLBIs of FEAT_LPA2, which KVM uses since 6.8, are not known to the trace.
         cpu += ",lpa2=off"
@@ -132,20 +128,8 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
         line = stage2trace.prefix(machine.arch)
     if machine.refills:
         line = tlbrefills.prefix(machine.arch, machine.cpu)
-    line += [
-        "-nodefaults",
-        "-display",
-        "none",
-        "-no-reboot",
-        "-accel",
-        accel,
-        "-cpu",
-        cpu,
-        "-smp",
-        str(machine.cpus),
-        "-m",
-        f"{machine.memory}M",
-    ]
+    line += f"-nodefaults -display none -no-reboot -accel {accel} -smp {machine.cpus} -m {machine.memory}M -cpu".split()
+    line.append(cpu)
     if machine.arch == "arm64":
         gic = "host" if machine.accel == "kvm" else "3"
         line += ["-M", f"virt,virtualization=on,gic-version={gic}" + (",mte=on" if machine.mte else "")]
@@ -154,21 +138,10 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
         line += ["-M", "q35"]
         console, bus = "ttyS0", "virtio-serial-pci"
     if folder:
-        line += [
-            "-serial",
-            "stdio",
-            "-device",
-            bus,
-            "-chardev",
-            f"file,id=job,path={folder / 'job.log'}",
-            "-device",
-            "virtconsole,chardev=job",
-            # A CPU that resets, such as by a triple fault, prints nothing.
-            "-d",
-            "cpu_reset",
-            "-D",
-            str(folder / "resets.log"),
-        ]
+        line += f"-serial stdio -device {bus} -device virtconsole,chardev=job".split()
+        line += ["-chardev", f"file,id=job,path={folder / 'job.log'}"]
+        # A CPU that resets, such as by a triple fault, prints nothing.
+        line += ["-d", "cpu_reset", "-D", str(folder / "resets.log")]
     else:
         line += ["-serial", "mon:stdio"]
     # The kernel panics if the timer has not ticked after a wait that is counted in TSC cycles, which go on

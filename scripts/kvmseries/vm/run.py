@@ -133,26 +133,22 @@ def parse_job(text: str) -> tuple[list[Outcome], bool]:
         begin = [found for found in _BEGIN.finditer(text, 0, match.start()) if found[1] == name]
         if not begin:
             raise Fail(f"the job's output ends '{name}', which never began")
-        outcomes.append(
-            Outcome(name, int(match[2]), float(match[3]), _lines(text[begin[-1].end() + 1 : match.start()]))
-        )
+        # Without what job.sh puts before its own line.
+        output = text[begin[-1].end() + 1 : match.start()].rstrip("\n")
+        outcomes.append(Outcome(name, int(match[2]), float(match[3]), f"{output}\n" if output else ""))
     return outcomes, bool(_DONE.search(text))
-
-
-def _lines(text: str) -> str:
-    """`text` without what job.sh puts before its own line."""
-    text = text.rstrip("\n")
-    return f"{text}\n" if text else ""
 
 
 def splats(console: str) -> list[str]:
     """Lines of a console's text with which the kernel reports a mistake, without time stamps."""
-    found = [
-        re.sub(r"^\[ *[\d.]+\] ?(\[ *[TC]\d+\] ?)?", "", line).strip()
-        for line in console.splitlines()
-        if _SPLAT.search(line)
-    ]
-    return list(dict.fromkeys(found))
+    found = [line for line in console.splitlines() if _SPLAT.search(line)]
+    return list(dict.fromkeys(re.sub(r"^\[ *[\d.]+\] ?(\[ *[TC]\d+\] ?)?", "", line).strip() for line in found))
+
+
+def remains(folder: Path) -> Result:
+    """The Result of what a guest that died has left in `folder`."""
+    outcomes, _ = parse_job(_text(folder / "job.log"))
+    return Result(outcomes, splats(_text(folder / "console.log")), "unknown", folder)
 
 
 def run(
@@ -172,19 +168,20 @@ def run(
     machines.check(machine)
     if machine.clock == "wall":
         machine = replace(machine, qemu=emulator.for_commands(machine.arch, commands, machine.accel, machine.params))
+    folder = paths.out("runs", name)
     with paths.locked(f"run-{name}", say):
-        return _run(kernel, initrd, machine, commands, paths.out("runs", name), note, silence)
+        line = _prepare(kernel, initrd, machine, commands, folder)
+        try:
+            status = _watch(line, folder, commands, note, silence, machine.clock == "wall")
+        except Fail as error:
+            raise Fail(f"{error}{_hint(machine, folder)}") from None
+        return _result(folder, status)
 
 
-def _run(
-    kernel: Kernel,
-    initrd: Path,
-    machine: machines.Machine,
-    commands: Sequence[image.Command],
-    folder: Path,
-    note: Note | None,
-    silence: float,
-) -> Result:
+def _prepare(
+    kernel: Kernel, initrd: Path, machine: machines.Machine, commands: Sequence[image.Command], folder: Path
+) -> list[str]:
+    """QEMU's command line, whose files are made in `folder`."""
     paths.remove(folder)
     try:
         folder.mkdir(parents=True)
@@ -199,20 +196,19 @@ def _run(
         (folder / "qemu.sh").write_text(shlex.join(line) + "\n", encoding="utf-8")
     except OSError as error:
         raise paths.os_fail(error, folder) from None
-    limits = {command[0]: command[1] for command in commands}
-    try:
-        status = _watch(line, folder, limits, len(commands), note, silence, wall)
-    except Fail as error:
-        raise Fail(f"{error}{_hint(machine, folder)}") from None
-    console = _text(folder / "console.log")
-    text = _text(folder / "job.log")
+    return line
+
+
+def _result(folder: Path, status: int | None) -> Result:
+    """The Result of a guest whose QEMU has ended with `status`, see _watch(); Fail if its job did not."""
+    console, text = _text(folder / "console.log"), _text(folder / "job.log")
     outcomes, done = parse_job(text)
     if not done:
         raise Fail(_death(folder, console, text, status))
     lacks = re.search(r"^@@ error (.*)$", text, re.M)
     if lacks:
         raise Fail(f"the guest lacks what its tests need: {lacks[1]} (see {folder}/job.log)")
-    paths.remove(archive)
+    paths.remove(folder / "initrd.cpio")
     banner = re.search(r"Linux version (\S+)", console)
     found = splats(console)
     if not found:
@@ -224,19 +220,14 @@ def _run(
 
 
 def _watch(
-    line: Sequence[str],
-    folder: Path,
-    limits: Mapping[str, float],
-    total: int,
-    note: Note | None,
-    silence: float,
-    wall: bool,
+    line: Sequence[str], folder: Path, commands: Sequence[image.Command], note: Note | None, silence: float, wall: bool
 ) -> int | None:
     """Run QEMU to its end and return its exit status.  Kill it when it says nothing for too long, and when it is still there
     long after its job: its kernel may say again and again where it hangs.  The status is None then.
 
     wall: the limits are seconds of our clock, too. The guest ends a command at its limit, so one that goes on cannot be
     killed, whatever the kernel says."""
+    limits = {name: seconds for name, seconds, _ in commands}
     ended, running, since = None, "", None
     with open(folder / "console.log", "wb") as console:
         process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -253,20 +244,23 @@ def _watch(
                     text = _text(folder / "job.log")
                     begun = _BEGIN.findall(text)
                     if note and begun:
-                        note(f"{begun[-1]} ({len(begun)} of {total})")
+                        note(f"{begun[-1]} ({len(begun)} of {len(commands)})")
                     if not ended and _DONE.search(text):
                         ended = Quiet(process.pid)
                     if begun and begun[-1] != running:
                         running, since = begun[-1], Quiet(process.pid)
-                if wall and since and not ended and since.seconds() > _patience(folder, limits, silence) + silence:
+                patience = _patience(folder, limits, silence)
+                if wall and since and not ended and since.seconds() > patience + silence:
+                    found = splats(_text(folder / "console.log"))
+                    first = f"; it said first: {found[0]}" if found else ""
                     raise Fail(
                         f"the guest hangs: {running} does not end, {int(since.seconds())} s after it began (limit "
-                        f"{int(limits.get(running, 0))} s), and the kernel still prints{_first(folder)} "
+                        f"{int(limits.get(running, 0))} s), and the kernel still prints{first} "
                         f"(see {folder}/console.log)"
                     )
                 if ended and ended.seconds() > silence:
                     return None
-                if quiet.seconds() > _patience(folder, limits, silence):
+                if quiet.seconds() > patience:
                     raise Fail(
                         f"the guest hangs: nothing for {int(quiet.seconds())} s; "
                         f"it last printed: {_last(folder)} (see {folder})"
@@ -282,12 +276,6 @@ def _hint(machine: machines.Machine, folder: Path) -> str:
     # page size, and spins in its first instructions on a CPU with LPA2, whose value is another one.
     lpa2 = (machine.arch, machine.accel, machine.cpu) == ("arm64", "tcg", "max") and not machine.trace
     return "; try --cpu max,lpa2=off" if lpa2 and not _size(folder / "console.log") else ""
-
-
-def _first(folder: Path) -> str:
-    """: and the first mistake that the kernel has reported; "" if it has reported none."""
-    found = splats(_text(folder / "console.log"))
-    return f"; it said first: {found[0]}" if found else ""
 
 
 def _patience(folder: Path, limits: Mapping[str, float], silence: float) -> float:
@@ -317,12 +305,11 @@ def _death(folder: Path, console: str, text: str, status: int | None) -> str:
 
 def _last(folder: Path) -> str:
     """The last line that the guest printed, of the job's or the console's, whichever is newer."""
-    files = [path for path in (folder / "console.log", folder / "job.log") if path.exists() and path.stat().st_size]
-    for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
-        lines = [line.strip() for line in _text(path).splitlines() if line.strip()]
-        if lines:
-            return f"'{lines[-1][:160]}'"
-    return "nothing"
+    files = [path for path in (folder / "console.log", folder / "job.log") if _text(path).strip()]
+    if not files:
+        return "nothing"
+    newest = max(files, key=lambda path: path.stat().st_mtime)
+    return f"'{_text(newest).strip().splitlines()[-1].strip()[:160]}'"
 
 
 def _size(path: Path) -> int:

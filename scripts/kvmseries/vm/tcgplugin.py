@@ -14,7 +14,7 @@ from ..kernel.build import Kernel
 # The plugin interface's declarations, and what plugins for arm64 share.
 API = paths.ROOT / "scripts/vtime/qemu_api.h"
 AARCH64 = paths.TESTS / "tcg-plugin/aarch64.h"
-FLAGS = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"]
+FLAGS = "-D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC -fvisibility=hidden".split()
 
 
 def library(name: str, source: Path, libraries: Sequence[str], headers: Sequence[Path] = ()) -> Path:
@@ -30,19 +30,10 @@ def library(name: str, source: Path, libraries: Sequence[str], headers: Sequence
         if not target.exists():
             debian.install("vtime")
             proc.need("gcc")
+            includes = [f"-I{header.parent}" for header in headers]
+            texts = [str(file) for file in sources if file.suffix == ".c"]
             with files.whole(target) as part:
-                proc.run(
-                    [
-                        "gcc",
-                        *FLAGS,
-                        *(f"-I{header.parent}" for header in headers),
-                        "-o",
-                        str(part),
-                        *(str(file) for file in sources if file.suffix == ".c"),
-                        *libraries,
-                    ],
-                    f"compiling {source}",
-                )
+                proc.run(["gcc", *FLAGS, *includes, "-o", str(part), *texts, *libraries], f"compiling {source}")
     return target
 
 

@@ -8,25 +8,13 @@ from kvmseries.vm import held, image
 
 
 def test_a_job_is_a_script_of_runs():
-    assert (
-        image.job([("one", 60, ["/tests/one", "-v", "2"]), ("two", 5.9, ["/tests/two"])])
-        == ". /job.sh\nrun one 60 /tests/one -v 2\nrun two 5 /tests/two\nfinish\n"
+    commands = [("one", 60, ["/tests/one", "-v", "2"]), ("two", 5.9, ["/tests/two"])]
+    assert image.job(commands) == ". /job.sh\nrun one 60 /tests/one -v 2\nrun two 5 /tests/two\nfinish\n"
+    # With what tells where the threads of a command that hangs are; with lines before the first command.
+    assert image.job(commands[:1], stacks=True, before=["cd /", held.LINE]) == (
+        '. /job.sh\ncd /\n/hold_vm || echo "@@ error hold_vm: no VM"\n. /stacks.sh\n'
+        "watched one 60 /tests/one -v 2\nfinish\n"
     )
-
-
-def test_a_command_that_hangs_says_where_its_threads_are():
-    text = image.job([("one", 60, ["/tests/one"])], stacks=True)
-    assert text == ". /job.sh\n. /stacks.sh\nwatched one 60 /tests/one\nfinish\n"
-
-
-def test_a_vm_is_held_before_the_first_command():
-    text = image.job([("one", 60, ["/tests/one"])], before=[held.LINE])
-    assert text == '. /job.sh\n/hold_vm || echo "@@ error hold_vm: no VM"\nrun one 60 /tests/one\nfinish\n'
-
-
-def test_lines_may_come_before_all_else():
-    text = image.job([("one", 60, ["/tests/one"])], before=["cd /", held.LINE])
-    assert text.startswith(". /job.sh\ncd /\n/hold_vm ")
 
 
 def test_what_is_watched_is_run(tmp_path):
@@ -61,14 +49,9 @@ def test_the_job_follows_the_base_image(tmp_path):
     assert b"stacks.sh\0" in data and image.STACKS.read_bytes() in data
     assert b"hold_vm\0" not in data
     assert not [path for path in tmp_path.iterdir() if path.suffix in (".tail", ".job", ".part")]
-
-
-def test_the_program_that_holds_a_vm_follows_too(tmp_path):
-    wanted("cpio")
-    (tmp_path / "base.cpio").write_bytes(b"base image, padded\n")
     write(tmp_path / "hold_vm-0123", "what holds a VM\n")
-    target = image.with_job(tmp_path / "base.cpio", "finish\n", tmp_path / "initrd.cpio", tmp_path / "hold_vm-0123")
-    assert b"hold_vm\0" in target.read_bytes() and b"what holds a VM\n" in target.read_bytes()
+    data = image.with_job(tmp_path / "base.cpio", "finish\n", target, tmp_path / "hold_vm-0123").read_bytes()
+    assert b"hold_vm\0" in data and b"what holds a VM\n" in data
 
 
 def test_the_image_has_busybox_init_and_the_programs(tmp_path, monkeypatch):

@@ -39,9 +39,11 @@ def test_time_without_a_cpu_does_not_count(quiet, threads):
     assert quiet.quiet.seconds() == pytest.approx(7)
 
 
-def test_a_guest_that_runs_and_says_nothing_is_quiet(quiet):
-    quiet.now += 130
-    assert quiet.quiet.seconds() == 130
+@pytest.mark.parametrize("passed, waited_ns, seconds", [(130, 50e9, 130), (2, 80e9, 0)])
+def test_no_more_is_taken_away_than_a_thread_waited_and_than_has_passed(quiet, threads, passed, waited_ns, seconds):
+    quiet.now += passed
+    threads(t1=int(waited_ns))
+    assert quiet.quiet.seconds() == seconds
 
 
 def test_words_begin_it_anew(quiet, threads):
@@ -50,12 +52,6 @@ def test_words_begin_it_anew(quiet, threads):
     quiet.quiet.heard()
     quiet.now += 3
     assert quiet.quiet.seconds() == pytest.approx(3)
-
-
-def test_no_more_is_taken_away_than_has_passed(quiet, threads):
-    quiet.now += 2
-    threads(t1=int(80e9))
-    assert quiet.quiet.seconds() == 0
 
 
 def test_a_new_thread_and_one_that_has_ended(quiet, threads):
