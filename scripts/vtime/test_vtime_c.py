@@ -13,6 +13,7 @@ import pytest
 from kvmseries.conftest import compiled, encodings, wanted
 from kvmseries.vm import tcgplugin
 from vtime import vtime
+from vtime.conftest import instructions
 
 HEAD = '#include <stdio.h>\n#include <stdlib.h>\n#include "vtime.h"\n'
 # Decoders: bytes in hexadecimal, the name of their kind.
@@ -296,211 +297,61 @@ def harness(tmp_path_factory):
 # What an instruction is
 
 
-ARM64 = {
-    "LOAD_EXCLUSIVE": ["ldxr x0, [x1]", "ldaxr w0, [x1]", "ldaxrb w0, [x1]", "ldxp x0, x1, [x2]", "ldaxp w0, w1, [x2]"],
-    "ATOMIC": [
-        "stxr w0, x1, [x2]",
-        "stlxr w0, w1, [x2]",
-        "stlxrh w0, w1, [x2]",
-        "stxp w0, x1, x2, [x3]",
-        "cas x0, x1, [x2]",
-        "casal w0, w1, [x2]",
-        "casab w0, w1, [x2]",
-        "casp x0, x1, x2, x3, [x4]",
-        "caspal w0, w1, w2, w3, [x4]",
-        "ldadd x0, x1, [x2]",
-        "ldaddal w0, w1, [x2]",
-        "stadd x0, [x1]",
-        "ldclrh w0, w1, [x2]",
-        "ldset x0, x1, [x2]",
-        "ldeor x0, x1, [x2]",
-        "ldsmaxl x0, x1, [x2]",
-        "ldumina w0, w1, [x2]",
-        "swp x0, x1, [x2]",
-        "swpalb w0, w1, [x2]",
-    ],
-    "RELEASE": ["stlr x0, [x1]", "stlr w0, [x1]", "stlrb w0, [x1]", "stlur x0, [x1, #8]", "stlurh w0, [x1, #-2]"],
-    "STORE": [
-        "str x0, [x1]",
-        "str xzr, [x1, #8]",
-        "str x0, [x1, x2]",
-        "str x0, [x1, w2, uxtw #3]",
-        "stur x0, [x1, #1]",
-        "str x0, [x1], #8",
-        "str x0, [x1, #8]!",
-    ],
-    "TLBI_BROADCAST": [
-        f"tlbi {name}"
-        for name in (
-            "vae1is, x0",
-            "vmalle1is",
-            "vmalle1os",
-            "vmalls12e1is",
-            "vmalls12e1os",
-            "alle1is",
-            "alle2is",
-            "aside1is, x0",
-            "vae2is, x0",
-            "vale1is, x0",
-            "vaae1os, x0",
-            "ipas2e1is, x0",
-            "ipas2le1is, x0",
-            "ipas2e1os, x0",
-            "ipas2le1os, x0",
-            "ripas2e1is, x0",
-            "ripas2le1is, x0",
-            "ripas2e1os, x0",
-            "ripas2le1os, x0",
-            "rvae1is, x0",
-            "rvae1os, x0",
-            "rvale2is, x0",
-        )
-    ],
-    "TLBI_LOCAL": [
-        f"tlbi {name}"
-        for name in (
-            "vae1, x0",
-            "vmalle1",
-            "vmalls12e1",
-            "alle1",
-            "alle2",
-            "aside1, x0",
-            "vae2, x0",
-            "ipas2e1, x0",
-            "ipas2le1, x0",
-            "ripas2e1, x0",
-            "ripas2le1, x0",
-            "rvae1, x0",
-            "rvale2, x0",
-        )
-    ],
-    "DSB": ["dsb ish", "dsb sy", "dsb osh", "dsb ishnxs", "dsb oshnxs", "dsb synxs"],
-    "DSB_OTHER": ["dsb ishst", "dsb ishld", "dsb nsh", "dsb nshst", "dsb st", "dsb ld", "dsb nshnxs"],
-    "DC": [
-        "dc civac, x0",
-        "dc cvac, x0",
-        "dc cvau, x0",
-        "dc ivac, x0",
-        "dc cisw, x0",
-        "ic ivau, x0",
-        "ic iallu",
-        "ic ialluis",
-    ],
-    "EXCEPTION": ["eret", "eretaa", "eretab"],
-    "WFE": ["wfe"],
-    "SEV": ["sev"],
-    "SEVL": ["sevl"],
-    "CLOCK": [
-        "mrs x0, cntvct_el0",
-        "mrs x30, cntpct_el0",
-        "mrs x1, cntvctss_el0",
-        "mrs x1, cntpctss_el0",
-        "msr icc_sgi1r_el1, x0",
-        "msr icc_asgi1r_el1, x0",
-        "msr icc_sgi0r_el1, x30",
-    ],
-    "PLAIN": [
-        "ldapr x0, [x1]",
-        "ldaprb w0, [x1]",
-        "ldapur x0, [x1, #8]",
-        "ldar x0, [x1]",
-        "ldarh w0, [x1]",
-        "ldr x0, [x1]",
-        "str x0, [sp, #8]",
-        "str w0, [x1]",
-        "sttr x0, [x1]",
-        "str x0, [sp, #-16]!",
-        "str d0, [x1]",
-        "ldr x0, [x1], #8",
-        "ldp x0, x1, [x2]",
-        "stp x0, x1, [x2]",
-        "ldr x0, [x1, x2]",
-        "stur w0, [x1, #1]",
-        "prfm pldl1keep, [x0, x1]",
-        "prfm pstl1strm, [x0]",
-        "ldr q0, [x1, x2]",
-        "ssbb",
-        "pssbb",
-        "dmb ish",
-        "isb",
-        "clrex",
-        "nop",
-        "wfi",
-        "yield",
-        "hvc #0",
-        "svc #0",
-        "dc zva, x0",
-        "at s1e1r, x0",
-        "at s12e1w, x0",
-        "mrs x0, cntfrq_el0",
-        "mrs x0, cntv_ctl_el0",
-        "msr icc_eoir1_el1, x0",
-        "msr daifset, #2",
-        "ret",
-        "br x1",
-        "add x0, x1, x2",
-    ],
-}
-X86_64 = {
-    "ATOMIC": [
-        "lock cmpxchg %rax,(%rbx)",
-        "lock cmpxchg %r9d,(%r8)",
-        "lock incl (%rax)",
-        "lock xaddw %ax,(%rbx)",
-        "lock btsq $1,%gs:(%rax)",
-        "lock cmpxchg16b (%rdi)",
-        "xchg %rax,(%rbx)",
-        "xchg %r8b,(%r9)",
-        "xchg %eax,4(%rsp)",
-        "xchg %ax,x(%rip)",
-    ],
-    "TLBI_LOCAL": ["invlpg (%rax)", "invlpg (%r9)", "invlpga %rax,%ecx", "mov %rax,%cr3", "mov %r9,%cr3"],
-    "CLOCK": ["rdtsc", "rdtscp"],
-    "ENTER_GUEST": ["vmrun"],
-    "PAUSE": ["pause"],
-    "DSB_OTHER": ["mfence"],
-    "EXCEPTION": ["iretq", "iretl", "sysretq", "sysretl"],
-    "RELEASE": ["movb $0,(%rdi)", "movb $0,(%r9)", "movb $1,%gs:8(%rax)", "movb $0,x(%rip)"],
-    "PLAIN": [
-        "xchg %rax,%rbx",
-        "xchg %al,%bl",
-        "xchg %r8,%r9",
-        "xchg %rax,%r8",
-        "nop",
-        "cmpxchg %rax,(%rbx)",
-        "incl (%rax)",
-        "movb $0,%al",
-        "movb %al,(%rdi)",
-        "movl $0,(%rdi)",
-        "mov (%rdi),%rax",
-        "mov %rax,%cr0",
-        "mov %rax,%cr4",
-        "mov %cr3,%rax",
-        "lfence",
-        "sfence",
-        "vmload",
-        "vmsave",
-        "clgi",
-        "sgdt (%rax)",
-        "lgdt (%rax)",
-        "swapgs",
-        "invd",
-        "syscall",
-        "rep movsb",
-        "nopw 0(%rax,%rax,1)",
-        "ret",
-        "x: hlt",
-    ],
-}
+ARM64 = instructions("""\
+LOAD_EXCLUSIVE: ldxr x0, [x1]; ldaxr w0, [x1]; ldaxrb w0, [x1]; ldxp x0, x1, [x2]; ldaxp w0, w1, [x2]
+ATOMIC: stxr w0, x1, [x2]; stlxr w0, w1, [x2]; stlxrh w0, w1, [x2]; stxp w0, x1, x2, [x3]; cas x0, x1, [x2];
+    casal w0, w1, [x2]; casab w0, w1, [x2]; casp x0, x1, x2, x3, [x4]; caspal w0, w1, w2, w3, [x4];
+    ldadd x0, x1, [x2]; ldaddal w0, w1, [x2]; stadd x0, [x1]; ldclrh w0, w1, [x2]; ldset x0, x1, [x2];
+    ldeor x0, x1, [x2]; ldsmaxl x0, x1, [x2]; ldumina w0, w1, [x2]; swp x0, x1, [x2]; swpalb w0, w1, [x2]
+RELEASE: stlr x0, [x1]; stlr w0, [x1]; stlrb w0, [x1]; stlur x0, [x1, #8]; stlurh w0, [x1, #-2]
+STORE: str x0, [x1]; str xzr, [x1, #8]; str x0, [x1, x2]; str x0, [x1, w2, uxtw #3]; stur x0, [x1, #1];
+    str x0, [x1], #8; str x0, [x1, #8]!
+TLBI_BROADCAST: tlbi vae1is, x0; tlbi vmalle1is; tlbi vmalle1os; tlbi vmalls12e1is; tlbi vmalls12e1os; tlbi alle1is;
+    tlbi alle2is; tlbi aside1is, x0; tlbi vae2is, x0; tlbi vale1is, x0; tlbi vaae1os, x0; tlbi ipas2e1is, x0;
+    tlbi ipas2le1is, x0; tlbi ipas2e1os, x0; tlbi ipas2le1os, x0; tlbi ripas2e1is, x0; tlbi ripas2le1is, x0;
+    tlbi ripas2e1os, x0; tlbi ripas2le1os, x0; tlbi rvae1is, x0; tlbi rvae1os, x0; tlbi rvale2is, x0
+TLBI_LOCAL: tlbi vae1, x0; tlbi vmalle1; tlbi vmalls12e1; tlbi alle1; tlbi alle2; tlbi aside1, x0; tlbi vae2, x0;
+    tlbi ipas2e1, x0; tlbi ipas2le1, x0; tlbi ripas2e1, x0; tlbi ripas2le1, x0; tlbi rvae1, x0; tlbi rvale2, x0
+DSB: dsb ish; dsb sy; dsb osh; dsb ishnxs; dsb oshnxs; dsb synxs
+DSB_OTHER: dsb ishst; dsb ishld; dsb nsh; dsb nshst; dsb st; dsb ld; dsb nshnxs
+DC: dc civac, x0; dc cvac, x0; dc cvau, x0; dc ivac, x0; dc cisw, x0; ic ivau, x0; ic iallu; ic ialluis
+EXCEPTION: eret; eretaa; eretab
+WFE: wfe
+SEV: sev
+SEVL: sevl
+CLOCK: mrs x0, cntvct_el0; mrs x30, cntpct_el0; mrs x1, cntvctss_el0; mrs x1, cntpctss_el0; msr icc_sgi1r_el1, x0;
+    msr icc_asgi1r_el1, x0; msr icc_sgi0r_el1, x30
+PLAIN: ldapr x0, [x1]; ldaprb w0, [x1]; ldapur x0, [x1, #8]; ldar x0, [x1]; ldarh w0, [x1]; ldr x0, [x1];
+    str x0, [sp, #8]; str w0, [x1]; sttr x0, [x1]; str x0, [sp, #-16]!; str d0, [x1]; ldr x0, [x1], #8;
+    ldp x0, x1, [x2]; stp x0, x1, [x2]; ldr x0, [x1, x2]; stur w0, [x1, #1]; prfm pldl1keep, [x0, x1];
+    prfm pstl1strm, [x0]; ldr q0, [x1, x2]; ssbb; pssbb; dmb ish; isb; clrex; nop; wfi; yield; hvc #0; svc #0;
+    dc zva, x0; at s1e1r, x0; at s12e1w, x0; mrs x0, cntfrq_el0; mrs x0, cntv_ctl_el0; msr icc_eoir1_el1, x0;
+    msr daifset, #2; ret; br x1; add x0, x1, x2
+""")
+X86_64 = instructions("""\
+ATOMIC: lock cmpxchg %rax,(%rbx); lock cmpxchg %r9d,(%r8); lock incl (%rax); lock xaddw %ax,(%rbx);
+    lock btsq $1,%gs:(%rax); lock cmpxchg16b (%rdi); xchg %rax,(%rbx); xchg %r8b,(%r9); xchg %eax,4(%rsp);
+    xchg %ax,x(%rip)
+TLBI_LOCAL: invlpg (%rax); invlpg (%r9); invlpga %rax,%ecx; mov %rax,%cr3; mov %r9,%cr3
+CLOCK: rdtsc; rdtscp
+ENTER_GUEST: vmrun
+PAUSE: pause
+DSB_OTHER: mfence
+EXCEPTION: iretq; iretl; sysretq; sysretl
+RELEASE: movb $0,(%rdi); movb $0,(%r9); movb $1,%gs:8(%rax); movb $0,x(%rip)
+PLAIN: xchg %rax,%rbx; xchg %al,%bl; xchg %r8,%r9; xchg %rax,%r8; nop; cmpxchg %rax,(%rbx); incl (%rax); movb $0,%al;
+    movb %al,(%rdi); movl $0,(%rdi); mov (%rdi),%rax; mov %rax,%cr0; mov %rax,%cr4; mov %cr3,%rax; lfence; sfence;
+    vmload; vmsave; clgi; sgdt (%rax); lgdt (%rax); swapgs; invd; syscall; rep movsb; nopw 0(%rax,%rax,1); ret; x: hlt
+""")
 
 
 @pytest.mark.parametrize("arch, kinds", [("arm64", ARM64), ("x86_64", X86_64)])
 def test_every_instruction_is_what_the_assembler_says(harness, tmp_path, arch, kinds):
-    wanted = [(word, kind) for kind, words in kinds.items() for word in words]
-    codes = encodings(tmp_path, arch, [word for word, _ in wanted])
+    words = [word for word, _ in kinds]
+    codes = encodings(tmp_path, arch, words)
     decode = harness(KINDS, f"{arch}.c", define=f"DECODE={arch}_kind")
     found = decode(f"{len(code)} {code.hex(' ')}" for code in codes)
-    assert list(zip((word for word, _ in wanted), found)) == wanted
+    assert list(zip(words, found)) == kinds
 
 
 def test_an_instruction_that_is_cut_off_is_plain(harness):

@@ -37,14 +37,23 @@ def within(operation, *lines):
     return [f"begin {A} {operation} 0 0", *lines, f"end {A} {operation} 0"]
 
 
+def but(lines, old, new):
+    """`lines` with `new` in place of `old`."""
+    return [line.replace(old, new) for line in lines]
+
+
 def check(*lines):
     """[rule] of what is found in a trace of `lines`, and the texts."""
     report = stage2check.check([*HEAD, *lines, "done 1"])
     return [finding.rule for finding in report.findings], "\n".join(finding.text for finding in report.findings)
 
 
+# Stage 1 by VA.
+BY_VA = but(LOCAL, "vmalle1 1 -", "vaae1 1 7f")
 PROTECTED, UNMAPPED = store(IPA, RW, RO), store(IPA, RW, "0")
 GRANTED = store(IPA, RO, RW)
+# What the table at 5000 holds: nothing, a page.
+EMPTY, FULL = "table 0 1000 3 200000 5000 -", f"table 0 1000 3 200000 5000 1:{RW}"
 
 
 @pytest.mark.parametrize(
@@ -55,14 +64,8 @@ GRANTED = store(IPA, RO, RW)
         within("kvm_handle_guest_abort", GRANTED, *LOCAL),
         within("kvm_handle_guest_abort", GRANTED, *BY_IPA),
         # Stage 1 by VA, of the own CPU.
-        within("kvm_handle_guest_abort", GRANTED, *(line.replace("vmalle1 1 -", "vaae1 1 7f") for line in LOCAL)),
-        within(
-            "kvm_handle_guest_abort",
-            store(HUGE, BLOCK, LOCKED),
-            *BY_IPA,
-            f"table 0 {VM} 3 200000 5000 -",
-            store(HUGE, LOCKED, TABLE),
-        ),
+        within("kvm_handle_guest_abort", GRANTED, *BY_VA),
+        within("kvm_handle_guest_abort", store(HUGE, BLOCK, LOCKED), *BY_IPA, EMPTY, store(HUGE, LOCKED, TABLE)),
         # What another CPU invalidates counts, and so does the DSB of the CPU that has stored.
         within(IOCTL, PROTECTED, f"dsb {A} ishst", f"tlbi {B} vmalls12e1is 1 -", f"dsb {B} ish"),
         # A page that was not mapped, one that is young now, and the same again after it was unmapped.
@@ -73,21 +76,13 @@ GRANTED = store(IPA, RO, RW)
         within("kvm_mmu_notifier_clear_young", store(IPA, RW, "800000400003df")),
         # All VMs', with hints, and what the hardware needs no more.
         within(IOCTL, UNMAPPED, f"dsb {A} sy", f"tlbi {A} alle1is 0 -", f"dsb {A} sy"),
-        within(IOCTL, UNMAPPED, *(line.replace(f"1 {PAGE}", f"1 {AT3}") for line in BY_IPA)),
+        within(IOCTL, UNMAPPED, *but(BY_IPA, f"1 {PAGE}", f"1 {AT3}")),
         within(IOCTL, UNMAPPED, f"gone 0 {VM}"),
         # An empty table goes with the page's address, a full one with the VM.
-        within(
-            IOCTL, f"table 0 {VM} 3 200000 5000 1:{RW}", store(IPA, RW, "0"), *BY_IPA, store(HUGE, TABLE, "0"), *BY_IPA
-        ),
-        within(
-            IOCTL, f"table 0 {VM} 3 200000 5000 1:{RW}", store(HUGE, TABLE, LOCKED), *ALL, store(HUGE, LOCKED, BLOCK)
-        ),
+        within(IOCTL, FULL, store(IPA, RW, "0"), *BY_IPA, store(HUGE, TABLE, "0"), *BY_IPA),
+        within(IOCTL, FULL, store(HUGE, TABLE, LOCKED), *ALL, store(HUGE, LOCKED, BLOCK)),
         # A range of 4 pages (SCALE 0, NUM 1) from 200000 on.
-        within(
-            IOCTL,
-            UNMAPPED,
-            *(line.replace(f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {1 << 46 | 1 << 39 | 0x200:x}") for line in BY_IPA),
-        ),
+        within(IOCTL, UNMAPPED, *but(BY_IPA, f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {1 << 46 | 1 << 39 | 0x200:x}")),
         # An operation within another one, and one that the end of the trace cuts off.
         within(IOCTL, *within("kvm_pgtable_stage2_unmap", UNMAPPED, *BY_IPA)),
         [f"begin {A} {IOCTL} 0 0", UNMAPPED],
@@ -109,15 +104,11 @@ def test_what_keeps_the_rules(lines):
         ([PROTECTED, *ALL[:-1], f"dsb {A} ishst"], "invalidate", "no DSB completed"),
         ([PROTECTED, *ALL[:-1], f"dsb {B} ish"], "invalidate", "no DSB completed"),
         ([PROTECTED, *ALL[:-1], f"dsb {A} nsh"], "invalidate", "NSH on line 7 does not wait"),
-        ([PROTECTED, *(line.replace("1is 1", "1 1") for line in ALL)], "invalidate", "is for its own CPU only"),
-        ([PROTECTED, *(line.replace("1is 1", "1is 2") for line in ALL)], "invalidate", "no TLBI for it came"),
+        ([PROTECTED, *but(ALL, "1is 1", "1 1")], "invalidate", "is for its own CPU only"),
+        ([PROTECTED, *but(ALL, "1is 1", "1is 2")], "invalidate", "no TLBI for it came"),
         ([PROTECTED, *LOCAL], "invalidate", "is for its own CPU only"),
-        ([UNMAPPED, *(line.replace(PAGE, "202") for line in BY_IPA)], "invalidate", "no TLBI for it came"),
-        (
-            [UNMAPPED, *(line.replace(f"1 {PAGE}", f"1 {AT2}") for line in BY_IPA)],
-            "invalidate",
-            "the entry is of level 2",
-        ),
+        ([UNMAPPED, *but(BY_IPA, PAGE, "202")], "invalidate", "no TLBI for it came"),
+        ([UNMAPPED, *but(BY_IPA, f"1 {PAGE}", f"1 {AT2}")], "invalidate", "the entry is of level 2"),
         ([UNMAPPED, *BY_IPA[:3]], "invalidate", "no TLBI of stage 1 followed that of stage 2"),
         ([UNMAPPED, *BY_IPA[:2], *BY_IPA[3:]], "invalidate", "no TLBI of stage 1 followed that of stage 2"),
         (
@@ -126,44 +117,24 @@ def test_what_keeps_the_rules(lines):
             "made the entry of level 3 for 201000 valid",
         ),
         ([store(IPA, RW, ELSEWHERE), *BY_IPA], "break-before-make", "did not make it invalid in between"),
+        ([EMPTY, store(HUGE, BLOCK, TABLE), *ALL], "break-before-make", "did not make it invalid"),
         (
-            [f"table 0 {VM} 3 200000 5000 -", store(HUGE, BLOCK, TABLE), *ALL],
-            "break-before-make",
-            "did not make it invalid",
-        ),
-        (
-            [store(HUGE, BLOCK, LOCKED), f"table 0 {VM} 3 200000 5000 -", store(HUGE, LOCKED, TABLE), *ALL],
+            [store(HUGE, BLOCK, LOCKED), EMPTY, store(HUGE, LOCKED, TABLE), *ALL],
             "break-before-make",
             "no TLBI for it came",
         ),
         ([UNMAPPED, store(HUGE, "0", BLOCK), *ALL], "break-before-make", "the entry of level 2 for 200000 valid"),
         (
-            [f"table 0 {VM} 3 200000 5000 1:{RW}", store(HUGE, TABLE, "0"), *BY_IPA],
+            [FULL, store(HUGE, TABLE, "0"), *BY_IPA],
             "invalidate",
             "is for one address, and the table had entries for others",
         ),
-        (
-            [
-                f"table 0 {VM} 3 200000 5000 -",
-                store(HUGE, TABLE, "0"),
-                *(line.replace("s2e1", "s2le1") for line in BY_IPA),
-            ],
-            "invalidate",
-            "is for leaves only",
-        ),
-        (
-            [
-                f"table 0 {VM} 3 200000 5000 -",
-                store(HUGE, TABLE, "0"),
-                *(line.replace(f"1 {PAGE}", f"1 {AT2}") for line in BY_IPA),
-            ],
-            "invalidate",
-            "is for leaves only",
-        ),
+        ([EMPTY, store(HUGE, TABLE, "0"), *but(BY_IPA, "s2e1", "s2le1")], "invalidate", "is for leaves only"),
+        ([EMPTY, store(HUGE, TABLE, "0"), *but(BY_IPA, f"1 {PAGE}", f"1 {AT2}")], "invalidate", "is for leaves only"),
         ([GRANTED], "forget", "no TLBI for it came"),
         ([GRANTED, *LOCAL[1:]], "forget", "came before a DSB"),
         ([GRANTED, *LOCAL[:-1]], "forget", "no DSB completed the TLBI VMALLE1"),
-        ([GRANTED, *(line.replace(A, B) for line in LOCAL)], "forget", "is for its own CPU only"),
+        ([GRANTED, *but(LOCAL, A, B)], "forget", "is for its own CPU only"),
     ],
 )
 def test_a_mistake_is_found(lines, rule, why):
@@ -188,7 +159,7 @@ def test_another_vm_with_the_same_addresses_is_not_meant():
     second = f"root 1 {OTHER} 2 1 40 12"
     lines = within(IOCTL, PROTECTED, store(IPA, RW, RO, root=OTHER), *ALL)
     assert check(second, *lines)[0] == ["invalidate"]
-    assert check(second, *lines[:-1], *(line.replace("1is 1", "1is 2") for line in ALL), lines[-1])[0] == []
+    assert check(second, *lines[:-1], *but(ALL, "1is 1", "1is 2"), lines[-1])[0] == []
     # Its VMID changes.
     assert check(second, f"root 1 {OTHER} 1 1 40 12", *lines)[0] == []
 
@@ -224,9 +195,8 @@ def test_the_argument_of_a_range_tlbi(argument, span, hint):
 
 def test_a_full_table_takes_a_range_of_all_that_it_translates():
     def by_range(argument):
-        lines = [line.replace(f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {argument}") for line in BY_IPA]
-        table = f"table 0 {VM} 3 200000 5000 1:{RW}"
-        return check(*within(IOCTL, table, store(HUGE, TABLE, LOCKED), *lines, store(HUGE, LOCKED, BLOCK)))
+        lines = but(BY_IPA, f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {argument}")
+        return check(*within(IOCTL, FULL, store(HUGE, TABLE, LOCKED), *lines, store(HUGE, LOCKED, BLOCK)))
 
     assert by_range(_range(0x200, num=7, scale=1)) == ([], "")
     rules, why = by_range(_range(0x200, num=6, scale=1))
@@ -236,14 +206,13 @@ def test_a_full_table_takes_a_range_of_all_that_it_translates():
 
 
 def test_stage_1_by_va_is_for_granted_permissions_alone():
-    local = [line.replace("vmalle1 1 -", "vaae1 1 7f") for line in LOCAL]
-    assert check(*within(IOCTL, PROTECTED, *local))[0] == ["invalidate"]
-    assert check(*within("kvm_handle_guest_abort", GRANTED, *local[:-1]))[0] == ["forget"]
+    assert check(*within(IOCTL, PROTECTED, *BY_VA))[0] == ["invalidate"]
+    assert check(*within("kvm_handle_guest_abort", GRANTED, *BY_VA[:-1]))[0] == ["forget"]
 
 
 def test_a_range_tlbi_of_another_granule_or_one_that_ends_before_the_page_pays_nothing():
     def by_range(argument):
-        lines = (line.replace(f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {argument}") for line in BY_IPA)
+        lines = but(BY_IPA, f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {argument}")
         return check(*within(IOCTL, UNMAPPED, *lines))[0]
 
     assert by_range(_range(0x200)) == []

@@ -1,5 +1,5 @@
-"""The plugin that counts TLB refills: what it is told of a kernel, how it is started, its counts, and its C, under a QEMU of
-these tests' own, which executes one instruction a line."""
+"""The plugin that counts TLB refills: what it is told of a kernel, how it is started, its counts, and its C, under
+fake_qemu.c."""
 
 from types import SimpleNamespace
 
@@ -9,102 +9,8 @@ from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import decoded, plugin_program, plugin_run
 from kvmseries.vm import machine
 from tlb_refills import tlbrefills
+from vtime.conftest import fake_qemu, instructions
 
-# A QEMU of two CPUs:
-#   x CPU NUMBER VALUE             set a register (31: ESR_EL2)
-#   run CPU PC OPCODE [ADDRESS]    execute a block of this instruction, which accesses ADDRESS
-QEMU = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "qemu_api.h"
-
-static uint64_t regs[2][32];
-static unsigned int now_cpu;
-static qemu_plugin_vcpu_simple_cb_t on_cpu;
-static qemu_plugin_vcpu_tb_trans_cb_t on_translate;
-static qemu_plugin_udata_cb_t on_end;
-struct qemu_plugin_insn { uint64_t pc; uint32_t op; };
-static struct qemu_plugin_insn insn;
-static struct { qemu_plugin_vcpu_udata_cb_t f; void *data; } execs[8];
-static qemu_plugin_vcpu_mem_cb_t mem;
-static int n_exec;
-
-EXPORT void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t f) { on_cpu = f; }
-EXPORT void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t f) { on_translate = f; }
-EXPORT void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t f, void *d) { on_end = f; }
-EXPORT void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *i, qemu_plugin_vcpu_udata_cb_t f,
-						   enum qemu_plugin_cb_flags g, void *d)
-{ execs[n_exec].f = f; execs[n_exec++].data = d; }
-EXPORT void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *i, qemu_plugin_vcpu_mem_cb_t f,
-					     enum qemu_plugin_cb_flags g, enum qemu_plugin_mem_rw rw, void *d)
-{ mem = f; }
-EXPORT size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb) { return 1; }
-EXPORT struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i) { return &insn; }
-EXPORT size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *i, void *to, size_t n) { memcpy(to, &i->op, 4); return 4; }
-EXPORT uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *i) { return i->pc; }
-EXPORT GByteArray *g_byte_array_new(void)
-{
-	GByteArray *array = calloc(1, sizeof(*array));
-
-	array->data = malloc(8);
-	return array;
-}
-EXPORT GByteArray *g_byte_array_set_size(GByteArray *a, unsigned int length) { a->len = length; return a; }
-EXPORT GArray *qemu_plugin_get_registers(void)
-{
-	static qemu_plugin_reg_descriptor all[32];
-	static char names[32][8];
-	static GArray list = { (char *)all, 32 };
-	int i;
-
-	for (i = 0; i < 32; i++) {
-		sprintf(names[i], i == 31 ? "ESR_EL2" : "x%d", i);
-		all[i].name = names[i];
-		all[i].handle = (void *)(uintptr_t)(i + 1);
-	}
-	return &list;
-}
-EXPORT int qemu_plugin_read_register(struct qemu_plugin_register *h, GByteArray *to)
-{
-	g_byte_array_set_size(to, 8);
-	memcpy(to->data, &regs[now_cpu][(uintptr_t)h - 1], 8);
-	return 8;
-}
-
-int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
-
-int main(int argc, char **argv)
-{
-	qemu_info_t info = { .target_name = getenv("TARGET"), .version = { 4, atoi(getenv("VERSION")) } };
-	unsigned long long a, b, c, address;
-	char line[200];
-	int i, count;
-
-	if (qemu_plugin_install(1, &info, argc - 1, argv + 1))
-		return 1;
-	for (i = 0; i < 2; i++)
-		on_cpu(1, i);
-	while (fgets(line, sizeof(line), stdin)) {
-		if (sscanf(line, "x %llx %llu %llx", &a, &b, &c) == 3)
-			regs[a][b] = c;
-		count = sscanf(line, "run %llx %llx %llx %llx", &a, &b, &c, &address);
-		if (count < 3)
-			continue;
-		insn = (struct qemu_plugin_insn){ b, c };
-		now_cpu = a;
-		n_exec = 0;
-		mem = NULL;
-		on_translate(1, NULL);
-		for (i = 0; i < n_exec; i++)
-			execs[i].f(a, execs[i].data);
-		if (count == 4 && mem)
-			mem(a, 0, address, NULL);
-	}
-	on_end(1, NULL);
-	return 0;
-}
-"""
 DECODER = r"""
 #include <stdio.h>
 #include "refills.h"
@@ -125,37 +31,21 @@ int main(void)
 }
 """
 # What the model does with an instruction, and instructions; with c9 they are TLBIs with nXS.
-INSTRUCTIONS = {
-    "all guest": ["tlbi vmalle1", "sys #0, c9, c7, #0", "tlbi aside1, x0", "tlbi rvaae1, x0"],
-    "all broadcast guest": [
-        "tlbi vmalle1is",
-        "tlbi vmalle1os",
-        "sys #0, c9, c3, #0",
-        "tlbi aside1is, x0",
-        "tlbi rvae1is, x0",
-        "tlbi rvaale1os, x0",
-    ],
-    "page guest": ["tlbi vaae1, x0", "tlbi vae1, x1", "tlbi vale1, x2", "tlbi vaale1, x30", "sys #0, c9, c7, #3, x0"],
-    "page broadcast guest": ["tlbi vaae1is, x0", "tlbi vae1is, x0", "tlbi vale1os, x0", "tlbi vaale1is, x0"],
-    "all": ["tlbi alle1", "tlbi vmalls12e1"],
-    "all broadcast": ["tlbi alle1is", "tlbi alle1os", "tlbi vmalls12e1is", "tlbi vmalls12e1os", "sys #4, c9, c3, #6"],
-    "nothing": [
-        "tlbi ipas2e1, x0",
-        "tlbi ipas2le1, x0",
-        "tlbi ipas2e1is, x0",
-        "tlbi ipas2e1os, x0",
-        "tlbi ripas2e1is, x0",
-        "tlbi ripas2le1, x0",
-        "tlbi alle2is",
-        "tlbi vae2is, x0",
-        "tlbi vale2is, x0",
-        "tlbi rvae2is, x0",
-    ],
-    "eret": ["eret", "eretaa", "eretab"],
-    "ret": ["ret", "retaa", "retab"],
-    "hcr": ["msr hcr_el2, x3"],
-    "other": ["nop", "ret x1", "mrs x0, hcr_el2", "tlbi alle3", "dc civac, x0", "ic iallu", "at s1e1r, x0"],
-}
+INSTRUCTIONS = instructions("""\
+all guest: tlbi vmalle1; sys #0, c9, c7, #0; tlbi aside1, x0; tlbi rvaae1, x0
+all broadcast guest: tlbi vmalle1is; tlbi vmalle1os; sys #0, c9, c3, #0; tlbi aside1is, x0; tlbi rvae1is, x0;
+    tlbi rvaale1os, x0
+page guest: tlbi vaae1, x0; tlbi vae1, x1; tlbi vale1, x2; tlbi vaale1, x30; sys #0, c9, c7, #3, x0
+page broadcast guest: tlbi vaae1is, x0; tlbi vae1is, x0; tlbi vale1os, x0; tlbi vaale1is, x0
+all: tlbi alle1; tlbi vmalls12e1
+all broadcast: tlbi alle1is; tlbi alle1os; tlbi vmalls12e1is; tlbi vmalls12e1os; sys #4, c9, c3, #6
+nothing: tlbi ipas2e1, x0; tlbi ipas2le1, x0; tlbi ipas2e1is, x0; tlbi ipas2e1os, x0; tlbi ripas2e1is, x0;
+    tlbi ripas2le1, x0; tlbi alle2is; tlbi vae2is, x0; tlbi vale2is, x0; tlbi rvae2is, x0
+eret: eret; eretaa; eretab
+ret: ret; retaa; retab
+hcr: msr hcr_el2, x3
+other: nop; ret x1; mrs x0, hcr_el2; tlbi alle3; dc civac, x0; ic iallu; at s1e1r, x0
+""")
 
 
 @pytest.fixture(name="decoder", scope="module")
@@ -165,13 +55,12 @@ def _decoder(tmp_path_factory):
 
 @pytest.fixture(name="qemu", scope="module")
 def _qemu(tmp_path_factory):
-    return plugin_program(tmp_path_factory.mktemp("qemu"), QEMU, tlbrefills.SOURCE, "refills.c", "tlb.c", "arm64.c")
+    return fake_qemu(tmp_path_factory.mktemp("qemu"), tlbrefills.SOURCE, "refills.c", "tlb.c", "arm64.c")
 
 
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
-    wanted = [(word, what) for what, words in INSTRUCTIONS.items() for word in words]
-    found = decoded(decoder, tmp_path, [word for word, _ in wanted])
-    assert [(word, line) for (word, _), line in zip(wanted, found)] == wanted
+    words = [word for word, _ in INSTRUCTIONS]
+    assert list(zip(words, decoded(decoder, tmp_path, words))) == INSTRUCTIONS
 
 
 # The kernel's code is at these addresses, with bit 63 set.
@@ -219,7 +108,8 @@ def count(program, tmp_path, lines, *options, target="aarch64", version="5"):
     """(counts, what QEMU said) after `lines`; None for no counts."""
     (tmp_path / "marks").write_text(MARKS, encoding="ascii")
     arguments = [f"out={tmp_path / 'refills'}", f"marks={tmp_path / 'marks'}", *options]
-    done = plugin_run(program, arguments, lines, target, version)
+    # One instruction in a block.
+    done = plugin_run(program, arguments, [f"{line} only" for line in lines], target, version)
     return (None if done.returncode else tlbrefills.read(tmp_path)), done.stderr
 
 
