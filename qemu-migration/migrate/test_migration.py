@@ -55,7 +55,7 @@ def test_settings_are_all_combinations():
     assert len(found) == 8 and {(one.ring, one.vcpus, one.working_set) for one in found} == {
         (ring, vcpus, size) for ring in (0, 1024) for vcpus in (1, 4) for size in (2048, 8192)
     }
-    assert [len(group) for group in migration.groups(job())] == [2, 2, 2, 2]
+    assert [len(group) for group in migration.groups(job(), unfinished.Taken())] == [2, 2, 2, 2]
 
 
 def test_run(runner):
