@@ -17,7 +17,7 @@ from vtime import vtime
 
 SOURCE = paths.TESTS / "stage2_trace"
 # Operations whose beginning and end are recorded. They end by a RET of their own: none ends by a jump to another
-# function. What each has promised when it returns is the checker's to know (verify/stage2check.py).
+# function. What each has promised when it returns is the checker's to know (stage2check.py).
 OPERATIONS = (
     "kvm_vm_ioctl",
     "kvm_vcpu_ioctl",
