@@ -28,21 +28,7 @@ PROGRAM = "/tests/stage2_fault_stress_test"
 LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M")
 COUNTERS = ("blocks_split", "tables_collapsed", "races_lost", "entries_locked")
 # All helpers of the test. One that is named with -o and cannot be had is a failure.
-HELPERS = (
-    "log",
-    "slots",
-    "punch",
-    "rally",
-    "readonly",
-    "exec",
-    "remap",
-    "split",
-    "collapse",
-    "ksm",
-    "migrate",
-    "pageout",
-    "age",
-)
+HELPERS = tuple("log slots punch rally readonly exec remap split collapse ksm migrate pageout age".split())
 # Those that take memory away or replace it, each with holes, and the log by KVM_CLEAR_DIRTY_LOG, which QEMU uses.
 ALONE = ("slots", "remap", "split", "collapse", "ksm", "migrate", "pageout", "readonly")
 # How many there must be of each helper's operations and of each race; runs of one kind at most.
