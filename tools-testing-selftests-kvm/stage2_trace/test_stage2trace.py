@@ -66,15 +66,8 @@ def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
 
 # What the plugin is told: three functions of each role.
 CODE = "store stage2_walker 1000 2000\nop kvm_vm_ioctl 3000 4000\ndestroy kvm_pgtable_stage2_destroy 5000 6000\n"
-STR, STXR, TLBI_IPA, TLBI_ALL, TLBI_S1, DSB_ISH, RET = (
-    "f9000020",
-    "c8007c41",
-    "d50c8020",
-    "d50c83df",
-    "d508831f",
-    "d5033b9f",
-    "d65f03c0",
-)
+STR, STXR, DSB_ISH, RET = "f9000020", "c8007c41", "d5033b9f", "d65f03c0"
+TLBI_IPA, TLBI_ALL, TLBI_S1 = "d50c8020", "d50c83df", "d508831f"
 HCR, VTCR, VTTBR = "d51c1102", "d51c2142", "d51c2102"
 # 40 bits of IPA, 4 KiB pages, from level 1 on.
 SETUP = ["x 0 31 aa", "x 1 31 bb", "x 0 2 58", f"run 0 9000 {VTCR}", "x 0 2 1000040001000", f"run 0 9000 {VTTBR}"]
@@ -151,13 +144,8 @@ def test_a_store_that_was_not_seen_is_told(traced):
 
 
 def test_a_table_that_is_unlinked_is_a_table_no_more(traced):
-    found, _ = traced(
-        _put("40001000", "40002003"),
-        _put("40002000", "40003003"),
-        _put("40001000", "0"),
-        _put("40002008", "1"),
-        _put("40003008", "1"),
-    )
+    stores = {"40001000": "40002003", "40002000": "40003003"}, {"40001000": "0", "40002008": "1", "40003008": "1"}
+    found, _ = traced(*(_put(*one) for some in stores for one in some.items()))
     assert found[-2] == "store 0 aa 40001000 1 0 40002003 0 stage2_walker"
 
 
@@ -299,15 +287,8 @@ def test_what_the_plugin_refuses(traced, options, more, why):
 
 def _map(*lacking):
     """The text of a System.map that lacks these names."""
-    names = [
-        "stage2_map_walker",
-        "kvm_pgtable_stage2_map",
-        "__kvm_pgtable_walk",
-        *stage2trace.OPERATIONS,
-        "kvm_pgtable_stage2_destroy",
-        "other",
-        "end",
-    ]
+    names = ["stage2_map_walker", "kvm_pgtable_stage2_map", "__kvm_pgtable_walk", *stage2trace.OPERATIONS]
+    names += ["kvm_pgtable_stage2_destroy", "other", "end"]
     return "".join(
         f"{0x1000 + 0x10 * number:016x} T {name}\n" for number, name in enumerate(names) if name not in lacking
     )
