@@ -29,18 +29,12 @@ from kvmseries.source import catalog, trees
 from . import sysroot
 
 # Nothing of the desktop, networks and disks that a migration under test does not need.
-_OPTIONS = (
-    "--disable-download",
-    "--without-default-features",
-    "--enable-system",
-    "--enable-tcg",
-    "--enable-fdt=system",
-    "--disable-install-blobs",
-    "--disable-docs",
-    "--disable-debug-info",
-    "--disable-werror",
-    "--enable-trace-backends=log",
-    "--with-pkgversion=series",
+_OPTIONS = tuple(
+    """
+    --disable-download --without-default-features --enable-system --enable-tcg --enable-fdt=system
+    --disable-install-blobs --disable-docs --disable-debug-info --disable-werror --enable-trace-backends=log
+    --with-pkgversion=series
+""".split()
 )
 # Where Debian has what the tarball lacks: SeaBIOS, option ROMs.
 FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios", "/usr/lib/ipxe/qemu")

@@ -17,13 +17,7 @@ from kvmseries.kernel import toolchain
 # those of the cross compiler must not be hidden by others.
 _PACKAGES = (
     ("libglib2.0-0t64", "libglib2.0-0"),
-    ("libglib2.0-dev",),
-    ("libpcre2-8-0",),
-    ("libpcre2-dev",),
-    ("libfdt1",),
-    ("libfdt-dev",),
-    ("zlib1g",),
-    ("zlib1g-dev",),
+    *((name,) for name in "libglib2.0-dev libpcre2-8-0 libpcre2-dev libfdt1 libfdt-dev zlib1g zlib1g-dev".split()),
 )
 _PKG_CONFIG = """\
 #!/bin/sh

@@ -90,21 +90,33 @@ int main(void)
 }
 """
 )
-# CPU 0 waits as QEMU has it, on "resume" (until all may go on) or on "stop" (until all have stopped),
-# while CPU 1 comes to wait for its turn: whether that one passes, and whether it strays if it comes
-# again "after" so many instructions.
-CLOCK = (
+TWO_CPUS = (
     HEAD
     + """
 #include <string.h>
 #include <unistd.h>
 #include "clock.h"
 
-struct costs costs = { .wfe = 1000 };
+struct costs costs = { .wfe = 1000, .atomic = 5, .line = 5 };
 int64_t slice = 500000;
 static struct score scores[2];
 static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER, list = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t halt, resume, stop;
+
+static void two_cpus(void)
+{
+	ncpu = 2;
+	cpus[0].score = &scores[0];
+	cpus[1].score = &scores[1];
+}
+"""
+)
+# CPU 0 waits as QEMU has it, on "resume" (until all may go on) or on "stop" (until all have stopped),
+# while CPU 1 comes to wait for its turn: whether that one passes, and whether it strays if it comes
+# again "after" so many instructions.
+CLOCK = (
+    TWO_CPUS
+    + """
 static volatile int step;
 static int after;
 
@@ -133,9 +145,7 @@ int main(void)
 	int i;
 
 	scanf("%7s %d", word, &after);
-	ncpu = 2;
-	cpus[0].score = &scores[0];
-	cpus[1].score = &scores[1];
+	two_cpus();
 	start_cpu(0);
 	pthread_create(&thread, NULL, second, NULL);
 	while (!step || cpus[1].state != IDLE)
@@ -160,17 +170,8 @@ int main(void)
 # CPU 0 waits for an event, with the line at 4096 as that of its last load-exclusive, while CPU 1, at 300, does EVENT and goes to
 # sleep; then CPU 0's clock.
 WFE = (
-    HEAD
+    TWO_CPUS
     + """
-#include <unistd.h>
-#include "clock.h"
-
-struct costs costs = { .wfe = 1000, .atomic = 5, .line = 5 };
-int64_t slice = 500000;
-static struct score scores[2];
-static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t halt;
-
 static void *second(void *unused)
 {
 	while (!cpus[0].wfe)
@@ -189,9 +190,7 @@ int main(void)
 {
 	pthread_t thread;
 
-	ncpu = 2;
-	cpus[0].score = &scores[0];
-	cpus[1].score = &scores[1];
+	two_cpus();
 	start_cpu(1);
 	start_cpu(0);
 	access_memory(1, 4096, EXCLUSIVE);
