@@ -28,6 +28,9 @@ from vtime import vtime
 SLICE = 500
 # Where the instrument hold-times counts how often mmu_lock is taken.
 LOCKS = "/sys/kernel/debug/mmu_lock_counts"
+# Kernel parameters of the ways in which x86-64 maps memory.  By default SPTEs are direct and found by rmaps; so are shadow
+# page tables, with npt=0.
+MMUS: dict[str, tuple[str, ...]] = {"default": (), "tdp_mmu": ("kvm.tdp_mmu=1",), "shadow": ("kvm_amd.npt=0",)}
 Words = Sequence[object]
 # One command, or several by name.
 Commands = Union[Words, Mapping[str, Words]]

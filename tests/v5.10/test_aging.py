@@ -20,8 +20,6 @@ from tests.lab import Lab, with_mutants
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
-# Pages of a vCPU that are aged, and how often while vCPUs are idle.
-PAGES, PASSES = 64, 4
 # In virtual time: vCPUs, and iterations, of which the first warms up.
 VCPUS, ITERATIONS = 16, 3
 
@@ -53,15 +51,8 @@ OOPS = r"Unable to handle kernel[^\0]*?\bpc : (stage2_|__kvm_pgtable_)"
 
 @pytest.fixture(scope="module", name="counts")
 def _counts():
-    """Of base and series, aged while vCPUs fault in memory that is new to the host, too."""
-    args = f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}"
-    return [
-        run
-        for label in ("base", "series")
-        for run in Lab("v5.10", label, patches=("hold-times",))
-        .virtual(2 + 2)
-        .lock_counts(aging.ACCESS, args, (2,), f"counts-{label}-{aging.ACCESS}")
-    ]
+    """Aged while vCPUs fault in memory that is new to the host, too."""
+    return aging.lock_counts(Lab("v5.10", patches=("hold-times",)).virtual(2 + 2), "counts-{}-" + aging.ACCESS)
 
 
 def test_aging_takes_no_lock(counts):
@@ -69,7 +60,7 @@ def test_aging_takes_no_lock(counts):
 
 
 def test_negative_control_base_takes_the_lock_to_age(counts):
-    assert not claims.locked_aging(counts, "base", PAGES, PASSES)
+    assert not claims.locked_aging(counts, "base", aging.PAGES, aging.PASSES)
     assert claims.lockless_aging(counts, "base")
 
 
@@ -137,13 +128,10 @@ def test_negative_control_write_protection_that_gives_up():
     assert "is not in the dirty log" in found, found
 
 
-@pytest.mark.parametrize(
-    "mutant, command",
-    [
-        pytest.param("pgt-freed-without-rcu", _killing(10, 20), id="pgt-freed-without-rcu"),
-        pytest.param("age-table-freed-without-rcu", (*ALL, "-t", "45"), id="age-table-freed-without-rcu"),
-    ],
-)
-def test_negative_control_freed_under_aging(mutant, command):
-    found = _wreck(mutant, command, LATE_US)
+FREED = {"pgt-freed-without-rcu": _killing(10, 20), "age-table-freed-without-rcu": (*ALL, "-t", "45")}
+
+
+@pytest.mark.parametrize("mutant", FREED)
+def test_negative_control_freed_under_aging(mutant):
+    found = _wreck(mutant, FREED[mutant], LATE_US)
     assert re.search(f"WARNING: .*(stage2_age|__kvm_pgtable_walk)|Bad page state|{OOPS}", found), found
