@@ -8,9 +8,9 @@ _WARM_UP = 8
 
 
 def _broken(runs, kernel, pattern, wrong, beside=""):
-    """A line for each of the runs of `kernel` whose metric is `pattern`, a regular expression, and of which wrong(run, its
-    value) holds; it ends with `beside`.  A line, too, if there are no such runs."""
-    found = [run for run in runs if run["kernel"] == kernel and re.fullmatch(pattern, run["metric"])]
+    """A line for each of the runs of `kernel` whose metric is mmu_lock_ and `pattern`, a regular expression, and of which
+    wrong(run, its value) holds; it ends with `beside`.  A line, too, if there are no such runs."""
+    found = [run for run in runs if run["kernel"] == kernel and re.fullmatch(f"mmu_lock_{pattern}", run["metric"])]
     if not found:
         return [f"{kernel}: there are no lock counts of {pattern}"]
     return [
@@ -26,16 +26,11 @@ def fast_path(runs, kernel, pages):
     runs: of dirty_log_perf_test on lockstat kernels with page-sized backing, where each iteration
     dirties `pages` write protected pages a vCPU.  Returns complaints, [] if the claim holds.
     """
+    dirtied = f", and {pages} pages a vCPU were dirtied"
     of_reads = _broken(
-        runs,
-        kernel,
-        r"mmu_lock_read_acquisitions\.dirty",
-        lambda run, count: count != pages * run["vcpus"],
-        f", and {pages} pages a vCPU were dirtied",
+        runs, kernel, r"read_acquisitions\.dirty", lambda run, count: count != pages * run["vcpus"], dirtied
     )
-    return of_reads + _broken(
-        runs, kernel, r"mmu_lock_write_(acquisitions|contentions)\.dirty", lambda _, count: count > 0
-    )
+    return of_reads + _broken(runs, kernel, r"write_(acquisitions|contentions)\.dirty", lambda _, count: count > 0)
 
 
 def lockless(runs, kernel):
@@ -44,19 +39,14 @@ def lockless(runs, kernel):
     runs: as for fast_path(), which the series' own step without this must pass and this must not:
     so there were faults.  Returns complaints.
     """
-    return _broken(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.dirty", lambda _, count: count > 0)
+    return _broken(runs, kernel, r"(write|read)_acquisitions\.dirty", lambda _, count: count > 0)
 
 
 def spinlock(runs, kernel, pages):
     """Check that on `kernel` each page dirtied takes the lock for write, as it is on base: what
     makes the others a measurement and not a tautology.  Returns complaints."""
-    return _broken(
-        runs,
-        kernel,
-        r"mmu_lock_write_acquisitions\.dirty",
-        lambda run, count: count < pages * run["vcpus"],
-        f" for {pages} pages a vCPU",
-    )
+    dirtied = f" for {pages} pages a vCPU"
+    return _broken(runs, kernel, r"write_acquisitions\.dirty", lambda run, count: count < pages * run["vcpus"], dirtied)
 
 
 def lockless_aging(runs, kernel, faults=0):
@@ -74,20 +64,17 @@ def lockless_aging(runs, kernel, faults=0):
 
         return wrong
 
-    return _broken(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.age", more_than(0)) + _broken(
-        runs, kernel, r"mmu_lock_write_acquisitions\.fault", more_than(faults)
+    return _broken(runs, kernel, r"(write|read)_acquisitions\.age", more_than(0)) + _broken(
+        runs, kernel, r"write_acquisitions\.fault", more_than(faults)
     )
 
 
 def locked_aging(runs, kernel, pages, passes):
     """Check that on `kernel`, as on base, aging takes the lock for write for each of `pages` of a vCPU in
     each of `passes` over idle vCPUs.  Returns complaints."""
+    aged = f" for {passes} passes over {pages} pages a vCPU"
     return _broken(
-        runs,
-        kernel,
-        r"mmu_lock_write_acquisitions\.age",
-        lambda run, count: count < pages * passes * run["vcpus"],
-        f" for {passes} passes over {pages} pages a vCPU",
+        runs, kernel, r"write_acquisitions\.age", lambda run, count: count < pages * passes * run["vcpus"], aged
     )
 
 
@@ -108,25 +95,23 @@ def bounded_holds(runs, kernel, base="base"):
     found = {
         (run["kernel"], int(re.search(r"-b (\d+)", run["args"])[1]), run["metric"]): run["samples"] for run in runs
     }
-    complaints = []
-
-    def at_most(most, what, metric, size):
-        for value in found[kernel, size, metric]:
-            if value > most:
-                complaints.append(f"{kernel}, {size} MiB: {what} {value * 1e6:.1f} us, more than {most * 1e6:.1f}")
 
     try:
-        for size in SIZES:
-            at_most(_CLEARED, "longest hold of a clear", "clear_busy_hold", size)
-            at_most(_WRITE * min(found[base, size, "clear_busy_write"]), "longest write", "clear_busy_write", size)
-            at_most(
-                _CLEAR_TIME * min(found[base, size, "clear_idle_time"]),
-                "clear with nobody waiting",
-                "clear_idle_time",
-                size,
-            )
-        at_most(_DISCARDED, "longest hold of a discard", "discard_hold", SIZES[0])
         small, large = (min(found[base, size, "clear_busy_hold"]) for size in SIZES)
+        limits = [("longest hold of a discard", "discard_hold", SIZES[0], _DISCARDED)]
+        for size in SIZES:
+            write, clear = (min(found[base, size, name]) for name in ("clear_busy_write", "clear_idle_time"))
+            limits += [
+                ("longest hold of a clear", "clear_busy_hold", size, _CLEARED),
+                ("longest write", "clear_busy_write", size, _WRITE * write),
+                ("clear with nobody waiting", "clear_idle_time", size, _CLEAR_TIME * clear),
+            ]
+        complaints = [
+            f"{kernel}, {size} MiB: {what} {value * 1e6:.1f} us, more than {most * 1e6:.1f}"
+            for what, metric, size, most in limits
+            for value in found[kernel, size, metric]
+            if value > most
+        ]
     except KeyError as error:
         return [f"there is no {error.args[0][2]} of {error.args[0][0]} with {error.args[0][1]} MiB"]
     if large <= _GROWS * small:
