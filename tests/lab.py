@@ -203,13 +203,8 @@ class Lab:
         limits = {f"{test}-{count}": (60 if counter else 240) * (1 + count) for count in vcpus}
         ran = self.run(commands, limits, name).good()
         return [
-            {
-                "kernel": self.kernel,
-                "vcpus": count,
-                "metric": found.metric,
-                "iteration": found.iteration,
-                "samples": [found.value],
-            }
+            {"kernel": self.kernel, "vcpus": count, "metric": found.metric, "iteration": found.iteration}
+            | {"samples": [found.value]}
             for count in vcpus
             for found in ran.measures(f"{test}-{count}", count=False)
             if found.metric.startswith("mmu_lock_")
