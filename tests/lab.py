@@ -157,13 +157,9 @@ class Lab:
         lines = [(one, limits[one], [str(word) for word in words]) for one, words in commands.items()]
         with progress.single(f"lab-{name}", f"{name}: {self.kernel} of {self.series}, {self.arch}", 60) as note:
             result = guest.run(kernel, initrd, machine, lines, name, note, silence)
-        return Ran(
-            {outcome.name: outcome for outcome in result.outcomes},
-            result.splats,
-            result.folder,
-            {one: _program(words) for one, _, words in lines},
-            machine.clock == "virtual",
-        )
+        outcomes = {outcome.name: outcome for outcome in result.outcomes}
+        programs = {one: _program(words) for one, _, words in lines}
+        return Ran(outcomes, result.splats, result.folder, programs, machine.clock == "virtual")
 
     def _check(self) -> None:
         """Raise Fail for a mutant that no patch plants: the kernel would panic, which is what some mutants must make it do."""

@@ -90,11 +90,8 @@ def build(arch: str) -> Path:
     with paths.locked(f"qemu-migration-{arch}", say):
         for tool in ("make", f"{toolchain.prefix(arch)}gcc"):
             proc.need(tool)
-        proc.run(
-            ["make", "-C", str(FOLDER), f"O={target}", f"ARCH={arch}", f"CROSS_COMPILE={toolchain.prefix(arch)}"],
-            "make of qemu-migration",
-            log=paths.out("logs", f"qemu-migration-{arch}.log"),
-        )
+        line = ["make", "-C", str(FOLDER), f"O={target}", f"ARCH={arch}", f"CROSS_COMPILE={toolchain.prefix(arch)}"]
+        proc.run(line, "make of qemu-migration", log=paths.out("logs", f"qemu-migration-{arch}.log"))
     return target
 
 

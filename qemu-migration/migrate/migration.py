@@ -170,15 +170,6 @@ def found(outcome: guest.Outcome) -> driver.Figures:
     return values
 
 
-def programs(job: Job, steps: progress.Steps) -> dict[str, build.Program]:
-    """{label: build.Program} of the job's points; takes the steps of plan()."""
-    made = {}
-    for point in job.points:
-        with steps.step(f"qemu-build-{job.arch}-{bool(point.count)}") as note:
-            made[point.label] = build.program(point.series, point.count, job.arch, job.tree, note)
-    return made
-
-
 def groups(job: Job, taken: unfinished.Taken) -> list[list[driver.Setting]]:
     """The settings of each boot that is not in `taken`: those that differ in the ring alone are compared with each other."""
     boots = [list(group) for _, group in itertools.groupby(job.settings, lambda one: replace(one, ring=0))]
@@ -212,8 +203,14 @@ def run(
     left.  built: {label: Program} instead of building them.
     """
     taken = unfinished.Taken() if taken is None else taken
-    steps = progress.Steps(plan(job, taken) if built is None else plan(job, taken)[len(job.points) :])
-    built = programs(job, steps) if built is None else built
+    todo = plan(job, taken)
+    steps = progress.Steps(todo if built is None else todo[len(job.points) :])
+    if built is None:
+        made = {}
+        for point in job.points:
+            with steps.step(f"qemu-build-{job.arch}-{bool(point.count)}") as note:
+                made[point.label] = build.program(point.series, point.count, job.arch, job.tree, note)
+        built = made
     with steps.step("migration-l1"):
         runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration", job.arch)
     for group in taken.each(groups(job, taken), _part, keep):

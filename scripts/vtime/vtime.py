@@ -42,10 +42,8 @@ def parameters(arch: str, variant: str = NOMINAL) -> dict[str, dict[str, Any]]:
     if variant != NOMINAL:
         match = re.fullmatch(r"(\w+)\*(\d+(\.\d+)?)", variant)
         if not match or match[1] not in model:
-            raise Usage(
-                f"unknown model '{variant}': {NOMINAL}, or one of {', '.join(sorted(model))} "
-                "times a factor, such as line*2"
-            )
+            known = ", ".join(sorted(model))
+            raise Usage(f"unknown model '{variant}': {NOMINAL}, or one of {known} times a factor, such as line*2")
         if not _FACTORS[0] <= float(match[2]) <= _FACTORS[1]:
             raise Usage(
                 f"model '{variant}': the factor of {match[1]} ({model[match[1]]['ns']:g} ns) is a number from "
@@ -132,9 +130,6 @@ def plugin(arch: str, variant: str, slice_ns: int, folder: Path | None) -> list[
 
 def description(arch: str) -> dict[str, Any]:
     """The instrument, for a results file's host."""
-    return {
-        "qemu": qemu(arch).version()[1],
-        "parameters": {
-            name: {key: entry[key] for key in ("ns", "what", "source")} for name, entry in parameters(arch).items()
-        },
-    }
+    said = ("ns", "what", "source")
+    model = {name: {key: entry[key] for key in said} for name, entry in parameters(arch).items()}
+    return {"qemu": qemu(arch).version()[1], "parameters": model}
