@@ -64,6 +64,7 @@ def test_mesons_log_has_a_result_a_line():
         # A test that the series brings.
         ({}, {"a": "pass"}, {}, ""),
         ({}, {"a": "fail"}, {}, "fail on series"),
+        ({}, {"a": "fail"}, {"a": "why"}, ""),
         ({"a": "skip"}, {"a": "pass"}, {}, ""),
     ],
 )
