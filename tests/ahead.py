@@ -4,6 +4,7 @@ What fails here fails in the check that wants it, too, which then builds it itse
 """
 
 import contextlib
+import itertools
 import signal
 import sys
 
@@ -13,18 +14,13 @@ from kvmseries.source import catalog
 from tests import extra
 
 
-def kernels(names):
-    """(series, number of patches, architecture) of the kernels of all series `names` that are linux's."""
+def main(names):
+    """Build base and series of all series `names` that are linux's."""
     for series in map(catalog.load, names):
         if series.project == "linux" and series.patches:
-            yield from ((series, count, arch) for arch in series.arches for count in (0, len(series.patches)))
-
-
-def main(names):
-    """Build them all."""
-    for series, count, arch in kernels(names):
-        with contextlib.suppress(Fail):
-            build.kernel(series, count, arch, kernel_tree=extra.own_base(series))
+            for arch, count in itertools.product(series.arches, (0, len(series.patches))):
+                with contextlib.suppress(Fail):
+                    build.kernel(series, count, arch, kernel_tree=extra.own_base(series))
 
 
 def _terminated(*_):

@@ -7,20 +7,17 @@ import re
 _WARM_UP = 8
 
 
-def _value(runs, kernel, vcpus, metric, iteration):
-    for run in runs:
-        if (run["kernel"], run["vcpus"], run["metric"], run["iteration"]) == (kernel, vcpus, metric, iteration):
-            return run["samples"][-1]
-    return None
-
-
-def _of(runs, kernel, pattern):
-    """The runs of `kernel` whose metric is `pattern`, a regular expression."""
-    return [run for run in runs if run["kernel"] == kernel and re.fullmatch(pattern, run["metric"])]
-
-
-def _words(run):
-    return f"{run['kernel']}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} {run['metric']}"
+def _broken(runs, kernel, pattern, wrong, beside=""):
+    """A line for each of the runs of `kernel` whose metric is mmu_lock_ and `pattern`, a regular expression, and of which
+    wrong(run, its value) holds; it ends with `beside`.  A line, too, if there are no such runs."""
+    found = [run for run in runs if run["kernel"] == kernel and re.fullmatch(f"mmu_lock_{pattern}", run["metric"])]
+    if not found:
+        return [f"{kernel}: there are no lock counts of {pattern}"]
+    return [
+        f"{kernel}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} {run['metric']}{beside}"
+        for run in found
+        if wrong(run, run["samples"][-1])
+    ]
 
 
 def fast_path(runs, kernel, pages):
@@ -29,29 +26,11 @@ def fast_path(runs, kernel, pages):
     runs: of dirty_log_perf_test on lockstat kernels with page-sized backing, where each iteration
     dirties `pages` write protected pages a vCPU.  Returns complaints, [] if the claim holds.
     """
-    complaints = []
-    cases = sorted(
-        {
-            (run["vcpus"], run["iteration"])
-            for run in runs
-            if run["kernel"] == kernel and run["metric"] == "mmu_lock_write_acquisitions.dirty"
-        }
+    dirtied = f", and {pages} pages a vCPU were dirtied"
+    of_reads = _broken(
+        runs, kernel, r"read_acquisitions\.dirty", lambda run, count: count != pages * run["vcpus"], dirtied
     )
-    if not cases:
-        return [f"{kernel}: there are no lock counts of dirtying"]
-    for vcpus, iteration in cases:
-        faults = pages * vcpus
-        write = _value(runs, kernel, vcpus, "mmu_lock_write_acquisitions.dirty", iteration)
-        read = _value(runs, kernel, vcpus, "mmu_lock_read_acquisitions.dirty", iteration)
-        waits = _value(runs, kernel, vcpus, "mmu_lock_write_contentions.dirty", iteration)
-        where = f"{kernel}, {vcpus} vCPUs, iteration {iteration}"
-        if write:
-            complaints.append(f"{where}: {write} acquisitions for write while dirtying")
-        if read != faults:
-            complaints.append(f"{where}: {read} acquisitions for read, {faults} pages dirtied")
-        if waits:
-            complaints.append(f"{where}: {waits} waits for write while dirtying")
-    return complaints
+    return of_reads + _broken(runs, kernel, r"write_(acquisitions|contentions)\.dirty", lambda _, count: count > 0)
 
 
 def lockless(runs, kernel):
@@ -60,21 +39,14 @@ def lockless(runs, kernel):
     runs: as for fast_path(), which the series' own step without this must pass and this must not:
     so there were faults.  Returns complaints.
     """
-    cases = _of(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.dirty")
-    if not cases:
-        return [f"{kernel}: there are no lock counts of dirtying"]
-    return [_words(run) for run in cases if run["samples"][-1]]
+    return _broken(runs, kernel, r"(write|read)_acquisitions\.dirty", lambda _, count: count > 0)
 
 
 def spinlock(runs, kernel, pages):
     """Check that on `kernel` each page dirtied takes the lock for write, as it is on base: what
     makes the others a measurement and not a tautology.  Returns complaints."""
-    found = _of(runs, kernel, r"mmu_lock_write_acquisitions\.dirty")
-    if not found:
-        return [f"{kernel}: there are no lock counts of dirtying"]
-    return [
-        f"{_words(run)} for {pages * run['vcpus']} pages" for run in found if run["samples"][-1] < pages * run["vcpus"]
-    ]
+    dirtied = f" for {pages} pages a vCPU"
+    return _broken(runs, kernel, r"write_acquisitions\.dirty", lambda run, count: count < pages * run["vcpus"], dirtied)
 
 
 def lockless_aging(runs, kernel, faults=0):
@@ -84,30 +56,26 @@ def lockless_aging(runs, kernel, faults=0):
     on lockstat kernels.  While vCPUs are idle nothing takes it.  While they fault memory in, nothing takes
     it for write but `faults` faults of each vCPU (0: they take it for read).  In the first iteration a few
     notifiers may take it for write, when the test's own memory is faulted in or copied.  Returns complaints."""
-    idle = _of(runs, kernel, r"mmu_lock_(write|read)_acquisitions\.age")
-    faulting = _of(runs, kernel, r"mmu_lock_write_acquisitions\.fault")
-    if not idle or not faulting:
-        return [f"{kernel}: there are no lock counts of aging"]
 
-    def allowed(run):
-        return _WARM_UP if run["iteration"] == 1 and "_write_" in run["metric"] else 0
+    def more_than(allowed):
+        def wrong(run, count):
+            first = run["iteration"] == 1 and "_write_" in run["metric"]
+            return count > allowed * run["vcpus"] + (_WARM_UP if first else 0)
 
-    return [_words(run) for run in idle if run["samples"][-1] > allowed(run)] + [
-        _words(run) for run in faulting if run["samples"][-1] > faults * run["vcpus"] + allowed(run)
-    ]
+        return wrong
+
+    return _broken(runs, kernel, r"(write|read)_acquisitions\.age", more_than(0)) + _broken(
+        runs, kernel, r"write_acquisitions\.fault", more_than(faults)
+    )
 
 
 def locked_aging(runs, kernel, pages, passes):
     """Check that on `kernel`, as on base, aging takes the lock for write for each of `pages` of a vCPU in
     each of `passes` over idle vCPUs.  Returns complaints."""
-    found = _of(runs, kernel, r"mmu_lock_write_acquisitions\.age")
-    if not found:
-        return [f"{kernel}: there are no lock counts of aging"]
-    return [
-        f"{_words(run)} for {passes} passes over {pages * run['vcpus']} pages"
-        for run in found
-        if run["samples"][-1] < pages * passes * run["vcpus"]
-    ]
+    aged = f" for {passes} passes over {pages} pages a vCPU"
+    return _broken(
+        runs, kernel, r"write_acquisitions\.age", lambda run, count: count < pages * passes * run["vcpus"], aged
+    )
 
 
 # Of milestone `bounded` of v7.3, seconds: one hold while the log is cleared, and while 64 MiB are discarded; and times of base's:
@@ -127,25 +95,23 @@ def bounded_holds(runs, kernel, base="base"):
     found = {
         (run["kernel"], int(re.search(r"-b (\d+)", run["args"])[1]), run["metric"]): run["samples"] for run in runs
     }
-    complaints = []
-
-    def at_most(most, what, metric, size):
-        for value in found[kernel, size, metric]:
-            if value > most:
-                complaints.append(f"{kernel}, {size} MiB: {what} {value * 1e6:.1f} us, more than {most * 1e6:.1f}")
 
     try:
-        for size in SIZES:
-            at_most(_CLEARED, "longest hold of a clear", "clear_busy_hold", size)
-            at_most(_WRITE * min(found[base, size, "clear_busy_write"]), "longest write", "clear_busy_write", size)
-            at_most(
-                _CLEAR_TIME * min(found[base, size, "clear_idle_time"]),
-                "clear with nobody waiting",
-                "clear_idle_time",
-                size,
-            )
-        at_most(_DISCARDED, "longest hold of a discard", "discard_hold", SIZES[0])
         small, large = (min(found[base, size, "clear_busy_hold"]) for size in SIZES)
+        limits = [("longest hold of a discard", "discard_hold", SIZES[0], _DISCARDED)]
+        for size in SIZES:
+            write, clear = (min(found[base, size, name]) for name in ("clear_busy_write", "clear_idle_time"))
+            limits += [
+                ("longest hold of a clear", "clear_busy_hold", size, _CLEARED),
+                ("longest write", "clear_busy_write", size, _WRITE * write),
+                ("clear with nobody waiting", "clear_idle_time", size, _CLEAR_TIME * clear),
+            ]
+        complaints = [
+            f"{kernel}, {size} MiB: {what} {value * 1e6:.1f} us, more than {most * 1e6:.1f}"
+            for what, metric, size, most in limits
+            for value in found[kernel, size, metric]
+            if value > most
+        ]
     except KeyError as error:
         return [f"there is no {error.args[0][2]} of {error.args[0][0]} with {error.args[0][1]} MiB"]
     if large <= _GROWS * small:

@@ -27,18 +27,11 @@ def debug_patches(series, kernel=None):
         below = re.findall(r"(?:[Oo]n top of|and of) ([\w-]+)\.patch", text)
         milestone = re.search(r"[Ff]or milestone ([\w-]+)", text)
         # In one file: of several ones git does not look at one on top of the other.
-        together = paths.out("debug-check.patch")
-        together.write_text(
-            "\n".join(trees.on_top(series, name).read_text(encoding="utf-8") for name in (*below, patch.stem)),
-            encoding="utf-8",
-        )
-        index = paths.out("debug-check.index")
-        git(
-            tree.path,
-            "read-tree",
-            trees.commits(tree.path)[series.upto(milestone[1]) if milestone else len(series.patches)],
-            index=index,
-        )
+        together, index = paths.out("debug-check.patch"), paths.out("debug-check.index")
+        texts = (trees.on_top(series, name).read_text(encoding="utf-8") for name in (*below, patch.stem))
+        together.write_text("\n".join(texts), encoding="utf-8")
+        count = series.upto(milestone[1]) if milestone else len(series.patches)
+        git(tree.path, "read-tree", trees.commits(tree.path)[count], index=index)
         git(tree.path, "apply", "--check", "--cached", str(together), what=f"git apply {patch.name}", index=index)
         paths.remove(together)
         paths.remove(index)

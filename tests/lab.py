@@ -28,6 +28,9 @@ from vtime import vtime
 SLICE = 500
 # Where the instrument hold-times counts how often mmu_lock is taken.
 LOCKS = "/sys/kernel/debug/mmu_lock_counts"
+# Kernel parameters of the ways in which x86-64 maps memory.  By default SPTEs are direct and found by rmaps; so are shadow
+# page tables, with npt=0.
+MMUS: dict[str, tuple[str, ...]] = {"default": (), "tdp_mmu": ("kvm.tdp_mmu=1",), "shadow": ("kvm_amd.npt=0",)}
 Words = Sequence[object]
 # One command, or several by name.
 Commands = Union[Words, Mapping[str, Words]]
@@ -154,13 +157,9 @@ class Lab:
         lines = [(one, limits[one], [str(word) for word in words]) for one, words in commands.items()]
         with progress.single(f"lab-{name}", f"{name}: {self.kernel} of {self.series}, {self.arch}", 60) as note:
             result = guest.run(kernel, initrd, machine, lines, name, note, silence)
-        return Ran(
-            {outcome.name: outcome for outcome in result.outcomes},
-            result.splats,
-            result.folder,
-            {one: _program(words) for one, _, words in lines},
-            machine.clock == "virtual",
-        )
+        outcomes = {outcome.name: outcome for outcome in result.outcomes}
+        programs = {one: _program(words) for one, _, words in lines}
+        return Ran(outcomes, result.splats, result.folder, programs, machine.clock == "virtual")
 
     def _check(self) -> None:
         """Raise Fail for a mutant that no patch plants: the kernel would panic, which is what some mutants must make it do."""
@@ -200,13 +199,8 @@ class Lab:
         limits = {f"{test}-{count}": (60 if counter else 240) * (1 + count) for count in vcpus}
         ran = self.run(commands, limits, name).good()
         return [
-            {
-                "kernel": self.kernel,
-                "vcpus": count,
-                "metric": found.metric,
-                "iteration": found.iteration,
-                "samples": [found.value],
-            }
+            {"kernel": self.kernel, "vcpus": count, "metric": found.metric, "iteration": found.iteration}
+            | {"samples": [found.value]}
             for count in vcpus
             for found in ran.measures(f"{test}-{count}", count=False)
             if found.metric.startswith("mmu_lock_")

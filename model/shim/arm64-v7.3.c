@@ -71,6 +71,7 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define kvm_make_request(r, v)	((void)0)
 #define kvm_make_all_cpus_request(k, r) false
 #define signal_pending(t)	false
+#define fatal_signal_pending(t)	false
 #define atomic_read(a)		((a)->counter)
 #define trace_kvm_dirty_ring_reset(r) ((void)0)
 #define trace_kvm_dirty_ring_push(...) ((void)0)

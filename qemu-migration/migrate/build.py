@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,18 +29,12 @@ from kvmseries.source import catalog, trees
 from . import sysroot
 
 # Nothing of the desktop, networks and disks that a migration under test does not need.
-_OPTIONS = (
-    "--disable-download",
-    "--without-default-features",
-    "--enable-system",
-    "--enable-tcg",
-    "--enable-fdt=system",
-    "--disable-install-blobs",
-    "--disable-docs",
-    "--disable-debug-info",
-    "--disable-werror",
-    "--enable-trace-backends=log",
-    "--with-pkgversion=series",
+_OPTIONS = tuple(
+    """
+    --disable-download --without-default-features --enable-system --enable-tcg --enable-fdt=system
+    --disable-install-blobs --disable-docs --disable-debug-info --disable-werror --enable-trace-backends=log
+    --with-pkgversion=series
+""".split()
 )
 # Where Debian has what the tarball lacks: SeaBIOS, option ROMs.
 FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios", "/usr/lib/ipxe/qemu")
@@ -53,7 +48,6 @@ class Program:
 
     path: Path
     libraries: list[Path]  # paths of the shared libraries that it needs, the dynamic loader last
-    roms: tuple[str, ...]  # directories of firmware for -L; empty where its machine (virt) needs none
     tree: trees.Tree
     arch: str  # that it runs on, and that it emulates
     version: str  # "10.0.13"
@@ -102,9 +96,7 @@ def in_tree(tree: trees.Tree, arch: str, note: Note | None = None, tests: bool =
     folder = compiled(tree, Kind("program", arch, (arch,), tests=tests), note)
     path = folder / binary(arch)
     root = sysroot.cross(arch) if toolchain.prefix(arch) else None
-    return Program(
-        path, sysroot.libraries(path, arch, root), () if arch == "arm64" else FIRMWARE, tree, arch, tree.version
-    )
+    return Program(path, sysroot.libraries(path, arch, root), tree, arch, tree.version)
 
 
 def compiled(tree: trees.Tree, kind: Kind, note: Note | None = None) -> Path:
@@ -135,13 +127,8 @@ def configure_arguments(kind: Kind, root: Path | None = None) -> list[str]:
     if prefix:
         assert root, "a cross build has a sysroot"
         compiler, linker = sysroot.flags(root, kind.arch)
-        arguments += [
-            f"--cross-prefix={prefix}",
-            f"--cpu={toolchain.machine(kind.arch)}",
-            "--host-cc=gcc",
-            f"--extra-cflags={compiler}",
-            f"--extra-ldflags={linker}",
-        ]
+        arguments += [f"--cross-prefix={prefix}", f"--cpu={toolchain.machine(kind.arch)}", "--host-cc=gcc"]
+        arguments += [f"--extra-cflags={compiler}", f"--extra-ldflags={linker}"]
     return [*arguments, f"--cc=ccache {prefix}gcc"]
 
 
@@ -149,15 +136,11 @@ def environment(tree: Path, root: Path | None = None) -> dict[str, str]:
     """For configure, ninja and meson: the tool's own Python first, and nothing of the user's."""
     env = {
         **toolchain.environment(),
+        **dict.fromkeys(("PYTHONPATH", "CFLAGS", "LDFLAGS", "CPPFLAGS", "CC"), ""),
         "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
         # The sources are named by absolute paths, which differ between trees.
         "CCACHE_BASEDIR": str(tree),
         "CCACHE_NOHASHDIR": "1",
-        "PYTHONPATH": "",
-        "CFLAGS": "",
-        "LDFLAGS": "",
-        "CPPFLAGS": "",
-        "CC": "",
     }
     if root:
         env["PKG_CONFIG"] = str(root / "pkg-config")
@@ -189,26 +172,18 @@ def _build(tree: trees.Tree, kind: Kind, folder: Path, root: Path | None, note: 
         paths.remove(folder)
         folder.mkdir()
         _fill_blobs(tree.path)
-        proc.run(
-            ["sh", "../configure", *arguments],
-            "configure of QEMU",
-            cwd=folder,
-            env=env,
-            log=paths.out("logs", f"configure-{name}.log"),
-        )
+        log = paths.out("logs", f"configure-{name}.log")
+        proc.run(["sh", "../configure", *arguments], "configure of QEMU", cwd=folder, env=env, log=log)
         stamp.write(configured, same)
     if kind.tests:
         names += test_programs(folder, env)
     title = f"build QEMU {tree.point} for {kind.arch}" + (f" ({kind.name})" if kind.name != "program" else "")
     line = ["ninja", f"-j{len(os.sched_getaffinity(0))}", *names]
     log = log_of(tree, kind)
-    if note:
-        note(title)
+    cold, warm = _SECONDS["tests" if kind.tests else "program"]
+    step = single(f"build-qemu-{kind.folder}-{bool(tree.count)}", title, warm if tree.count else cold)
+    with nullcontext(note(title)) if note else step:
         proc.run(line, title, cwd=folder, env=env, log=log)
-    else:
-        cold, warm = _SECONDS["tests" if kind.tests else "program"]
-        with single(f"build-qemu-{kind.folder}-{bool(tree.count)}", title, warm if tree.count else cold):
-            proc.run(line, title, cwd=folder, env=env, log=log)
     _link_firmware(folder)
     stamp.write(made, wanted)
 

@@ -21,11 +21,8 @@ def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
     debian.install("check")
     tree = trees.base(series, kernel)
     for patch in series.patches:
-        status, text = proc.attempt(
-            [str(tree.path / "scripts/checkpatch.pl"), "--no-signoff", "--terse", "--no-summary", str(patch)],
-            "checkpatch",
-            cwd=tree.path,
-        )
+        line = [str(tree.path / "scripts/checkpatch.pl"), "--no-signoff", "--terse", "--no-summary", str(patch)]
+        status, text = proc.attempt(line, "checkpatch", cwd=tree.path)
         # --terse: a line each; the script itself would stop at the first file that is no patch.
         complaint = re.search(r"^.*\b(ERROR|WARNING): .*$", text, re.M)
         if status or complaint:

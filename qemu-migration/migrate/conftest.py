@@ -126,15 +126,9 @@ def compilers(program, monkeypatch, tmp_path):
     """Compilers and ninja that take no time; what configure and ninja are called with is a line each of the
     file that is returned.  A source line "broken" does not compile, "warned" is warned of."""
     for name in ("gcc", "aarch64-linux-gnu-gcc", "x86_64-linux-gnu-gcc"):
-        program(
-            name,
-            """\
-case $1 in -print-file-name=*) echo "/lib/${1#*=}" ;; *) echo 'fake gcc 1.0' ;; esac
-""",
-        )
-    for name in ("pkg-config", "ccache", "make"):
+        program(name, """case $1 in -print-file-name=*) echo "/lib/${1#*=}" ;; *) echo 'fake gcc 1.0' ;; esac\n""")
+    for name in ("pkg-config", "ccache", "make", "readelf"):
         program(name, "exit 0\n")
-    program("readelf", "exit 0\n")
     program(
         "ninja",
         f"""\

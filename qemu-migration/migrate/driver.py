@@ -24,21 +24,12 @@ FOLDER = paths.ROOT / "qemu-migration"
 # What build() makes for L1; firmware: where QEMU loads no kernel itself.
 NAMES = {"arm64": ("driver", "guest.elf"), "x86_64": ("driver", "guest.elf", "reset.bin")}
 # Trace events that are counted, as far as a program has them.
-EVENTS = (
-    "migration_bitmap_sync_start",
-    "migration_bitmap_sync_end",
-    "migration_dirty_pages",
-    "dirtyrate_calculate",
-    "cpu_throttle_set",
-    "kvm_dirty_ring_full",
-    "kvm_dirty_ring_flush",
-    "kvm_dirty_ring_reap",
-    "kvm_dirty_ring_reaper",
-    "kvm_dirty_ring_kick",
-    "kvm_dirty_ring_kick_asleep",
-    "kvm_dirty_ring_reset_short",
-    "kvm_dirty_ring_reaper_look",
-    "kvm_dirty_ring_reaper_pace",
+EVENTS = tuple(
+    """
+    migration_bitmap_sync_start migration_bitmap_sync_end migration_dirty_pages dirtyrate_calculate cpu_throttle_set
+    kvm_dirty_ring_full kvm_dirty_ring_flush kvm_dirty_ring_reap kvm_dirty_ring_reaper kvm_dirty_ring_kick
+    kvm_dirty_ring_kick_asleep kvm_dirty_ring_reset_short kvm_dirty_ring_reaper_look kvm_dirty_ring_reaper_pace
+""".split()
 )
 # Figures that a run may print twice.
 _WORSE = {"pages_lost": max, "stale": max, "source_stale": max, "target_lives": min, "source_lives": min}
@@ -99,11 +90,8 @@ def build(arch: str) -> Path:
     with paths.locked(f"qemu-migration-{arch}", say):
         for tool in ("make", f"{toolchain.prefix(arch)}gcc"):
             proc.need(tool)
-        proc.run(
-            ["make", "-C", str(FOLDER), f"O={target}", f"ARCH={arch}", f"CROSS_COMPILE={toolchain.prefix(arch)}"],
-            "make of qemu-migration",
-            log=paths.out("logs", f"qemu-migration-{arch}.log"),
-        )
+        line = ["make", "-C", str(FOLDER), f"O={target}", f"ARCH={arch}", f"CROSS_COMPILE={toolchain.prefix(arch)}"]
+        proc.run(line, "make of qemu-migration", log=paths.out("logs", f"qemu-migration-{arch}.log"))
     return target
 
 

@@ -54,21 +54,12 @@ def run(
     check_accel(accel, targets)
     kind = build.Kind(f"tests-{accel}", arch, tuple(targets), kvm=accel == "kvm", tests=True)
     debian.install("qemu-test")
-    steps = progress.Steps(
-        [("qemu-tests-build", "QEMU and its tests", 400)]
-        + [
-            step
-            for point in points
-            for step in (
-                (f"qemu-unit-{bool(pattern)}", f"unit tests on {point.label}", 120),
-                (
-                    f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}",
-                    f"migration qtests on {point.label} ({', '.join(targets)}, {accel})",
-                    300 * len(targets),
-                ),
-            )
-        ]
-    )
+    units, qtests = f"qemu-unit-{bool(pattern)}", f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}"
+    plan: list[progress.Step] = [("qemu-tests-build", "QEMU and its tests", 400)]
+    for point in points:
+        what = f"migration qtests on {point.label} ({', '.join(targets)}, {accel})"
+        plan += [(units, f"unit tests on {point.label}", 120), (qtests, what, 300 * len(targets))]
+    steps = progress.Steps(plan)
     with steps.step("qemu-tests-build") as note:
         folders = []
         for point in points:
@@ -79,14 +70,13 @@ def run(
         env = build.environment(tree.path)
         log = paths.out("logs", f"qemu-tests-{series.name}-{accel}-{point.label.replace(':', '-')}.log")
         paths.remove(log)
-        with steps.step(f"qemu-unit-{bool(pattern)}") as note:
+        with steps.step(units):
             found[point.label] = unit(folder, env, pattern, log)
-        with steps.step(f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}") as note:
+        with steps.step(qtests) as note:
             for target in targets:
                 found[point.label].update(migration(folder, env, target, pattern, log, note))
-        versions[f"{point.label} {arch}"] = proc.run(
-            [str(folder / build.binary(targets[0])), "--version"], "QEMU"
-        ).splitlines()[0]
+        text = proc.run([str(folder / build.binary(targets[0])), "--version"], "QEMU")
+        versions[f"{point.label} {arch}"] = text.splitlines()[0]
     verdicts = compare(found, known(series))
     if not verdicts:
         raise Usage(f"--only '{pattern}' is in no test's name")
@@ -118,14 +108,12 @@ def check_accel(accel: str, targets: Iterable[str]) -> None:
 def compare(found: Mapping[str, Mapping[str, str]], reasons: Mapping[str, str]) -> list[functional.Verdict]:
     """Verdicts from {label: {test: result}}.  A test that a series has lost counts as skipped there; one that
     base does not have must not fail."""
-    names = sorted({name for by_name in found.values() for name in by_name})
-    verdicts = []
-    for name in names:
-        by_label = {
-            label: by_name.get(name, "skip") for label, by_name in found.items() if label != "base" or name in by_name
-        }
-        verdicts.append(functional.judge(name, by_label, reasons.get(name, "")))
-    return verdicts
+
+    def of(name: str) -> dict[str, str]:
+        return {label: names.get(name, "skip") for label, names in found.items() if label != "base" or name in names}
+
+    every = sorted({name for names in found.values() for name in names})
+    return [functional.judge(name, of(name), reasons.get(name, "")) for name in every]
 
 
 def unit(
@@ -148,18 +136,8 @@ def unit(
         return {}
     record = folder / "meson-logs/testlog.json"
     paths.remove(record)
-    line = [
-        build.meson(),
-        "test",
-        "--no-rebuild",
-        "--suite",
-        "unit",
-        "--timeout-multiplier",
-        str(_MULTIPLIER),
-        "--print-errorlogs",
-        *chosen,
-    ]
-    _, text = proc.attempt(line, "meson test", cwd=folder, env=env)
+    options = ["--no-rebuild", "--suite", "unit", f"--timeout-multiplier={_MULTIPLIER}", "--print-errorlogs"]
+    _, text = proc.attempt([build.meson(), "test", *options, *chosen], "meson test", cwd=folder, env=env)
     _append(log, text)
     if not record.exists():
         raise Fail(f"the unit tests did not run: {proc.reason(text)}")
@@ -201,12 +179,8 @@ def migration(
             note(f"{number} of {len(chosen)} on {toolchain.machine(target)}")
         # -p means those below this name, too: (precopy/file/offset and precopy/file/offset/bad).
         below = [word for other in names if other.startswith(f"{name}/") for word in ("-s", f"/{other}")]
-        status, text = proc.attempt(
-            ["timeout", "-k", "10", str(_LIMIT), *program, "--tap", "-k", "-p", f"/{name}", *below],
-            "migration-test",
-            cwd=folder,
-            env=env,
-        )
+        line = ["timeout", "-k", "10", str(_LIMIT), *program, "--tap", "-k", "-p", f"/{name}", *below]
+        status, text = proc.attempt(line, "migration-test", cwd=folder, env=env)
         found[name] = qtest_result(name, status, text)
         _append(log, f"== {name}: {found[name]}\n{text}")
     return found

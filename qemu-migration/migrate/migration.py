@@ -123,19 +123,11 @@ class Runner:
     def words(self, label: str, setting: driver.Setting) -> list[str]:
         """The command line of one run."""
         if self.accel == "kvm":
-            return [
-                str(self.tools / "driver"),
-                f"qemu={driver.place(self.folder, label)}",
-                f"guest={self.tools / 'guest.elf'}",
-                f"folder=/dev/shm/{self.name}",
-                *setting.words(),
-            ]
-        return [
-            "/migration/driver",
-            f"qemu={driver.place(Path('/q'), label)}",
-            f"folder=/tmp/{self.name}",
-            *setting.words(),
-        ]
+            place, folder, tools = self.folder, "/dev/shm", self.tools
+        else:
+            place, folder, tools = Path("/q"), "/tmp", Path("/migration")
+        words = [str(tools / "driver"), f"qemu={driver.place(place, label)}", f"folder={folder}/{self.name}"]
+        return [*words, *([f"guest={tools / 'guest.elf'}"] if self.accel == "kvm" else []), *setting.words()]
 
     def run(self, commands: Sequence[tuple[str, str, driver.Setting]], note: Note | None = None) -> list[guest.Outcome]:
         """Run `commands`, a list of (name, label, Setting); returns guest.Outcomes in the same order."""
@@ -178,18 +170,10 @@ def found(outcome: guest.Outcome) -> driver.Figures:
     return values
 
 
-def programs(job: Job, steps: progress.Steps) -> dict[str, build.Program]:
-    """{label: build.Program} of the job's points; takes the steps of plan()."""
-    made = {}
-    for point in job.points:
-        with steps.step(f"qemu-build-{job.arch}-{bool(point.count)}") as note:
-            made[point.label] = build.program(point.series, point.count, job.arch, job.tree, note)
-    return made
-
-
-def groups(job: Job) -> list[list[driver.Setting]]:
-    """The settings of each boot: those that differ in the ring alone are compared with each other."""
-    return [list(group) for _, group in itertools.groupby(job.settings, lambda one: replace(one, ring=0))]
+def groups(job: Job, taken: unfinished.Taken) -> list[list[driver.Setting]]:
+    """The settings of each boot that is not in `taken`: those that differ in the ring alone are compared with each other."""
+    boots = [list(group) for _, group in itertools.groupby(job.settings, lambda one: replace(one, ring=0))]
+    return taken.left(boots, _part)
 
 
 def plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
@@ -199,16 +183,11 @@ def plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
         for point in job.points
     ]
     steps.append(("migration-l1", "build the kernel of L1 and the guest", 200))
-    for group in _left(job, taken):
-        one = group[0]
+    for group in groups(job, taken):
+        vcpus, size = group[0].vcpus, group[0].working_set
         count = len(group) * len(job.points) * job.samples
-        steps.append(
-            (
-                f"migrations-{one.vcpus}-{one.working_set}",
-                f"{count} migrations, {one.vcpus} vCPUs, {one.working_set // 1024} MiB",
-                60 * count,
-            )
-        )
+        what = f"{count} migrations, {vcpus} vCPUs, {size // 1024} MiB"
+        steps.append((f"migrations-{vcpus}-{size}", what, 60 * count))
     return steps
 
 
@@ -224,18 +203,23 @@ def run(
     left.  built: {label: Program} instead of building them.
     """
     taken = unfinished.Taken() if taken is None else taken
-    steps = progress.Steps(plan(job, taken) if built is None else plan(job, taken)[len(job.points) :])
-    built = programs(job, steps) if built is None else built
+    todo = plan(job, taken)
+    steps = progress.Steps(todo if built is None else todo[len(job.points) :])
+    if built is None:
+        made = {}
+        for point in job.points:
+            with steps.step(f"qemu-build-{job.arch}-{bool(point.count)}") as note:
+                made[point.label] = build.program(point.series, point.count, job.arch, job.tree, note)
+        built = made
     with steps.step("migration-l1"):
         runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration", job.arch)
-    for group in taken.each(_left(job, taken), _part, keep):
+    for group in taken.each(groups(job, taken), _part, keep):
         with steps.step(f"migrations-{group[0].vcpus}-{group[0].working_set}") as note:
             commands = [
-                (f"{setting.tracking}-{point.label.replace(':', '-')}-{number_}", point.label, setting)
+                (f"{setting.tracking}-{point.label.replace(':', '-')}-{round_}", point.label, setting)
                 for setting in group
-                for number_, point in enumerate(
-                    point for round_ in range(job.samples) for point in catalog.in_turn(job.points, round_)
-                )
+                for round_ in range(job.samples)
+                for point in catalog.in_turn(job.points, round_)
             ]
             outcomes = runner.run(commands, note)
         for (_, label, setting), outcome in zip(commands, outcomes):
@@ -250,11 +234,6 @@ def _part(group: Sequence[driver.Setting]) -> Part:
     return [group[0].vcpus, group[0].working_set]
 
 
-def _left(job: Job, taken: unfinished.Taken) -> list[list[driver.Setting]]:
-    """groups() of `job` that are not in `taken`."""
-    return taken.left(groups(job), _part)
-
-
 def _take(
     taken: unfinished.Taken, job: Job, runner: Runner, label: str, setting: driver.Setting, outcome: guest.Outcome
 ) -> None:
@@ -264,15 +243,35 @@ def _take(
     taken.complaints += [f"{where}: {line}" for line in driver.complaints(values)]
     if not values["steady"]:
         say(f"{where}: the guest's speed was not steady before the migration")
-    collect(taken.table, job, label, setting, driver.metrics(values, setting, runner.events[label]))
+    run_: Run = {
+        "series": job.series.name,
+        "kernel": label,
+        "arch": job.arch,
+        "accel": job.accel,
+        "clock": "wall",
+        "model": "",
+        "cpu": "host" if job.accel == "kvm" else "max",
+        "config": setting.tracking,
+        "params": [],
+        "test": TEST,
+        "args": arguments(setting),
+        "vcpus": setting.vcpus,
+        "iteration": None,
+        "metric": "",
+        "unit": "",
+        "samples": [],
+    }
+    for metric, unit, value in driver.metrics(values, setting, runner.events[label]):
+        one: Run = {**run_, "metric": metric, "unit": unit, "samples": []}
+        taken.table.setdefault(unfinished.key(one), one)["samples"].append(value)
     rows = driver.samples(outcome.output)
     if rows:
         taken.traces.append(
             {
-                "series": job.series.name,
+                "series": run_["series"],
                 "kernel": label,
-                "config": setting.tracking,
-                "args": arguments(setting),
+                "config": run_["config"],
+                "args": run_["args"],
                 "vcpus": setting.vcpus,
                 "rows": rows,
             }
@@ -285,36 +284,6 @@ def arguments(setting: driver.Setting) -> str:
         f"working-set={setting.working_set // 1024} rate={setting.rate} bandwidth={setting.bandwidth / 1e6:g} "
         f"downtime={setting.downtime} limit={setting.limit}"
     )
-
-
-def collect(
-    table: dict[tuple[str, ...], Run],
-    job: Job,
-    label: str,
-    setting: driver.Setting,
-    values: Iterable[tuple[str, str, float]],
-) -> None:
-    """Add one migration's metrics to `table`, a dict of runs by unfinished.key()."""
-    for metric, unit, value in values:
-        run_: Run = {
-            "series": job.series.name,
-            "kernel": label,
-            "arch": job.arch,
-            "accel": job.accel,
-            "clock": "wall",
-            "model": "",
-            "cpu": "host" if job.accel == "kvm" else "max",
-            "config": setting.tracking,
-            "params": [],
-            "test": TEST,
-            "args": arguments(setting),
-            "vcpus": setting.vcpus,
-            "iteration": None,
-            "metric": metric,
-            "unit": unit,
-            "samples": [],
-        }
-        table.setdefault(unfinished.key(run_), run_)["samples"].append(value)
 
 
 def host(job: Job, versions: Mapping[str, str]) -> Host:

@@ -88,19 +88,16 @@ def judge(outcome: guest.Outcome) -> tuple[driver.Figures, list[str]]:
 
 def batch(runner: migration.Runner, label: str, chosen: Sequence[Chosen], note: Note | None = None) -> list[Row]:
     """Run settings [(number, Setting)] in one boot; returns [(number, Setting, figures, complaints)]."""
-    commands = [(f"m{number}", label, setting) for number, setting in chosen]
+    died = ""
     try:
-        outcomes = runner.run(commands, note)
+        outcomes = runner.run([(f"m{number}", label, setting) for number, setting in chosen], note)
     except Fail as error:
         # L1 died: what it printed before is kept, the first without an end is to blame.
-        text = paths.out("runs", runner.name) / "job.log"
-        outcomes, _ = guest.parse_job(
-            text.read_text(encoding="utf-8", errors="replace").replace("\r", "") if text.exists() else ""
-        )
-        rows = [(number, setting, *judge(outcome)) for (number, setting), outcome in zip(chosen, outcomes)]
-        number, setting = chosen[min(len(outcomes), len(chosen) - 1)]
-        return [*rows, (number, setting, {}, [str(error)])]
-    return [(number, setting, *judge(outcome)) for (number, setting), outcome in zip(chosen, outcomes)]
+        died, log = str(error), paths.out("runs", runner.name) / "job.log"
+        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        outcomes, _ = guest.parse_job(text.replace("\r", ""))
+    rows: list[Row] = [(*one, *judge(outcome)) for one, outcome in zip(chosen, outcomes)]
+    return [*rows, (*chosen[min(len(outcomes), len(chosen) - 1)], {}, [died])] if died else rows
 
 
 def run(
@@ -159,55 +156,35 @@ def interrupted(
     if wrong:
         raise Fail(f"{path} is not a file of a soak of QEMU ({wrong}): {other}")
     # Files from before there was another architecture do not name it.
-    same = (data["patches"], data["seed"], data.get("arch", migration.ARCH)) == (
-        series.patches_id(len(series.patches)),
-        seed,
-        arch,
-    )
+    made_of = [data["patches"], data["seed"], data.get("arch", migration.ARCH)]
     found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
-    seconds, ran_on = data["seconds"], {key: data["host"].get(key) for key in HOST}
-    if not same or len(found) >= len(chosen) or sorted(found) != list(range(len(found))):
+    broken_off = len(found) < len(chosen) and sorted(found) == list(range(len(found)))
+    if made_of != [series.patches_id(len(series.patches)), seed, arch] or not broken_off:
         return 0, [], []
     host = results.host_info()
-    for key, value in ran_on.items():
-        if value != host[key]:
+    for key in HOST:
+        if data["host"].get(key) != host[key]:
             raise Fail(
-                f"{path} is an unfinished run on another host ({key}: {value}, here {host[key]}): "
+                f"{path} is an unfinished run on another host ({key}: {data['host'].get(key)}, here {host[key]}): "
                 "name another file with --json, or finish it there"
             )
-    return seconds, [(*entry, *found[entry[0]]) for entry in chosen[: len(found)]], data.get("reports", [])
+    return data["seconds"], [(*entry, *found[entry[0]]) for entry in chosen[: len(found)]], data.get("reports", [])
 
 
 def summary(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     """Counts over all migrations, by scenario: a dict of dicts."""
+    names = ("run", "completed", "struck", "throttled", "pages_compared", "pages_written", "pages_lost", "complaints")
     found: dict[str, dict[str, int]] = {}
     for _, setting, values, wrong in rows:
-        entry = found.setdefault(
-            setting.scenario,
-            dict.fromkeys(
-                (
-                    "run",
-                    "completed",
-                    "struck",
-                    "throttled",
-                    "pages_compared",
-                    "pages_written",
-                    "pages_lost",
-                    "complaints",
-                ),
-                0,
-            ),
-        )
+        entry = found.setdefault(setting.scenario, dict.fromkeys(names, 0))
         entry["run"] += 1
-        entry["completed"] += int(values.get("completed", 0))
-        entry["struck"] += int(values.get("struck", 0))
         entry["throttled"] += values.get("throttle_steps", 0) > 0
-        if "pages_compared" in values:
-            entry["pages_compared"] += int(values["pages_compared"])
-            # During the migration that was compared, each counted once.
-            entry["pages_written"] += int(values.get("pages_written", 0))
         entry["pages_lost"] += sum(int(values.get(name, 0)) for name in ("pages_lost", "stale", "source_stale"))
         entry["complaints"] += len(wrong)
+        # Pages written count during the migration that was compared, each once.
+        compared = ("pages_compared", "pages_written") if "pages_compared" in values else ()
+        for name in ("completed", "struck", *compared):
+            entry[name] += int(values.get(name, 0))
     return found
 
 

@@ -17,13 +17,7 @@ from kvmseries.kernel import toolchain
 # those of the cross compiler must not be hidden by others.
 _PACKAGES = (
     ("libglib2.0-0t64", "libglib2.0-0"),
-    ("libglib2.0-dev",),
-    ("libpcre2-8-0",),
-    ("libpcre2-dev",),
-    ("libfdt1",),
-    ("libfdt-dev",),
-    ("zlib1g",),
-    ("zlib1g-dev",),
+    *((name,) for name in "libglib2.0-dev libpcre2-8-0 libpcre2-dev libfdt1 libfdt-dev zlib1g zlib1g-dev".split()),
 )
 _PKG_CONFIG = """\
 #!/bin/sh
@@ -47,7 +41,7 @@ def cross(arch: str) -> Path:
                     proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
                 relink(part)
                 script = part / "pkg-config"
-                script.write_text(_PKG_CONFIG.format(triplet=triplet(arch)), encoding="utf-8")
+                script.write_text(_PKG_CONFIG.format(triplet=f"{toolchain.machine(arch)}-linux-gnu"), encoding="utf-8")
                 script.chmod(0o755)
     return folder
 
@@ -60,11 +54,6 @@ def _fetch(names: Sequence[str], arch: str) -> Path:
             # Not in this suite; if it was for another reason, the last one says so.
             continue
     return debian.fetch_native(names[-1], arch)
-
-
-def triplet(arch: str) -> str:
-    """The directory that Debian's libraries for `arch` are in."""
-    return f"{toolchain.machine(arch)}-linux-gnu"
 
 
 def relink(root: Path) -> None:
@@ -80,16 +69,13 @@ def relink(root: Path) -> None:
 
 def flags(folder: Path, arch: str) -> tuple[str, str]:
     """(compiler's, linker's) flags for a cross build with the libraries in `folder`."""
-    places = library_folders(folder, arch)
-    return (
-        f"-I{folder}/usr/include",
-        " ".join([*(f"-L{place}" for place in places), *(f"-Wl,-rpath-link,{place}" for place in places)]),
-    )
+    words = (f"{flag}{place}" for flag in ("-L", "-Wl,-rpath-link,") for place in library_folders(folder, arch))
+    return f"-I{folder}/usr/include", " ".join(words)
 
 
 def library_folders(folder: Path, arch: str) -> list[Path]:
     """Where in `folder` libraries are: (with and without a merged /usr)."""
-    return [folder / "usr/lib" / triplet(arch), folder / "lib" / triplet(arch)]
+    return [folder / place / f"{toolchain.machine(arch)}-linux-gnu" for place in ("usr/lib", "lib")]
 
 
 def needed(text: str) -> tuple[str | None, list[str]]:

@@ -55,11 +55,8 @@ int main(int argc, char **argv)
     return 0;
 }
 """
-START, END, COUNT = (
-    "migration_bitmap_sync_start ",
-    "migration_bitmap_sync_end dirty_pages {}",
-    "migration_dirty_pages pages {} fresh 1",
-)
+START, END = "migration_bitmap_sync_start ", "migration_bitmap_sync_end dirty_pages {}"
+COUNT = "migration_dirty_pages pages {} fresh 1"
 
 
 @pytest.fixture(scope="module", name="program")
@@ -97,15 +94,8 @@ def syncs(*ends):
 OWN = {"aarch64": 2, "x86_64": 5}[platform.machine()]
 
 
-@pytest.mark.parametrize(
-    "before, after, true",
-    [
-        (0, 100, 100),  # a whole pass
-        (100, 140, 40),  # a part of one
-        (50, 249, 100),  # the second of three is whole
-        (0, 5000, 100),
-    ],
-)
+# A whole pass, a part of one; the second of three is whole.
+@pytest.mark.parametrize("before, after, true", [(0, 100, 100), (100, 140, 40), (50, 249, 100), (0, 5000, 100)])
 def test_pages_written_are_counted_once(program, tmp_path, before, after, true):
     found = counts(program, tmp_path, before, after, *syncs((0.0001, 7), (0.9999, 50)))
     # What QEMU counts in a period goes on from sync to sync.  The times are a little within the notes.
@@ -135,15 +125,9 @@ def test_two_passes_in_part_have_pages_in_common(program, tmp_path, before, afte
 
 
 def test_the_event_counts_where_there_is_one(program, tmp_path):
-    events = [
-        (0, START),
-        (0.0001, END.format(0)),
-        (0.0001, COUNT.format(900)),
-        (0.5, END.format(10)),
-        (0.5, COUNT.format(60)),
-        (0.9999, END.format(30)),
-        (0.9999, COUNT.format(70)),
-    ]
+    events = [(0, START)]
+    for at, pages, counted in ((0.0001, 0, 900), (0.5, 10, 60), (0.9999, 30, 70)):
+        events += [(at, END.format(pages)), (at, COUNT.format(counted))]
     counted, true = counts(program, tmp_path, 0, 100, *events)
     # The first sync finds what was dirtied before; the two others have half of the pass each.
     assert counted == 130 and true == pytest.approx(100 + 2 * OWN, abs=2)

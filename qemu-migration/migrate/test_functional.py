@@ -45,18 +45,10 @@ def test_names_are_listed_without_other_lines():
 
 
 def test_mesons_log_has_a_result_a_line():
-    lines = [
-        {"name": "qemu:unit / test-a", "result": "OK"},
-        {"name": "qemu:unit / test-b", "result": "ERROR"},
-        {"name": "test-c", "result": "TIMEOUT"},
-        {"name": "qemu:unit / test-d", "result": "SKIP"},
-    ]
-    assert functional.unit_results("\n".join(json.dumps(line) for line in lines)) == {
-        "unit/test-a": "pass",
-        "unit/test-b": "fail",
-        "unit/test-c": "timeout",
-        "unit/test-d": "skip",
-    }
+    said = {"OK": "pass", "ERROR": "fail", "TIMEOUT": "timeout", "SKIP": "skip"}
+    lines = [json.dumps({"name": f"qemu:unit / test-{word}", "result": word}) for word in said]
+    assert functional.unit_results("\n".join(lines)) == {f"unit/test-{word}": said[word] for word in said}
+    assert functional.unit_results('{"name": "test-x", "result": "OK"}') == {"unit/test-x": "pass"}
 
 
 @pytest.mark.parametrize(
@@ -72,6 +64,7 @@ def test_mesons_log_has_a_result_a_line():
         # A test that the series brings.
         ({}, {"a": "pass"}, {}, ""),
         ({}, {"a": "fail"}, {}, "fail on series"),
+        ({}, {"a": "fail"}, {"a": "why"}, ""),
         ({"a": "skip"}, {"a": "pass"}, {}, ""),
     ],
 )

@@ -18,6 +18,7 @@ from migrate.test_driver import PRINTED
 
 BASE = SimpleNamespace(label="base", count=0)
 SERIES = SimpleNamespace(label="series", count=3)
+BUILT = {"base": None, "series": None}
 
 
 class FakeRunner:
@@ -25,13 +26,7 @@ class FakeRunner:
 
     def __init__(self, programs, *_):
         self.events = {label: driver.EVENTS if label == "series" else ("kvm_dirty_ring_flush",) for label in programs}
-        self.asked, self.version, self.reports = [], "7.3", []
-        self.text = {
-            "base": PRINTED,
-            "series": PRINTED.replace("throttle_steps 8", "throttle_steps 2").replace(
-                "total_time_ms 50230", "total_time_ms 10046"
-            ),
-        }
+        self.asked, self.version, self.reports, self.text = [], "7.3", [], dict.fromkeys(programs, PRINTED)
 
     def run(self, commands, note=None):
         self.asked.append(commands)
@@ -43,8 +38,9 @@ class FakeRunner:
 
 @pytest.fixture
 def runner(monkeypatch):
-    made = FakeRunner({"base": None, "series": None})
-    monkeypatch.setattr(migration, "Runner", lambda *_: made)
+    made = FakeRunner(BUILT)
+    made.text["series"] = PRINTED.replace("throttle_steps 8", "throttle_steps 2").replace("_ms 50230", "_ms 10046")
+    monkeypatch.setattr(migration, "Runner", lambda *_, **__: made)
     return made
 
 
@@ -59,12 +55,12 @@ def test_settings_are_all_combinations():
     assert len(found) == 8 and {(one.ring, one.vcpus, one.working_set) for one in found} == {
         (ring, vcpus, size) for ring in (0, 1024) for vcpus in (1, 4) for size in (2048, 8192)
     }
-    assert [len(group) for group in migration.groups(job())] == [2, 2, 2, 2]
+    assert [len(group) for group in migration.groups(job(), unfinished.Taken())] == [2, 2, 2, 2]
 
 
 def test_run(runner):
     left = []
-    taken = migration.run(job(), keep=left.append, built={"base": None, "series": None})
+    taken = migration.run(job(), keep=left.append, built=BUILT)
     assert len(runner.asked) == 4 and left == [3, 2, 1, 0]
     assert not taken.complaints and taken.versions == {"L1 arm64 normal": "7.3"}
     runs = taken.runs
@@ -74,13 +70,13 @@ def test_run(runner):
     assert len({name for name, _, _ in runner.asked[0]}) == len(runner.asked[0])
     for number, run in enumerate(runs):
         results.check(run, f"run {number}", "run")
-        assert len(run["samples"]) == 2
+        assert len(run["samples"]) == 2 and run["arch"] == "arm64"
     steps = {(run["kernel"], *run["samples"]) for run in runs if run["metric"] == "throttle_steps"}
     assert steps == {("base", 8, 8), ("series", 2, 2)}
 
 
 def test_boots_that_are_done_are_not_run_again(runner):
-    whole = migration.run(job(), built={"base": None, "series": None})
+    whole = migration.run(job(), built=BUILT)
     half, broken = unfinished.Taken(), []
 
     def breaks_off(left):
@@ -89,16 +85,16 @@ def test_boots_that_are_done_are_not_run_again(runner):
             raise Fail("no more")
 
     with pytest.raises(Fail, match="no more"):
-        migration.run(job(), half, breaks_off, {"base": None, "series": None})
+        migration.run(job(), half, breaks_off, BUILT)
     before = len(runner.asked)
-    assert migration.run(job(), half, broken.append, {"base": None, "series": None}) is half
+    assert migration.run(job(), half, broken.append, BUILT) is half
     assert len(runner.asked) == before + 2 and broken == [3, 2, 1, 0]
     assert half.table == whole.table and half.parts == whole.parts
 
 
 def test_lost_pages_are_a_complaint(runner):
     runner.text["series"] = PRINTED.replace("pages_lost 0", "pages_lost 7")
-    taken = migration.run(job(samples=1), built={"base": None, "series": None})
+    taken = migration.run(job(samples=1), built=BUILT)
     assert len(taken.complaints) == 8 and "series, bitmap, 1 vCPUs, 2048 KiB: 7 pages differ" in taken.complaints[0]
     lost = {run["kernel"]: run["samples"] for run in taken.runs if run["metric"] == "pages_lost"}
     assert lost == {"base": [0], "series": [7]}
@@ -127,7 +123,7 @@ def test_results_say_what_they_are_of(qmini, qemu_mirror, program):
 
 
 def test_a_run_is_of_its_architecture(runner):
-    taken = migration.run(job(arch="x86_64", samples=1), built={"base": None, "series": None})
+    taken = migration.run(job(arch="x86_64", samples=1), built=BUILT)
     assert {run["arch"] for run in taken.runs} == {"x86_64"} and taken.versions == {"L1 x86_64 vmm": "7.3"}
 
 
@@ -146,28 +142,29 @@ def test_an_emulated_x86_machine_is_told_the_speed_of_its_tsc(monkeypatch):
     assert migration.machine("kvm", 4, "x86_64").params == migration.machine("tcg", 4, "arm64").params == ()
 
 
-def test_a_hang_is_a_failure():
-    with pytest.raises(Fail, match="hangs; it last printed: speed 5"):
-        migration.found(guest.Outcome("x", 124, 9, "steady 1\nspeed 5\n"))
-    with pytest.raises(Fail, match="x: hang: source"):
-        migration.found(guest.Outcome("x", 1, 9, "error hang: source\n"))
-    with pytest.raises(Fail, match="status 137"):
-        migration.found(guest.Outcome("x", 137, 9, "speed 5\n"))
-
-
-@pytest.mark.parametrize("text", ["1000", "1024,1024", "a", "131072", ""])
-def test_rings_that_cannot_be(text):
-    with pytest.raises(Usage, match="--rings"):
-        migration.rings(text)
+@pytest.mark.parametrize(
+    "status, printed, why",
+    [
+        (124, "steady 1\nspeed 5\n", "x hangs; it last printed: speed 5"),
+        (1, "error hang: source\n", "x: hang: source"),
+        (137, "speed 5\n", "x ended with status 137"),
+    ],
+)
+def test_a_hang_is_a_failure(status, printed, why):
+    with pytest.raises(Fail, match=f"^{why}$"):
+        migration.found(guest.Outcome("x", status, 9, printed))
 
 
 def test_rings():
     assert migration.rings("bitmap,1024") == (0, 1024)
+    for text in ("1000", "1024,1024", "a", "131072", ""):
+        with pytest.raises(Usage, match="--rings"):
+            migration.rings(text)
 
 
 def test_tables(runner):
     """bench prints what report prints."""
-    runs = migration.run(job(), built={"base": None, "series": None}).runs
+    runs = migration.run(job(), built=BUILT).runs
     console = Console(width=220, record=True, file=open("/dev/null", "w", encoding="utf-8"))
     report.print_table([{"schema": 4, "host": {}, "runs": runs}], console)
     text = console.export_text()
@@ -177,15 +174,12 @@ def test_tables(runner):
     assert len([row for row in rows if "0.25" in row]) == len([row for row in rows if "0.20" in row]) == 8
 
 
-def test_soak_is_the_same_for_the_same_seed():
+def test_soak_draws_everything_and_the_same_for_the_same_seed():
     assert soak.plan("1", 50) == soak.plan("1", 80)[:50] != soak.plan("2", 50)
     drawn = [setting for _, setting in soak.plan("1", 300)]
     assert {one.scenario for one in drawn} == set(soak.SCENARIOS)
     assert {one.ring for one in drawn} == set(migration.RINGS)
-
-
-def test_soak_draws_guests_that_write_most_of_their_memory_while_it_is_sent():
-    drawn = [setting for _, setting in soak.plan("1", 300)]
+    # Guests write most of their memory while it is sent.
     memory, written = sum(one.memory for one in drawn), sum(one.working_set for one in drawn) / 1024
     assert 0.6 < written / memory < 0.8
     # As much as the network carries, or more: what the throttle is for.
@@ -206,63 +200,59 @@ def test_soak_tells_how_many_of_the_compared_pages_were_written_and_where_the_th
     assert (found["pages_compared"], found["pages_written"], found["throttled"], found["run"]) == (200, 90, 2, 3)
 
 
-class DyingRunner(FakeRunner):
-    """L1 dies in the third migration, once."""
-
-    name = "soak-test"
-    dead = False
-
-    def run(self, commands, note=None):
-        if not self.dead:
-            self.dead = True
-            raise Fail("the guest's kernel panicked")
-        return super().run([(name, "base", setting) for name, _, setting in commands], note)
+RUNNER = migration.Runner
+QEMU = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
 
 
-def test_soak_goes_on_after_a_boot_that_died(monkeypatch, tmp_path):
+@pytest.fixture
+def calm(runner, monkeypatch, tmp_path):
+    """The runner of soaks: as that of base; the JSON is to be soak.json."""
     monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
-    dying = DyingRunner({"series": None})
-    monkeypatch.setattr(migration, "Runner", lambda *_, **__: dying)
+    runner.text["series"], runner.name = PRINTED, "soak-test"
+    return runner
+
+
+def test_soak_goes_on_after_a_boot_that_died(calm, tmp_path):
     log = tmp_path / "out/runs/soak-test/job.log"
     log.parent.mkdir(parents=True)
     log.write_text(
         "".join(f"@@ begin m{number}\n{PRINTED}@@ end m{number} rc=0 seconds=1.0\n" for number in (0, 1))
         + "@@ begin m2\nspeed 5\n"
     )
-    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
-    wrong = soak.run(series, None, 12, "1", tmp_path / "soak.json")
+    real, died = calm.run, []
+
+    def run(commands, note=None):
+        if not died:
+            died.append(commands)
+            raise Fail("the guest's kernel panicked")
+        return real(commands, note)
+
+    calm.run = run
+    wrong = soak.run(QEMU, None, 12, "1", tmp_path / "soak.json")
     assert len(wrong) == 1 and wrong[0].startswith("migration 2 (") and "panicked" in wrong[0]
-    assert sum(entry["run"] for entry in soak.summary([]).values()) == 0
-    text = (tmp_path / "soak.json").read_text(encoding="utf-8")
-    assert text.count('"setting"') == 12
+    assert (tmp_path / "soak.json").read_text(encoding="utf-8").count('"setting"') == 12
 
 
-def test_soak_goes_on_where_it_was_interrupted(monkeypatch, tmp_path):
-    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
-    calm = FakeRunner({"series": None})
-    calm.text["series"] = PRINTED
-    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
-    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+def test_soak_goes_on_where_it_was_interrupted(calm, tmp_path):
     path = tmp_path / "soak.json"
-    soak.run(series, None, 20, "1", path, hours=0)
+    soak.run(QEMU, None, 20, "1", path, hours=0)
     assert not calm.asked
 
-    def asked():
-        return [name for commands in calm.asked for name, _, _ in commands]
+    def asked(count, series=QEMU, seed="1", arch="arm64"):
+        """Numbers of the migrations that a soak asks for."""
+        calm.asked.clear()
+        assert not soak.run(series, None, count, seed, path, arch=arch)
+        return [int(name[1:]) for commands in calm.asked for name, _, _ in commands]
 
     for count, first in ((10, 0), (20, 10), (20, 0)):
         # What is complete is run anew.
-        calm.asked.clear()
-        assert not soak.run(series, None, count, "1", path)
-        assert asked() == [f"m{number}" for number in range(first, count)]
+        assert asked(count) == list(range(first, count))
         assert path.read_text(encoding="utf-8").count('"setting"') == count
     # Other patches, another seed, another architecture.
     for new, seed, arch in (("y", "1", "arm64"), ("x", "2", "arm64"), ("x", "1", "x86_64")):
-        soak.run(series, None, 10, "1", path)
+        asked(10)
         other = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _, new=new: new)
-        calm.asked.clear()
-        soak.run(other, None, 20, seed, path, arch=arch)
-        assert len(asked()) == 20
+        assert len(asked(20, other, seed, arch)) == 20
 
 
 def test_both_guests_fit_into_half_of_the_memory_of_the_machine_below():
@@ -273,29 +263,25 @@ def test_both_guests_fit_into_half_of_the_memory_of_the_machine_below():
     assert migration.memory(driver.Setting(working_set=64 << 10).memory) == migration.memory(0) == 2048
 
 
-def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(monkeypatch, tmp_path):
-    monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
+def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(calm, monkeypatch, tmp_path):
     folder = tmp_path / "out/runs/soak"
     folder.mkdir(parents=True)
     (folder / "console.log").write_text("WARNING: at kvm_vcpu_load_debug", encoding="utf-8")
     reported = guest.Result([guest.Outcome("m0", 0, 1.0, PRINTED)], ["WARNING: at f"], "7.3", folder)
     monkeypatch.setattr(guest, "run", lambda *_: reported)
-    real = object.__new__(migration.Runner)
+    real = object.__new__(RUNNER)
     real.accel, real.name, real.kernel, real.folder, real.reports = "tcg", "soak", True, folder, []
     real.machine = migration.machine("tcg", 4, "arm64")
     assert len(real.run([("m0", "series", driver.Setting())])) == 1 and real.reports == ["WARNING: at f"]
     (kept,) = (tmp_path / "out/reports").iterdir()
     assert kept.name.startswith("soak-m0-") and "load_debug" in (kept / "console.log").read_text(encoding="utf-8")
 
-    calm = FakeRunner({"series": None})
-    calm.text["series"], calm.reports = PRINTED, real.reports
-    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
-    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+    calm.reports = real.reports
     path = tmp_path / "soak.json"
-    assert soak.run(series, None, 10, "1", path) == ["L1's kernel reported: WARNING: at f"]
+    assert soak.run(QEMU, None, 10, "1", path) == ["L1's kernel reported: WARNING: at f"]
     # An earlier part's report is kept.
     calm.reports = []
-    assert soak.run(series, None, 20, "1", path) == ["L1's kernel reported: WARNING: at f"]
+    assert soak.run(QEMU, None, 20, "1", path) == ["L1's kernel reported: WARNING: at f"]
     assert json.loads(path.read_text(encoding="utf-8"))["reports"] == ["WARNING: at f"]
 
 
@@ -319,26 +305,21 @@ def test_the_committed_soak_lost_no_page():
 def test_soak_overwrites_no_file_of_another_kind(tmp_path, text, line):
     path = tmp_path / "soak.json"
     path.write_text(text, encoding="utf-8")
-    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
     with pytest.raises(Fail, match=line):
-        soak.interrupted(path, series, "1", [])
+        soak.interrupted(path, QEMU, "1", [])
     assert path.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("key, value", [("cpu", "Another CPU"), ("cpus", 99), ("os", "Another OS")])
-def test_soak_does_not_go_on_what_another_host_has_begun(monkeypatch, tmp_path, key, value):
-    calm = FakeRunner({"series": None})
-    calm.text["series"] = PRINTED
-    monkeypatch.setattr(migration, "Runner", lambda *_, **__: calm)
-    series = SimpleNamespace(name="qemu-10.0", patches=(), patches_id=lambda _: "x")
+def test_soak_does_not_go_on_what_another_host_has_begun(calm, tmp_path, key, value):
     path = tmp_path / "soak.json"
-    soak.run(series, None, 10, "1", path)
+    soak.run(QEMU, None, 10, "1", path)
     data = json.loads(path.read_text(encoding="utf-8"))
     data["host"][key] = value
     path.write_text(json.dumps(data), encoding="utf-8")
     before, calm.asked = path.read_text(encoding="utf-8"), []
     with pytest.raises(Fail, match=f"is an unfinished run on another host .{key}: {value}, here "):
-        soak.run(series, None, 20, "1", path)
+        soak.run(QEMU, None, 20, "1", path)
     assert not calm.asked and path.read_text(encoding="utf-8") == before
 
 
@@ -348,7 +329,7 @@ SAMPLES = "sample 0.00 2000000 0 0 1\nsample 0.10 1500000 20 500000 2\nsample 0.
 def test_migrations_are_recorded_over_time(runner, tmp_path):
     """From the driver's lines to the results file and the page."""
     runner.text["series"] = runner.text["series"] + SAMPLES
-    taken = migration.run(job(samples=1), built={"base": None, "series": None})
+    taken = migration.run(job(samples=1), built=BUILT)
     runs, traces = taken.runs, taken.traces
     assert len(traces) == 8 and {trace["kernel"] for trace in traces} == {"series"}
     assert traces[0]["rows"] == [[0.0, 2000000, 0, 0, 1], [0.1, 1500000, 20, 500000, 2], [0.2, 0, 30, 2100000, 4]]
@@ -357,11 +338,8 @@ def test_migrations_are_recorded_over_time(runner, tmp_path):
     data = results.load(tmp_path / "x.json")
     assert data["traces"] == traces
     page = report.write_page([data], tmp_path / "page", []).read_text(encoding="utf-8")
-    assert (
-        "Migrations over time, 4 vCPUs, migration, qemu-10.0, arm64, max, bitmap" in page
-        and "throttle of the vCPUs" in page
-        and "bandwidth used" in page
-    )
+    assert "Migrations over time, 4 vCPUs, migration, qemu-10.0, arm64, max, bitmap" in page
+    assert "throttle of the vCPUs" in page and "bandwidth used" in page
     for rows in ([[1, 2]], [["0", 1, 2, 3, 4]], 5):
         with pytest.raises(Fail, match="trace"):
             results.save(tmp_path / "x.json", {}, runs, made, [{**traces[0], "rows": rows}])

@@ -19,21 +19,16 @@ ARCHES = ("arm64", "x86_64")
 # The model
 
 
-@pytest.mark.parametrize(
-    "arch, name, entry", [(arch, *item) for arch in ARCHES for item in vtime.parameters(arch).items()]
-)
-def test_every_parameter_says_what_it_is_and_where_from(arch, name, entry):
-    assert set(entry) <= {"ns", "what", "source", "low", "high", "fitted", "sensitivity"}
-    assert isinstance(entry["ns"], (int, float)) and entry["ns"] > 0
-    assert entry["what"].strip() and entry["source"].strip()
-    assert ("low" in entry) == ("high" in entry)
-    assert entry.get("low", 0) <= entry["ns"] <= entry.get("high", entry["ns"])
-
-
 @pytest.mark.parametrize("arch", ARCHES)
-def test_every_parameter_is_one_of_the_instrument(arch):
-    table = (vtime.SOURCE / "costs.c").read_text(encoding="utf-8")
-    assert set(vtime.parameters(arch)) <= set(re.findall(r'\{ "(\w+)", &costs\.', table))
+def test_every_parameter_is_the_instruments_and_says_what_it_is_and_where_from(arch):
+    model, table = vtime.parameters(arch), (vtime.SOURCE / "costs.c").read_text(encoding="utf-8")
+    assert set(model) <= set(re.findall(r'\{ "(\w+)", &costs\.', table))
+    for name, entry in model.items():
+        assert set(entry) <= {"ns", "what", "source", "low", "high", "fitted", "sensitivity"}, name
+        assert isinstance(entry["ns"], (int, float)) and entry["ns"] > 0, name
+        assert entry["what"].strip() and entry["source"].strip(), name
+        assert ("low" in entry) == ("high" in entry), name
+        assert entry.get("low", 0) <= entry["ns"] <= entry.get("high", entry["ns"]), name
 
 
 def test_a_variant_changes_its_parameter_alone():
@@ -49,19 +44,23 @@ def test_nothing_is_busy_longer_than_it_takes(variant):
 
 
 @pytest.mark.parametrize(
-    "variant", ["", "line", "line*", "line*x", "line*-1", "*2", "nope*2", "line*2*2", "line * 2", "pause*2"]
+    "variants, line",
+    [
+        # PAUSE is of x86.
+        (
+            ["", "line", "line*", "line*x", "line*-1", "*2", "nope*2", "line*2*2", "line * 2", "pause*2"],
+            "unknown model '{}': nominal, or one of atomic, dc, ",
+        ),
+        (
+            ["line*0", "line*0.0", "line*0.001", "line*101"],
+            "model '{}': the factor of line (47 ns) is a number from 0.01 to 100",
+        ),
+    ],
 )
-def test_a_variant_that_is_none_is_answered_with_the_parameters(variant):
-    """PAUSE is of x86."""
-    with pytest.raises(Usage, match=re.escape(f"unknown model '{variant}': nominal, or one of atomic, dc, ")):
-        vtime.parameters("arm64", variant)
-
-
-@pytest.mark.parametrize("factor", ["0", "0.0", "0.001", "101"])
-def test_a_factor_out_of_range_is_answered_with_the_range(factor):
-    line = f"model 'line*{factor}': the factor of line (47 ns) is a number from 0.01 to 100"
-    with pytest.raises(Usage, match=f"^{re.escape(line)}$"):
-        vtime.parameters("arm64", f"line*{factor}")
+def test_a_variant_that_is_none_is_answered_with_what_there_is(variants, line):
+    for variant in variants:
+        with pytest.raises(Usage, match="^" + re.escape(line.format(variant))):
+            vtime.parameters("arm64", variant)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -78,6 +77,11 @@ def test_options_are_whole_picoseconds(monkeypatch, tmp_path):
     monkeypatch.setattr(vtime, "SOURCE", tmp_path)
     assert vtime.options("arm64") == "insn=215,line=47000"
     assert vtime.options("arm64", "line*0.5") == "insn=215,line=23500"
+
+
+def test_results_say_what_the_parameters_were(monkeypatch):
+    monkeypatch.setattr(vtime, "qemu", lambda _: SimpleNamespace(version=lambda: ((10, 0), "QEMU 10.0")))
+    assert vtime.description("arm64")["parameters"]["line"].keys() == {"ns", "what", "source"}
 
 
 # The shared object
@@ -131,7 +135,7 @@ def test_the_machines_own_qemu_is_taken_if_it_is_new_enough(program, backport, t
     program("qemu-system-aarch64", _version(number))
     found = vtime.qemu("arm64")
     assert found.program == str(tmp_path / "bin/qemu-system-aarch64")
-    assert found.version()[1] == f"QEMU emulator version {number} (Debian)"
+    assert vtime.description("arm64")["qemu"] == f"QEMU emulator version {number} (Debian)"
     assert (found.environment(), found.arguments(), fetched) == ([], [], [])
 
 
@@ -148,6 +152,13 @@ def test_a_backport_stands_in_for_an_old_qemu_and_for_a_newer_one(program, backp
     assert fetched == ["qemu-system-arm", "qemu-system-common", "qemu-system-data"]
 
 
+def _refused(reason):
+    """No QEMU of virtual time can be had, for this reason, and nothing of a backport is kept."""
+    with pytest.raises(Fail, match=f"^virtual time needs QEMU 9.2 to 10.2, and .*{reason}$"):
+        vtime.qemu("arm64")
+    assert not [name for name in below(paths.cache_root()) if "backports-qemu" in name and "locks/" not in name]
+
+
 @pytest.mark.parametrize(
     "number, reason",
     [
@@ -159,11 +170,7 @@ def test_a_backport_stands_in_for_an_old_qemu_and_for_a_newer_one(program, backp
 def test_a_backport_that_is_too_old_or_too_new_is_refused(program, backport, number, reason):
     backport(number)
     program("qemu-system-aarch64", _version("7.2"))
-    with pytest.raises(
-        Fail, match=f"virtual time needs QEMU 9.2 to 10.2, and .*{reason}: install one of these, or use --clock wall"
-    ):
-        vtime.qemu("arm64")
-    assert not [name for name in below(paths.cache_root()) if "backports-qemu" in name and "locks/" not in name]
+    _refused(f"{reason}: install one of these, or use --clock wall")
     # The next one may be newer.
     backport("10.0.2")
     assert vtime.qemu("arm64").version()[0] == (10, 0)
@@ -171,14 +178,7 @@ def test_a_backport_that_is_too_old_or_too_new_is_refused(program, backport, num
 
 def test_a_backport_that_cannot_be_had_leaves_nothing(program):
     program("qemu-system-aarch64", _version("7.2"))
-    with pytest.raises(
-        Fail,
-        match="^virtual time needs QEMU 9.2 to 10.2, and none can be had: "
-        ".*Temporary failure resolving.*; install one, or use "
-        "--clock wall$",
-    ):
-        vtime.qemu("arm64")
-    assert not [name for name in below(paths.cache_root()) if "backports-qemu" in name and "locks/" not in name]
+    _refused("none can be had: .*Temporary failure resolving.*; install one, or use --clock wall")
 
 
 # Its command line, and what it counted
@@ -208,56 +208,40 @@ def marks(tmp_path):
     System.map has all of SYMBOLS but `lacking`."""
 
     def run(arch, lacking=None):
-        write(
-            tmp_path / "build/System.map",
-            "".join(
-                f"{address} {'t' if name == '__guest_enter' else 'T'} {name}\n"
-                for name, address in SYMBOLS.items()
-                if name != lacking
-            ),
-        )
-        vtime.marks(
-            SimpleNamespace(arch=arch, image=tmp_path / "build/arch/x/boot/Image", release="7.3.4-base"),
-            tmp_path / "marks",
-        )
-        text = (tmp_path / "marks").read_text(encoding="utf-8")
-        return [line.split() for line in text.splitlines()]
+        kinds = {name: "t" if name == "__guest_enter" else "T" for name in SYMBOLS}
+        lines = [f"{address} {kinds[name]} {name}\n" for name, address in SYMBOLS.items() if name != lacking]
+        write(tmp_path / "build/System.map", "".join(lines))
+        kernel = SimpleNamespace(arch=arch, image=tmp_path / "build/arch/x/boot/Image", release="7.3.4-base")
+        vtime.marks(kernel, tmp_path / "marks")
+        return [line.split() for line in (tmp_path / "marks").read_text(encoding="utf-8").splitlines()]
 
     return run
 
 
 @pytest.mark.parametrize(
-    "arch, names",
+    "arch, names, tables",
     [
-        ("arm64", ["n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"]),
-        ("x86_64", ["n_tty_write", "kvm_mmu_page_fault"]),
+        ("arm64", ["n_tty_write", "__guest_exit", "__guest_enter", "kvm_handle_guest_abort"], TABLES),
+        ("x86_64", ["n_tty_write", "kvm_mmu_page_fault"], []),
     ],
 )
-def test_marks_are_the_addresses_of_what_the_counters_need(marks, arch, names):
-    found = [words for words in marks(arch) if not words[0].startswith("tables_")]
-    assert sorted(found) == sorted([name, SYMBOLS[name]] for name in names)
-
-
-def test_marks_have_the_code_that_writes_stage_2_page_tables(marks):
+def test_marks_are_what_the_counters_need_and_the_code_that_writes_stage_2_page_tables(marks, arch, names, tables):
     """By whole functions, those that follow each other as one; not the hypervisor's copies."""
-    assert [words for words in marks("arm64") if words[0].startswith("tables_")] == TABLES
-    assert not [words for words in marks("x86_64") if words[0].startswith("tables_")]
+    found = marks(arch)
+    others = [words for words in found if not words[0].startswith("tables_")]
+    assert sorted(others) == sorted([name, SYMBOLS[name]] for name in names)
+    assert [words for words in found if words not in others] == tables
 
 
-def test_a_kernel_without_code_that_writes_page_tables_is_refused(marks, monkeypatch, tmp_path):
-    monkeypatch.setitem(vtime.TABLES, "arm64", "stage3_")
-    with pytest.raises(Fail, match="^linux 7.3.4-base has no function that writes page tables: add its"):
-        marks("arm64")
-    assert not (tmp_path / "marks").exists()
-
-
-@pytest.mark.parametrize("arch, name", [(arch, name) for arch in ARCHES for name in vtime._NAMES[arch]])
-def test_a_kernel_without_what_a_counter_needs_is_refused(marks, tmp_path, arch, name):
-    with pytest.raises(
-        Fail,
-        match=rf"^linux 7.3.4-base has no {name}\(\), by which scripts/vtime "
-        "counts: add its new name .*, or use --clock wall$",
-    ):
+@pytest.mark.parametrize(
+    "arch, name", [("arm64", "tables"), *((arch, name) for arch in ARCHES for name in vtime._NAMES[arch])]
+)
+def test_a_kernel_without_what_a_counter_needs_is_refused(marks, monkeypatch, tmp_path, arch, name):
+    line = rf"{name}\(\), by which scripts/vtime counts: add its new name .*, or use --clock wall$"
+    if name == "tables":
+        monkeypatch.setitem(vtime.TABLES, "arm64", "stage3_")
+        line = "function that writes page tables: add its"
+    with pytest.raises(Fail, match=f"^linux 7.3.4-base has no {line}"):
         marks(arch, name)
     assert not (tmp_path / "marks").exists()
 
@@ -285,21 +269,9 @@ def test_the_plugin_gets_model_slice_and_files(monkeypatch, tmp_path):
     )
 
 
-def test_results_say_what_the_machine_was(program):
-    program("qemu-system-aarch64", _version("10.0"))
-    found = vtime.description("arm64")
-    assert found["qemu"] == "QEMU emulator version 10.0 (Debian)"
-    assert found["parameters"]["line"].keys() == {"ns", "what", "source"}
-
-
 @pytest.mark.parametrize("compiler", ["gcc", f"{toolchain.prefix('arm64')}gcc"])
 def test_it_compiles_without_a_warning(tmp_path, compiler):
     wanted(compiler)
-    sources = [str(source) for source in sorted(vtime.SOURCE.glob("*.c"))]
-    done = subprocess.run(
-        [compiler, *tcgplugin.FLAGS, "-Werror", "-o", str(tmp_path / "x.so"), *sources, "-ldl", "-lpthread"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    sources = sorted(vtime.SOURCE.glob("*.c"))
+    flags = [*tcgplugin.FLAGS, "-Werror", "-o", tmp_path / "x.so"]
+    subprocess.run([compiler, *flags, *sources, "-ldl", "-lpthread"], check=True)

@@ -6,7 +6,6 @@ A variant of the model is "nominal", or one parameter times a factor: "line*2", 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +42,8 @@ def parameters(arch: str, variant: str = NOMINAL) -> dict[str, dict[str, Any]]:
     if variant != NOMINAL:
         match = re.fullmatch(r"(\w+)\*(\d+(\.\d+)?)", variant)
         if not match or match[1] not in model:
-            raise Usage(
-                f"unknown model '{variant}': {NOMINAL}, or one of {', '.join(sorted(model))} "
-                "times a factor, such as line*2"
-            )
+            known = ", ".join(sorted(model))
+            raise Usage(f"unknown model '{variant}': {NOMINAL}, or one of {known} times a factor, such as line*2")
         if not _FACTORS[0] <= float(match[2]) <= _FACTORS[1]:
             raise Usage(
                 f"model '{variant}': the factor of {match[1]} ({model[match[1]]['ns']:g} ns) is a number from "
@@ -86,39 +83,35 @@ def qemu(arch: str) -> emulator.Qemu:
 
 def marks(kernel: Kernel, target: Path) -> None:
     """Write the addresses that the counters need of `kernel` (a build.Kernel) to `target`."""
-    symbols = [line.split()[:3] for line in tcgplugin.symbols(kernel).splitlines()]
-    found = {name: address for address, _, name in symbols if name in _NAMES[kernel.arch]}
-    lacking = [name for name in _NAMES[kernel.arch] if name not in found]
+    known = functions(tcgplugin.symbols(kernel))
+    found = [(name, start) for start, _, name in known if name in _NAMES[kernel.arch]]
+    lacking = sorted(set(_NAMES[kernel.arch]) - dict(found).keys())
     if lacking:
         raise Fail(
             f"linux {kernel.release} has no {lacking[0]}(), by which scripts/vtime counts: add "
             "its new name to vtime._NAMES and phases.c, or use --clock wall"
         )
-    lines = list(found.items())
     if kernel.arch in TABLES:
-        ranges = _functions(symbols, TABLES[kernel.arch])
-        if not ranges:
+        tables = [(start, end) for start, end, name in known if re.match(TABLES[kernel.arch], name)]
+        if not tables:
             raise Fail(
                 f"linux {kernel.release} has no function that writes page tables: add its new "
                 "name to vtime.TABLES, or use --clock wall"
             )
-        lines += [mark for low, high in ranges for mark in (("tables_from", f"{low:x}"), ("tables_to", f"{high:x}"))]
-    target.write_text("".join(f"{name} {address}\n" for name, address in lines), encoding="utf-8")
+        # Those that follow each other are one range.
+        starts, ends = (set(addresses) for addresses in zip(*tables))
+        for start, end in zip(sorted(starts - ends), sorted(ends - starts)):
+            found += [("tables_from", start), ("tables_to", end)]
+    target.write_text("".join(f"{name} {address:x}\n" for name, address in found), encoding="utf-8")
 
 
-def _functions(symbols: Iterable[Sequence[str]], names: str) -> list[tuple[int, int]]:
-    """Ranges of addresses, first and behind the last, of functions whose names begin with `names`, a
-    pattern; a function ends where the next symbol is.  symbols: words of System.map."""
-    found: list[tuple[int, int]] = []
-    table = sorted((int(address, 16), kind, name) for address, kind, name in symbols)
-    ends = {low[0]: high[0] for low, high in zip(table, table[1:]) if high[0] > low[0]}
-    for low, kind, name in table:
-        if kind in "tT" and low in ends and re.match(names, name):
-            if found and found[-1][1] >= low:
-                found[-1] = (found[-1][0], ends[low])
-            else:
-                found.append((low, ends[low]))
-    return found
+def functions(table: str) -> list[tuple[int, int, str]]:
+    """(first address, the one behind the last, name) of the functions in the text of a System.map, ascending; a function
+    ends where the next symbol is."""
+    symbols = sorted((int(address, 16), kind, name) for address, kind, name in map(str.split, table.splitlines()))
+    addresses = sorted({address for address, _, _ in symbols})
+    ends = dict(zip(addresses, addresses[1:]))
+    return [(address, ends[address], name) for address, kind, name in symbols if kind in "tT" and address in ends]
 
 
 def prefix(arch: str) -> list[str]:
@@ -137,9 +130,6 @@ def plugin(arch: str, variant: str, slice_ns: int, folder: Path | None) -> list[
 
 def description(arch: str) -> dict[str, Any]:
     """The instrument, for a results file's host."""
-    return {
-        "qemu": qemu(arch).version()[1],
-        "parameters": {
-            name: {key: entry[key] for key in ("ns", "what", "source")} for name, entry in parameters(arch).items()
-        },
-    }
+    said = ("ns", "what", "source")
+    model = {name: {key: entry[key] for key in said} for name, entry in parameters(arch).items()}
+    return {"qemu": qemu(arch).version()[1], "parameters": model}

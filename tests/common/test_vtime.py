@@ -31,45 +31,27 @@ class Loop(NamedTuple):
 
 
 # Lengths for which the bounds are narrow, see the README.
-LOOPS = {
+LIKE = ("independent", "tlbi", "tlbi_local", "atomic", "atomic_shared", "exception", "dc", "store", "store_shared")
+LOOPS = {name: Loop(name, 300, 1000) for name in LIKE} | {
     loop.test: loop
     for loop in (
-        Loop("independent", 300, 1000),
         Loop("imbalance", 50, 1000),
         Loop("spinlock", 50, 20000, 2000),
         Loop("spinlock_poll", 20, 4000, 2000),
         Loop("ticket", 50, 20000, 2000),
         Loop("readers", 100, 4000, 4000),
-        Loop("tlbi", 300, 1000),
-        Loop("tlbi_local", 300, 1000),
-        Loop("atomic", 300, 1000),
-        Loop("atomic_shared", 300, 1000),
         Loop("ring", 100, 1000),
         Loop("ipi", 200, 1000),
         Loop("sleep", 20, 20000),
-        Loop("exception", 300, 1000),
-        Loop("dc", 300, 1000),
         Loop("wfe", 100, 1000),
-        Loop("store", 300, 1000),
-        Loop("store_shared", 300, 1000),
     )
 }
 # How far apart the bounds may be: a wide one lets anything pass.
 NARROW = 1.25
 CONTENDED = ("spinlock", "ticket", "readers", "tlbi", "atomic_shared", "store_shared", "ring", "ipi")
 # ns: other relations between the costs than the model's.
-OTHER = {
-    "insn": 1,
-    "exception": 150,
-    "atomic": 20,
-    "line": 120,
-    "tlbi": 50,
-    "dvm_sync": 1500,
-    "dvm_busy": 600,
-    "dsb": 40,
-    "dc": 30,
-    "wfe": 800,
-}
+OTHER = {"insn": 1, "exception": 150, "atomic": 20, "line": 120, "dsb": 40, "dc": 30, "wfe": 800}
+OTHER |= {"tlbi": 50, "dvm_sync": 1500, "dvm_busy": 600}
 
 
 def _costs(variant=vtime.NOMINAL):
@@ -108,30 +90,10 @@ def _measure():
     def measure(loop, cpus, costs, slice_ns=SLICE, marked=True):
         options = ",".join(f"{name}={round(ns * 1000)}" for name, ns in costs.items())
         words = (expected.NUMBERS[loop.test], cpus, loop.iterations, loop.length, loop.gap)
-        line = [
-            "timeout",
-            "120",
-            *program,
-            "-M",
-            "virt,gic-version=3",
-            "-cpu",
-            vtime.CPUS["arm64"],
-            "-smp",
-            str(cpus),
-            "-m",
-            "256",
-            "-nodefaults",
-            "-display",
-            "none",
-            "-serial",
-            "stdio",
-            "-accel",
-            "tcg,thread=multi",
-            "-kernel",
-            str(folder / "selftest.elf"),
-            "-plugin",
-            f"{library},{options},slice={slice_ns * 1000}" + f",marks={marks}" * marked,
-        ]
+        machine = f"-M virt,gic-version=3 -cpu {vtime.CPUS['arm64']} -smp {cpus} -m 256 -nodefaults".split()
+        machine += "-display none -serial stdio -accel tcg,thread=multi".split()
+        plugin = f"{library},{options},slice={slice_ns * 1000}" + f",marks={marks}" * marked
+        line = ["timeout", "120", *program, *machine, "-kernel", str(folder / "selftest.elf"), "-plugin", plugin]
         for number, word in enumerate(words):
             line += ["-device", f"loader,addr={0x41000000 + 8 * number},data={word},data-len=8"]
         text = proc.run(line, f"{loop} on {cpus} CPUs")
@@ -176,7 +138,12 @@ def _check_loop(measure, rows):
     for row in rows:
         low, high = _bounds(*row)
         assert high <= NARROW * low, row
-    complaints = [_complaint(*row, ns) for row, ns in zip(rows, _all(measure, rows))]
+    _check(rows, _all(measure, rows))
+
+
+def _check(rows, found):
+    """Each of `rows`, (loop, CPUs, costs, ...), has taken what arithmetic says: the ns that are `found`."""
+    complaints = [_complaint(*row[:3], ns) for row, ns in zip(rows, found)]
     assert not any(complaints), "\n".join(filter(None, complaints))
 
 
@@ -184,18 +151,9 @@ def _check_loop(measure, rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("cpus", (16, 64))
 def test_many_cpus_take_what_arithmetic_says(measure, cpus):
-    rows = [
-        (loop, cpus, _costs())
-        for loop in (
-            Loop("independent", 64, 1000),
-            Loop("atomic_shared", 64, 1000),
-            Loop("tlbi", 32, 1000),
-            Loop("ring", 4, 1000),
-            Loop("ipi", 4, 1000),
-        )
-    ]
-    complaints = [_complaint(*row, ns) for row, ns in zip(rows, _all(measure, rows))]
-    assert not any(complaints), "\n".join(filter(None, complaints))
+    iterations = {"independent": 64, "atomic_shared": 64, "tlbi": 32, "ring": 4, "ipi": 4}
+    rows = [(Loop(name, number, 1000), cpus, _costs()) for name, number in iterations.items()]
+    _check(rows, _all(measure, rows))
 
 
 # Parameter, a loop that shows it, CPUs.
@@ -239,8 +197,7 @@ def test_the_slice_does_not_matter(measure):
     slices = (100, SLICE, 2000, 20000)
     rows = [(LOOPS[test], cpus, _costs(), ns) for test in CONTENDED for cpus in (2, 4) for ns in slices]
     found = _all(measure, rows)
-    complaints = [_complaint(*row[:3], ns) for row, ns in zip(rows, found)]
-    assert not any(complaints), "\n".join(filter(None, complaints))
+    _check(rows, found)
     for at in range(0, len(rows), len(slices)):
         some = found[at : at + len(slices)]
         assert max(some) <= (1 + expected.CONTENDED) * min(some), (rows[at], some)

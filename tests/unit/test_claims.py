@@ -7,101 +7,68 @@ from kvmseries.data import results
 from tests import claims
 
 
-def _runs(kernel, write, read, contentions=0):
+def _runs(iteration=1, vcpus=2, kernel="series", **counts):
+    """Runs of lock counts: write_acquisitions_dirty=1 is of mmu_lock_write_acquisitions.dirty."""
     return [
-        {"kernel": kernel, "vcpus": 2, "iteration": 1, "metric": metric, "samples": [value]}
-        for metric, value in (
-            ("mmu_lock_write_acquisitions.dirty", write),
-            ("mmu_lock_read_acquisitions.dirty", read),
-            ("mmu_lock_write_contentions.dirty", contentions),
-        )
+        {
+            "kernel": kernel,
+            "vcpus": vcpus,
+            "iteration": iteration,
+            "metric": "mmu_lock_" + ".".join(name.rsplit("_", 1)),
+            "samples": [value],
+        }
+        for name, value in counts.items()
     ]
 
 
-def test_read_lock_only_is_fine():
-    assert not claims.fast_path(_runs("series", 0, 2048), "series", 1024)
+def _dirty(write, read, contentions=0):
+    return _runs(write_acquisitions_dirty=write, read_acquisitions_dirty=read, write_contentions_dirty=contentions)
 
 
-def test_write_lock_is_not():
-    assert claims.fast_path(_runs("series", 2048, 0), "series", 1024)
-    assert claims.fast_path(_runs("series", 1, 2048), "series", 1024)
-
-
-def test_a_fault_that_took_no_lock_is_missed():
-    assert claims.fast_path(_runs("series", 0, 2047), "series", 1024)
-
-
-def test_faults_that_come_twice_are_noticed():
-    assert claims.fast_path(_runs("series", 0, 2049), "series", 1024)
-
-
-def test_waiting_for_write_is_noticed():
-    assert claims.fast_path(_runs("series", 0, 2048, 1), "series", 1024)
+def _aging(age, fault, mode="write", iteration=1):
+    counts = {f"{mode}_acquisitions_age": age, "write_acquisitions_fault": fault, "read_acquisitions_fault": 1024}
+    return _runs(iteration, **counts)
 
 
 @pytest.mark.parametrize(
-    "claim, args",
+    "claim, args, runs, holds",
     [
-        (claims.fast_path, (1024,)),
-        (claims.lockless, ()),
-        (claims.spinlock, (1024,)),
-        (claims.lockless_aging, ()),
-        (claims.locked_aging, (64, 4)),
+        # 1,024 pages of each of 2 vCPUs.
+        (claims.fast_path, (1024,), _dirty(0, 2048), True),
+        (claims.fast_path, (1024,), _dirty(2048, 0), False),
+        (claims.fast_path, (1024,), _dirty(1, 2048), False),
+        # A fault that took no lock; one that came twice; one that waited.
+        (claims.fast_path, (1024,), _dirty(0, 2047), False),
+        (claims.fast_path, (1024,), _dirty(0, 2049), False),
+        (claims.fast_path, (1024,), _dirty(0, 2048, 1), False),
+        (claims.fast_path, (1024,), _dirty(0, 2048)[:1], False),
+        (claims.lockless, (), _dirty(0, 0), True),
+        (claims.lockless, (), _dirty(0, 1), False),
+        (claims.lockless, (), _dirty(1, 0), False),
+        (claims.spinlock, (1024,), _dirty(2048, 0), True),
+        (claims.spinlock, (1024,), _dirty(2047, 2048), False),
+        (claims.lockless_aging, (), _aging(0, 0), True),
+        (claims.lockless_aging, (), _aging(1, 0, iteration=2), False),
+        (claims.lockless_aging, (), _aging(1, 0, "read"), False),
+        (claims.lockless_aging, (), _aging(0, 1, iteration=2), False),
+        # The test's own pages, at first.
+        (claims.lockless_aging, (), _aging(8, 8), True),
+        (claims.lockless_aging, (), _aging(0, 9), False),
+        (claims.lockless_aging, (), _aging(9, 0), False),
+        # Of 2 vCPUs that fault in 64 pages each.
+        (claims.lockless_aging, (64,), _aging(0, 2 * 64, iteration=2), True),
+        (claims.lockless_aging, (64,), _aging(0, 2 * 64 + 1, iteration=2), False),
+        (claims.lockless_aging, (), _aging(0, 0)[1:], False),
+        (claims.locked_aging, (64, 4), _aging(2 * 64 * 4, 0), True),
+        (claims.locked_aging, (64, 4), _aging(2 * 64 * 4 - 1, 0), False),
     ],
 )
-def test_no_counts_are_no_proof(claim, args):
-    others = _runs("other", 2048, 2048) + _aging(512, 0, kernel="other")
-    for runs in ([], others):
-        (complaint,) = claim(runs, "series", *args)
-        assert complaint.startswith("series: there are no lock counts of ")
-
-
-def test_no_lock_at_all_is_fine():
-    assert not claims.lockless(_runs("series", 0, 0), "series")
-
-
-def test_one_acquisition_of_either_lock_is_noticed():
-    assert claims.lockless(_runs("series", 0, 1), "series")
-    assert claims.lockless(_runs("series", 1, 0), "series")
-
-
-def test_base_takes_the_lock_for_every_page():
-    assert not claims.spinlock(_runs("base", 2048, 0), "base", 1024)
-    assert claims.spinlock(_runs("base", 2047, 2048), "base", 1024)
-
-
-def _aging(age, fault, mode="write", iteration=1, kernel="series"):
-    return [
-        {"kernel": kernel, "vcpus": 2, "iteration": iteration, "samples": [value], "metric": metric}
-        for metric, value in (
-            (f"mmu_lock_{mode}_acquisitions.age", age),
-            ("mmu_lock_write_acquisitions.fault", fault),
-            ("mmu_lock_read_acquisitions.fault", 1024),
-        )
-    ]
-
-
-def test_aging_without_the_lock_is_fine():
-    assert not claims.lockless_aging(_aging(0, 0), "series")
-
-
-def test_one_acquisition_by_aging_is_noticed():
-    assert claims.lockless_aging(_aging(1, 0, iteration=2), "series")
-    assert claims.lockless_aging(_aging(1, 0, "read"), "series")
-    assert claims.lockless_aging(_aging(0, 1, iteration=2), "series")
-    # The test's own pages, at first.
-    assert not claims.lockless_aging(_aging(8, 8), "series")
-    assert claims.lockless_aging(_aging(0, 9), "series")
-    assert claims.lockless_aging(_aging(9, 0), "series")
-    # Of 2 vCPUs that fault in 64 pages each.
-    assert not claims.lockless_aging(_aging(0, 2 * 64, iteration=2), "series", 64)
-    assert claims.lockless_aging(_aging(0, 2 * 64 + 1, iteration=2), "series", 64)
-    assert claims.lockless_aging(_aging(0, 0)[1:], "series")
-
-
-def test_base_takes_the_lock_for_every_page_that_is_aged():
-    assert not claims.locked_aging(_aging(2 * 64 * 4, 0), "series", 64, 4)
-    assert claims.locked_aging(_aging(2 * 64 * 4 - 1, 0), "series", 64, 4)
+def test_a_claim_holds_or_does_not(claim, args, runs, holds):
+    assert (claim(runs, "series", *args) == []) == holds
+    # No counts are no proof.
+    for others in ([], [{**run, "kernel": "other"} for run in runs]):
+        complaints = claim(others, "series", *args)
+        assert complaints and all(line.startswith("series: there are no lock counts of ") for line in complaints)
 
 
 # {metric: us on base and on the series} with a memslot of 64 MiB; base's are four times as long with 256 MiB.

@@ -28,15 +28,10 @@ def test_only_tests_that_miss_a_write_count():
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        Outcome("get", 124, 300, MISSING.output),
-        Outcome("get", 4, 1, MISSING.output),
-        Outcome("get", 1, 1, "usage\n"),
-        Outcome("get", 139, 1, "Segmentation fault\n"),
-    ],
+    "status, output", [(124, MISSING.output), (4, MISSING.output), (1, "usage\n"), (139, "Segmentation fault\n")]
 )
-def test_a_test_that_fails_for_another_reason_is_no_find(other):
+def test_a_test_that_fails_for_another_reason_is_no_find(status, output):
+    other = Outcome("get", status, 1, output)
     assert not ran(other).found(WORDS)
     with pytest.raises(AssertionError):
         ran(other, MISSING).finders(WORDS)
@@ -50,39 +45,21 @@ def test_a_report_of_the_kernel_is_not_good():
         ran(MISSING, FINE).good()
 
 
-def test_counts_of_races_are_numbers_also_where_there_are_none():
-    found = ran(Outcome("x", 0, 1, "Walks that age: lost 3\nWalks that age: late 0\n")).counts()
-    assert found["walks_that_age.lost"] == 3 and found["walks_that_age.unmapped"] == 0
-
-
 def test_a_metric_is_that_of_the_last_iteration(monkeypatch):
-    def measures(test, _):
-        assert test == "some_test"
-        return [
-            parse.Measure("time", 1, 3, "s"),
-            parse.Measure("once", None, 7, "1"),
-            parse.Measure("early", 1, 8, "1"),
-            parse.Measure("time", 2, 4, "s"),
-        ]
-
-    monkeypatch.setattr(parse, "parse", measures)
+    rows = [("time", 1, 3), ("once", None, 7), ("early", 1, 8), ("time", 2, 4)]
+    monkeypatch.setattr(parse, "parse", lambda test, _: [parse.Measure(*row, test) for row in rows])
     one = ran(FINE, programs={"get": "some_test"})
-    assert one.metric("time") == 4 and one.metric("once") == 7
+    assert one.metric("time") == 4 and one.metric("once") == 7 and one.measures()[0].unit == "some_test"
     for name in ("early", "unknown"):
         with pytest.raises(Fail, match=f"no metric {name}"):
             one.metric(name)
 
 
-@pytest.mark.parametrize(
-    "words, program",
-    [
-        (["/tests/dirty_log_test", "-M", "x"], "dirty_log_test"),
-        (["/tests/lockphase", "-f", "/sys/x", "--", "/tests/dirty_log_perf_test", "-v", "1"], "dirty_log_perf_test"),
-        (["/bin/ls"], ""),
-    ],
-)
-def test_the_program_that_a_command_runs(words, program):
-    assert lab._program(words) == program
+def test_the_program_that_a_command_runs_is_the_last():
+    assert (
+        lab._program("/tests/lockphase -f /sys/x -- /tests/dirty_log_perf_test -v 1".split()) == "dirty_log_perf_test"
+    )
+    assert lab._program(["/bin/ls"]) == ""
 
 
 def test_races_are_added_up_until_each_was_met():

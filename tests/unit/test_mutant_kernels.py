@@ -33,18 +33,9 @@ def _made(own_world, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "in_tree", in_tree)
     monkeypatch.setattr(toolchain, "version", lambda arch: f"gcc {arch}")
     monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
-    monkeypatch.setattr(
-        catalog,
-        "load",
-        lambda _: SimpleNamespace(
-            name="mini",
-            kernel="5.10.262",
-            patches=(1, 2),
-            versions=[SimpleNamespace(sha256="x")],
-            patches_id=str,
-            upto=int,
-        ),
-    )
+    versions = [SimpleNamespace(sha256="x")]
+    mini = SimpleNamespace(name="mini", kernel="5.10", patches=(1, 2), versions=versions, patches_id=str, upto=int)
+    monkeypatch.setattr(catalog, "load", lambda _: mini)
     for name in ("a", "b"):
         write(tmp_path / f"patches/mutants/mini/{name}.patch", name)
     return built
@@ -63,15 +54,9 @@ def test_a_kernel_with_a_mutant_is_built_once_and_kept(made):
 
 
 def test_architectures_points_and_combinations_are_others(made):
-    kernels = [
-        _kernel("a"),
-        _kernel("a", arch="x86_64"),
-        _kernel("a", kernel="base"),
-        _kernel("a", kernel="upto:1"),
-        _kernel("a", "b"),
-        _kernel("a", configs=("debug",)),
-    ]
-    assert len({kernel.image for kernel in kernels}) == len(made) == 6
+    others = [{}, {"arch": "x86_64"}, {"kernel": "base"}, {"kernel": "upto:1"}, {"configs": ("debug",)}]
+    images = {_kernel("a", **other).image for other in others} | {_kernel("a", "b").image}
+    assert len(images) == len(made) == 6
 
 
 def test_what_has_changed_is_built_again(made, monkeypatch):
@@ -93,24 +78,14 @@ def test_a_build_that_fails_keeps_nothing(made, monkeypatch):
     assert not below(paths.out("mutants", "x").parent)
 
 
-def _table(folder, head):
-    """The first column of the table with `head` in the README of `folder`, of code in backquotes."""
-    text = (folder / "README.md").read_text(encoding="utf-8")
-    table = re.search(rf"^\| {re.escape(head)} \|.*\n\|[-|]*\n((?:\|.*\n)+)", text, re.M)[1]
-    return set(re.findall(r"^\| `([^`]+)`", table, re.M))
-
-
-def _held(name):
-    """Names of the mutants that a patch holds."""
-    return mutants.held(mutants.FILE.parent / name)
-
-
 def test_the_trace_must_find_each_mistake_with_tlbs():
     mistakes = {one.name for one in mutants.load() if (one.series, one.place) == ("v5.10", "trace")} | {
         "no-tlbi-in-unmap"
     }
-    assert _held("v5.10/tlb-mutants.patch") <= mistakes
-    assert _table(stage2trace.SOURCE, "`kvm.mutant=`") == mistakes
+    assert mutants.held(mutants.FILE.parent / "v5.10/tlb-mutants.patch") <= mistakes
+    text = (stage2trace.SOURCE / "README.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| `kvm.mutant=` \|.*\n\|[-|]*\n((?:\|.*\n)+)", text, re.M)[1]
+    assert set(re.findall(r"^\| `([^`]+)`", table, re.M)) == mistakes
 
 
 def test_each_check_that_must_find_a_mutant_is_there():

@@ -18,10 +18,8 @@ import pytest
 from tests import aging, claims
 from tests.lab import Lab, with_mutants
 
-pytestmark = pytest.mark.boot
+pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
-# Pages of a vCPU that are aged, and how often while vCPUs are idle.
-PAGES, PASSES = 64, 4
 # In virtual time: vCPUs, and iterations, of which the first warms up.
 VCPUS, ITERATIONS = 16, 3
 
@@ -53,25 +51,16 @@ OOPS = r"Unable to handle kernel[^\0]*?\bpc : (stage2_|__kvm_pgtable_)"
 
 @pytest.fixture(scope="module", name="counts")
 def _counts():
-    """Of base and series, aged while vCPUs fault in memory that is new to the host, too."""
-    args = f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}"
-    return [
-        run
-        for label in ("base", "series")
-        for run in Lab("v5.10", label, patches=("hold-times",))
-        .virtual(2 + 2)
-        .lock_counts(aging.ACCESS, args, (2,), f"counts-{label}-{aging.ACCESS}")
-    ]
+    """Aged while vCPUs fault in memory that is new to the host, too."""
+    return aging.lock_counts(Lab("v5.10", patches=("hold-times",)).virtual(2 + 2), "counts-{}-" + aging.ACCESS)
 
 
-@pytest.mark.slow
 def test_aging_takes_no_lock(counts):
     assert not claims.lockless_aging(counts, "series")
 
 
-@pytest.mark.slow
 def test_negative_control_base_takes_the_lock_to_age(counts):
-    assert not claims.locked_aging(counts, "base", PAGES, PASSES)
+    assert not claims.locked_aging(counts, "base", aging.PAGES, aging.PASSES)
     assert claims.lockless_aging(counts, "base")
 
 
@@ -81,25 +70,21 @@ def _hot(label):
     return aging.hot(Lab("v5.10", label), f"-i {ITERATIONS}", VCPUS, 120, label)
 
 
-@pytest.mark.slow
 def test_faults_do_not_slow_aging_down():
     aging.found_young(_hot("series"), VCPUS)
     assert aging.beside(_hot("series")) <= aging.BESIDE
 
 
-@pytest.mark.slow
 def test_negative_control_faults_slow_aging_down_on_base():
     aging.found_young(_hot("base"), VCPUS)
     assert aging.beside(_hot("base")) > 5
 
 
-@pytest.mark.slow
 def test_aging_does_not_slow_faults_down():
     assert aging.with_aging(_hot("series"), "instructions_per_fault.fault") == pytest.approx(1, rel=0.05)
     assert aging.with_aging(_hot("series"), "fault_memory_time") <= aging.SLOWER
 
 
-@pytest.mark.slow
 def test_negative_control_an_access_that_is_forgotten_is_noticed():
     command = [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"]
     aging.forgets(MUTANTS.but(mutant="age-forgets"), command, "aging-age-forgets")
@@ -111,7 +96,6 @@ def _killing(vms, seconds):
     return (*line, "-K", "-k", vms, "-t", seconds)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("helper", RACES)
 def test_aging_that_races_loses_nothing(helper):
     races, memory, size = RACES[helper]
@@ -120,7 +104,6 @@ def test_aging_that_races_loses_nothing(helper):
     aging.lose_nothing(DELAYED, helper, command, seconds, DELAY_US, dict.fromkeys(races, AGES), 3)
 
 
-@pytest.mark.slow
 def test_vms_are_killed_while_they_are_aged():
     vms = KILLED if AGES <= WANTED else AGES // 20
     ran = DELAYED.stress(aging.ages(LATE_US, _killing(vms, 2 * vms)), 3 * vms, "aging-late").good()
@@ -131,7 +114,6 @@ def _wreck(mutant, command, delay_us):
     return MUTANTS.but(mutant=mutant).wreck(aging.ages(delay_us, command), 60, f"aging-{mutant}")
 
 
-@pytest.mark.slow
 def test_negative_control_what_is_unmapped_comes_back():
     found = _wreck("age-without-cmpxchg", (*ALL, "-t", "60"), DELAY_US)
     assert re.search(
@@ -141,20 +123,15 @@ def test_negative_control_what_is_unmapped_comes_back():
     ), found
 
 
-@pytest.mark.slow
 def test_negative_control_write_protection_that_gives_up():
     found = _wreck("wrprotect-gives-up", (*LINE, "-o", "log", "-b", "8M", "-t", "180"), EITHER_US)
     assert "is not in the dirty log" in found, found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "mutant, command",
-    [
-        pytest.param("pgt-freed-without-rcu", _killing(10, 20), id="pgt-freed-without-rcu"),
-        pytest.param("age-table-freed-without-rcu", (*ALL, "-t", "45"), id="age-table-freed-without-rcu"),
-    ],
-)
-def test_negative_control_freed_under_aging(mutant, command):
-    found = _wreck(mutant, command, LATE_US)
+FREED = {"pgt-freed-without-rcu": _killing(10, 20), "age-table-freed-without-rcu": (*ALL, "-t", "45")}
+
+
+@pytest.mark.parametrize("mutant", FREED)
+def test_negative_control_freed_under_aging(mutant):
+    found = _wreck(mutant, FREED[mutant], LATE_US)
     assert re.search(f"WARNING: .*(stage2_age|__kvm_pgtable_walk)|Bad page state|{OOPS}", found), found

@@ -13,15 +13,10 @@ import re
 import pytest
 
 from tests import aging, claims
-from tests.lab import Lab, script, with_mutants
+from tests.lab import Lab, MMUS, script, with_mutants
 
 pytestmark = pytest.mark.boot
 
-# By default SPTEs are direct and found by rmaps; so are shadow page tables, with npt=0.
-MMUS = {"default": (), "tdp_mmu": ("kvm.tdp_mmu=1",), "shadow": ("kvm_amd.npt=0",)}
-
-# For lock counts: pages of a vCPU that are aged, and as many that are faulted in; passes over idle vCPUs.
-PAGES, PASSES = 64, 4
 # How many walks that age must race; above WANTED with the debug configuration.
 WANTED = 8
 AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
@@ -131,15 +126,9 @@ def test_negative_control_faults_slow_aging_down_on_base():
 @pytest.mark.skipif(not LONG, reason="kernels of its own, see above")
 @pytest.mark.parametrize("mmu", MMUS)
 def test_aging_takes_no_lock(mmu):
-    args = f"-p -S- -b {PAGES * 4}K -B {PAGES * 4}K -i 2 -n {PASSES}"
-    counts = [
-        run
-        for label in ("base", "series")
-        for run in Lab("v5.10", label, MMUS[mmu], "x86_64", configs=("lockstat",), machine={"cpus": 4}).lock_counts(
-            aging.ACCESS, args, (2,), f"lockstat-{label}-{mmu}"
-        )
-    ]
-    assert not claims.lockless_aging(counts, "series", PAGES)
+    lab = Lab("v5.10", params=MMUS[mmu], arch="x86_64", configs=("lockstat",), machine={"cpus": 4})
+    counts = aging.lock_counts(lab, "lockstat-{}-" + mmu)
+    assert not claims.lockless_aging(counts, "series", aging.PAGES)
     # As it is on base.
-    assert claims.lockless_aging(counts, "base", PAGES)
-    assert not claims.locked_aging(counts, "base", PAGES, PASSES)
+    assert claims.lockless_aging(counts, "base", aging.PAGES)
+    assert not claims.locked_aging(counts, "base", aging.PAGES, aging.PASSES)

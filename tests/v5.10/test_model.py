@@ -12,16 +12,14 @@ from tests import modelchecks
 SERIES = "v5.10"
 SCHEDULES = 1000
 MILLION = 1_000_000
+# The first is a number of patches.
+MILESTONES = ("20", "fast-path", "parallel", "bounded", "lockless", "aging", "aging-x86")
 # Mistakes that lose a write, keep a translation or free a table in use, and that few other checks find.
-MUST_DIE = (
-    "wrprotect-gives-up",
-    "bit-before-leaf",
-    "log-no-barrier",
-    "log-get-no-flush",
-    "undo-no-tlbi",
-    "unmap-frees-full-table",
-    "ksm-protect-not-called",
-    "change-same-page-ignored",
+MUST_DIE = tuple(
+    """
+    wrprotect-gives-up bit-before-leaf log-no-barrier log-get-no-flush undo-no-tlbi unmap-frees-full-table
+    ksm-protect-not-called change-same-page-ignored
+""".split()
 )
 
 
@@ -41,19 +39,7 @@ def test_nothing_that_is_compiled_is_missing(tree, arch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "milestone, arch",
-    [
-        ("20", "arm64"),
-        ("fast-path", "arm64"),
-        ("parallel", "arm64"),
-        ("bounded", "arm64"),
-        ("lockless", "arm64"),
-        ("aging", "arm64"),
-        ("aging-x86", "arm64"),
-        ("aging-x86", "x86"),
-    ],
-)
+@pytest.mark.parametrize("milestone, arch", [*((name, "arm64") for name in MILESTONES), ("aging-x86", "x86")])
 def test_every_scenario_holds_at_a_milestone(milestone, arch):
     series, tree = modelchecks.patched(SERIES, milestone)
     program, libraries = runs.ready(tree, (arch,))

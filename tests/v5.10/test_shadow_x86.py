@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from tests.lab import with_mutants
+from tests.lab import MMUS, with_mutants
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
-LAB = with_mutants("v5.10", "x86_64").but(params=("kvm_amd.npt=0",))
+LAB = with_mutants("v5.10", "x86_64").but(params=MMUS["shadow"])
 # Base was found within 46 rounds; a round takes a tenth of a second or two.
 SECONDS, MOST = 15, 120
 

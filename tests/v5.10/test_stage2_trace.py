@@ -12,22 +12,7 @@ pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
 MUTANTS = Lab("v5.10", patches=("delays", "x86-delays", "mutants", "tlb-mutants"))
 DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "2")
-STRESS = (
-    "/tests/stage2_fault_stress_test",
-    "-m",
-    "get",
-    "-n",
-    "1000000",
-    "-r",
-    "3",
-    "-i",
-    "300",
-    "-b",
-    "8M",
-    "-t",
-    "8",
-    "-o",
-)
+STRESS = "/tests/stage2_fault_stress_test -m get -n 1000000 -r 3 -i 300 -b 8M -t 8 -o".split()
 CHANGE_PTE = ("/tests/change_pte_test", "-t", "6", "-f", "-n", "-i", "1", "-b", "2M")
 ALL = "rally,punch,log,slots,remap,split,collapse,ksm,migrate,pageout,age,exec,readonly"
 # What must have happened for a run to have shown something.

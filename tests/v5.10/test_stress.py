@@ -12,7 +12,7 @@ import re
 import pytest
 
 from tests import aging
-from tests.lab import races, script, with_mutants
+from tests.lab import MMUS, races, script, with_mutants
 
 pytestmark = pytest.mark.boot
 
@@ -28,26 +28,16 @@ PROGRAM = "/tests/stage2_fault_stress_test"
 LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "300", "-b", "8M")
 COUNTERS = ("blocks_split", "tables_collapsed", "races_lost", "entries_locked")
 # All helpers of the test. One that is named with -o and cannot be had is a failure.
-HELPERS = (
-    "log",
-    "slots",
-    "punch",
-    "rally",
-    "readonly",
-    "exec",
-    "remap",
-    "split",
-    "collapse",
-    "ksm",
-    "migrate",
-    "pageout",
-    "age",
-)
+HELPERS = tuple("log slots punch rally readonly exec remap split collapse ksm migrate pageout age".split())
 # Those that take memory away or replace it, each with holes, and the log by KVM_CLEAR_DIRTY_LOG, which QEMU uses.
 ALONE = ("slots", "remap", "split", "collapse", "ksm", "migrate", "pageout", "readonly")
 # How many there must be of each helper's operations and of each race; runs of one kind at most.
 WANTED, MOST = 4, 4
-MMUS = {"default": (), "tdp_mmu": ("kvm.tdp_mmu=1",), "shadow": ("kvm_amd.npt=0",)}
+# Mutants that decide a race wrongly: the helpers that make it, and words of what is found.
+WRONG = {
+    "bit-before-leaf": ("log", "is not in the dirty log"),
+    "fault-without-seq": ("punch,remap", ": (stale|lost|wrong): "),
+}
 
 
 def _wanted(helpers, counters, times=WANTED):
@@ -86,11 +76,8 @@ def test_faults_that_race_lose_nothing_in_clear_mode(mode):
 @pytest.mark.slow
 @pytest.mark.parametrize("helper", ALONE)
 def test_each_helper_loses_nothing_in_clear_mode(helper):
-    _race(
-        f"{helper}-clear",
-        ("-m", "clear", "-o", f"log,rally,punch,{helper}"),
-        _wanted(("log", helper), ("blocks_split", "races_lost")),
-    )
+    wanted = _wanted(("log", helper), ("blocks_split", "races_lost"))
+    _race(f"{helper}-clear", ("-m", "clear", "-o", f"log,rally,punch,{helper}"), wanted)
 
 
 @pytest.mark.slow
@@ -136,14 +123,9 @@ def test_negative_control_what_stays_in_the_tlb_is_seen():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "mutant, helpers, words",
-    [
-        pytest.param("bit-before-leaf", "log", "is not in the dirty log", id="bit-before-leaf"),
-        pytest.param("fault-without-seq", "punch,remap", ": (stale|lost|wrong): ", id="fault-without-seq"),
-    ],
-)
-def test_negative_control_a_race_that_is_decided_wrongly_is_found(mutant, helpers, words):
+@pytest.mark.parametrize("mutant", WRONG)
+def test_negative_control_a_race_that_is_decided_wrongly_is_found(mutant):
+    helpers, words = WRONG[mutant]
     # It ends when it has seen one.
     ran = _planted(mutant, (*LINE, "-s", "anonymous", "-o", helpers, "-t", "120"), 120)
     assert ran.found(words), ran.output

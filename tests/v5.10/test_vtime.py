@@ -50,11 +50,8 @@ def _bench(lab, name, vcpus, mib=MIB):
             sums[measure.metric] = sums.get(measure.metric, 0) + measure.value
         faults = ITERATIONS * 256 * mib
         assert sums["faults_permission.dirty"] == pytest.approx(faults * count, rel=0.01)
-        found[count] = Point(
-            sums["dirty_memory_time"] * 1e9 / faults,
-            sums["foreign_atomics.dirty"] / faults / count,
-            sums["tlbi_broadcast.dirty"] / faults / count,
-        )
+        atomics, tlbis = (sums[f"{name}.dirty"] / faults / count for name in ("foreign_atomics", "tlbi_broadcast"))
+        found[count] = Point(sums["dirty_memory_time"] * 1e9 / faults, atomics, tlbis)
     return found
 
 
@@ -192,12 +189,8 @@ def test_a_benchmark_repeats_on_x86_64():
     """By the tool's own rule, with its own scheduling: with all threads real-time ones 8 vCPUs populate
     their memory in 0.60 or in 0.89 ms."""
     test, release = "dirty_log_perf_test", catalog.load("v5.10").kernel
-    program = [
-        *bench.scheduling("x86_64", test, release),
-        f"/tests/{test}",
-        *bench.arguments(test, "x86_64", "", release),
-        "-v",
-    ]
+    program = [*bench.scheduling("x86_64", test, release), f"/tests/{test}"]
+    program += [*bench.arguments(test, "x86_64", "", release), "-v"]
     commands = {f"dirty-{count}-{at}": [*program, count] for at, count in enumerate(X86_64)}
     limits = {f"dirty-{count}-{at}": 60 * (1 + count) for at, count in enumerate(X86_64)}
     found = {}
@@ -208,18 +201,8 @@ def test_a_benchmark_repeats_on_x86_64():
         for count, name in zip(X86_64, commands):
             for measure in ran.measures(name, count=False):
                 found.setdefault((count, measure.metric, measure.iteration), []).append(measure.value)
-    assert not repeat.failed(
-        [
-            {
-                "metric": metric,
-                "clock": "virtual",
-                "model": vtime.NOMINAL,
-                "samples": samples,
-                "vcpus": count,
-                "kernel": "base",
-                "test": test,
-                "args": shlex.join(program),
-            }
-            for (count, metric, _), samples in found.items()
-        ]
-    )
+    same = {"clock": "virtual", "model": vtime.NOMINAL, "kernel": "base", "test": test, "args": shlex.join(program)}
+    runs = [
+        {**same, "metric": metric, "samples": samples, "vcpus": count} for (count, metric, _), samples in found.items()
+    ]
+    assert not repeat.failed(runs)

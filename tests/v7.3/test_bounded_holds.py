@@ -92,11 +92,8 @@ def _measured(which):
 def test_nobody_holds_the_lock_for_long():
     """While the log is cleared and vCPUs wait; and while 64 MiB are unmapped, as if somebody waited."""
     measured = _measured("base") + _measured("bounded")
-    print(
-        "mmu_lock held for write:",
-        *(f"{run['kernel']} {run['args']} {run['metric']} {run['samples'][0]}" for run in measured),
-        sep="\n",
-    )
+    lines = (f"{run['kernel']} {run['args']} {run['metric']} {run['samples'][0]}" for run in measured)
+    print("mmu_lock held for write:", *lines, sep="\n")
     assert not claims.bounded_holds(measured, "bounded")
     # And negative control: base is not so.
     assert claims.bounded_holds(measured, "base")

@@ -29,22 +29,7 @@ TESTS = {
     "ring": _log("anonymous_hugetlb_2mb", "dirty-ring"),
     "busy": ["/tests/dirty_harvest_test", "busy", "20"],
     # Which has blocks when the log is turned on, and checks that all is reported.
-    "blocks": [
-        "/tests/dirty_log_perf_test",
-        "-v",
-        "2",
-        "-b",
-        "8M",
-        "-i",
-        "3",
-        "-m",
-        "3",
-        "-g",
-        "-H",
-        "2000",
-        "-s",
-        "anonymous_hugetlb_2mb",
-    ],
+    "blocks": "/tests/dirty_log_perf_test -v 2 -b 8M -i 3 -m 3 -g -H 2000 -s anonymous_hugetlb_2mb".split(),
     "count": ["/tests/dirty_block_test"],
     "punch": ["/tests/stage2_fault_stress_test", "-m", "get", "-t", "20", "-o", "log,punch"],
 }
@@ -83,15 +68,8 @@ def test_negative_control_what_is_lost_is_noticed(which):
 
 # {what stage2_race_test races for: {race: times that it must be met}}
 RACES = {
-    "pages": {
-        "set": 100,
-        "lost_set": 50,
-        "lost_aged": 10,
-        "lost_accessed": 5,
-        "lost_unmapped": 20,
-        "wrprotected": 50,
-        "unmapped": 10,
-    },
+    "pages": {"set": 100, "lost_set": 50, "lost_aged": 10, "lost_accessed": 5, "lost_unmapped": 20}
+    | {"wrprotected": 50, "unmapped": 10},
     "blocks": {"set": 50, "lost_aged": 20, "lost_accessed": 20, "table_gone": 20},
 }
 # Runs in which these are to be met; an idle host needs one.

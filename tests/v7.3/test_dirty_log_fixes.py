@@ -9,6 +9,13 @@ from kvmseries.source import catalog
 from tests.lab import Lab
 
 SECONDS = 240
+
+
+def boots(test):
+    """Marks a check that boots guests, and takes long."""
+    return pytest.mark.boot(pytest.mark.slow(test))
+
+
 # For dirty_log_test's 1 GiB and three pages.
 HUGE_PAGES = "series.hugepages=520"
 # Each of the tests of dirty_ring_reset_test, on both architectures.
@@ -20,6 +27,7 @@ _RINGS = {
         "stale": r"and was not reprotected",
     }.items()
 }
+_HUGE = (["/tests/x86/dirty_log_init_set_test"], r"was written after it was cleared, and is not in the log")
 _PAGE = r"Dirty page \d+ value"
 
 
@@ -34,13 +42,7 @@ TESTS = {
         "ring-thp": (_dirty_log_test("anonymous_thp"), _PAGE),
         "ring-hugetlb": (_dirty_log_test("anonymous_hugetlb_2mb"), _PAGE),
     },
-    "x86_64": {
-        **_RINGS,
-        "two-huge-pages": (
-            ["/tests/x86/dirty_log_init_set_test"],
-            r"was written after it was cleared, and is not in the log",
-        ),
-    },
+    "x86_64": {**_RINGS, "two-huge-pages": _HUGE},
 }
 # {mutant: (arch, the tests that fail with it, and no other does)}: one of mutants.patch, or a patch of its own.
 REVERTED = {
@@ -69,30 +71,26 @@ def _lost(arch, which, params=()):
     return found
 
 
-@pytest.mark.boot
-@pytest.mark.slow
+@boots
 @pytest.mark.parametrize("arch", TESTS)
 def test_no_write_is_missing_in_the_log(arch):
     assert not _lost(arch, "series")
 
 
-@pytest.mark.boot
-@pytest.mark.slow
+@boots
 @pytest.mark.parametrize("arch", TESTS)
 def test_negative_control_base_misses_writes(arch):
     assert _lost(arch, "base") == set(TESTS[arch])
 
 
-@pytest.mark.boot
-@pytest.mark.slow
+@boots
 @pytest.mark.parametrize("which", REVERTED)
 def test_negative_control_each_test_needs_its_own_fix(which):
     arch, tests = REVERTED[which]
     assert _lost(arch, which) == tests
 
 
-@pytest.mark.boot
-@pytest.mark.slow
+@boots
 @pytest.mark.parametrize("which", ("base", "series"))
 def test_with_shadow_page_tables(which):
     assert _lost("x86_64", which, ("kvm_amd.npt=0",)) == (set(TESTS["x86_64"]) if which == "base" else set())
@@ -104,6 +102,7 @@ def test_each_test_has_a_patch_that_takes_its_fix_back():
     }
 
 
+each_mmu = pytest.mark.parametrize("params", ((), ("kvm_amd.npt=0",)), ids=("tdp", "shadow"))
 FLUSH = "KVM-x86-mmu-Flush-the-TLBs-when-a-huge-page-loses"
 
 
@@ -119,15 +118,13 @@ def _unflushed(before, params):
     return ran.splats
 
 
-@pytest.mark.boot
-@pytest.mark.slow
-@pytest.mark.parametrize("params", ((), ("kvm_amd.npt=0",)), ids=("tdp", "shadow"))
+@boots
+@each_mmu
 def test_mmu_writable_is_not_cleared_without_a_flush(params):
     assert not _unflushed(False, params)
 
 
-@pytest.mark.boot
-@pytest.mark.slow
-@pytest.mark.parametrize("params", ((), ("kvm_amd.npt=0",)), ids=("tdp", "shadow"))
+@boots
+@each_mmu
 def test_negative_control_a_flush_that_is_missing_is_noticed(params):
     assert any("kvm_arch_mmu_enable_log_dirty_pt_masked" in line for line in _unflushed(True, params))

@@ -10,47 +10,20 @@ SERIES = "v7.3"
 SCHEDULES = 1000
 
 # What takes seconds; and mistakes of each kind. The rest is slow.
-QUICK = (
-    "write-harvest",
-    "write-clear",
-    "write-harvest-remembered",
-    "log-on",
-    "first-write-harvest",
-    "write-write",
-    "write-harvest-last",
-    "relax-relax",
-    "map-same-map",
-    "split-read",
-    "collapse-read-other",
-    "collapse-age",
-    "age-read",
-    "age-flush-read",
-    "unmap-logged",
-    "unmap-one-of-two",
-    "unmap-age",
-    "unmap-split",
-    "harvest-age",
-    "ring-write-harvest",
-    "ring-write-harvest-remembered",
-    "ring-write-harvest-age",
-    "logged-read-write-unmap",
-    "access-harvest",
-    "access-collapse",
-    "split-age-other",
-    "split-keeps",
-    "collapse-after-log",
+QUICK = tuple(
+    """
+    write-harvest write-clear write-harvest-remembered log-on first-write-harvest write-write write-harvest-last
+    relax-relax map-same-map split-read collapse-read-other collapse-age age-read age-flush-read unmap-logged
+    unmap-one-of-two unmap-age unmap-split harvest-age ring-write-harvest ring-write-harvest-remembered
+    ring-write-harvest-age logged-read-write-unmap access-harvest access-collapse split-age-other split-keeps
+    collapse-after-log
+""".split()
 )
-QUICK_MUTANTS = (
-    "get-no-flush",
-    "ring-no-flush",
-    "undo-clean",
-    "collapse-frees-at-once",
-    "wrprotect-gives-up",
-    "attr-stores",
-    "locked-not-checked",
-    "undo-log-first",
-    "undo-bit-first-ring",
-    "age-stores-w",
+QUICK_MUTANTS = tuple(
+    """
+    get-no-flush ring-no-flush undo-clean collapse-frees-at-once wrprotect-gives-up attr-stores locked-not-checked
+    undo-log-first undo-bit-first-ring age-stores-w
+""".split()
 )
 
 

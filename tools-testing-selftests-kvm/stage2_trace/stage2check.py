@@ -213,9 +213,8 @@ class _Checker:
         self.trees: dict[str, Tree] = {}  # by root
         self.operations: dict[str, list[tuple[str, list[Debt]]]] = defaultdict(list)  # by task: names, and their debts
         self.issued: dict[int, list[tuple[Debt, Tlbi]]] = defaultdict(list)  # by CPU: those that no DSB has completed
-        self.stores_seen: dict[int, list[int]] = defaultdict(
-            lambda: [0] * 4
-        )  # by CPU: line of the last DSB for stores, by domain
+        # By CPU: line of the last DSB for stores, by domain.
+        self.stores_seen: dict[int, list[int]] = defaultdict(lambda: [0] * 4)
 
     def event(self, number: int, words: list[str]) -> None:
         """Take in line `number`."""
@@ -272,17 +271,11 @@ class _Checker:
                 self._pay(debt, {1, 2})
 
     def _find(self, rule: str, number: int, debt: Debt, what: str) -> None:
-        why = debt.near or "no TLBI for it came"
-        self.report.findings.append(
-            Finding(
-                rule,
-                number,
-                (
-                    f"line {number}: {what}, and the entry of level {debt.level} for {debt.ipa:x} {_KINDS[debt.kind]} on line "
-                    f"{debt.line} ({debt.who}, CPU {debt.cpu}): {why}"
-                ),
-            )
+        text = (
+            f"line {number}: {what}, and the entry of level {debt.level} for {debt.ipa:x} {_KINDS[debt.kind]} on line "
+            f"{debt.line} ({debt.who}, CPU {debt.cpu}): {debt.near or 'no TLBI for it came'}"
         )
+        self.report.findings.append(Finding(rule, number, text))
 
     def _on_store(self, number: int, words: list[str]) -> None:
         cpu, task, root, who = *words[:3], words[7]
@@ -302,16 +295,11 @@ class _Checker:
         """An entry is valid now: the debts of what was broken there must be paid."""
         level, ipa, old, new = change
         if old & _VALID and not _same_memory(level, old, new):
-            self.report.findings.append(
-                Finding(
-                    "break-before-make",
-                    number,
-                    (
-                        f"line {number}: {who} changed the entry of level {level} for {ipa:x} from {old:x} to {new:x}, and did not "
-                        "make it invalid in between"
-                    ),
-                )
+            text = (
+                f"line {number}: {who} changed the entry of level {level} for {ipa:x} from {old:x} to {new:x}, and did not "
+                "make it invalid in between"
             )
+            self.report.findings.append(Finding("break-before-make", number, text))
         end = ipa + (1 << tree.shift(level))
         for debt in [debt for debt in tree.broken if debt.overlaps(ipa, end)]:
             if debt.level != level or not _same_memory(level, debt.before, new):

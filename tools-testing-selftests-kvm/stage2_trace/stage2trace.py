@@ -17,7 +17,7 @@ from vtime import vtime
 
 SOURCE = paths.TESTS / "stage2_trace"
 # Operations whose beginning and end are recorded. They end by a RET of their own: none ends by a jump to another
-# function. What each has promised when it returns is the checker's to know (verify/stage2check.py).
+# function. What each has promised when it returns is the checker's to know (stage2check.py).
 OPERATIONS = (
     "kvm_vm_ioctl",
     "kvm_vcpu_ioctl",
@@ -44,17 +44,11 @@ def code(table: str, release: str) -> str:
     """The plugin's list of code, from `table`, the text of a System.map: lines of a role, a name and two addresses.
 
     Raises Fail if the kernel, which calls itself `release`, lacks a function."""
-    symbols = sorted(
-        (int(words[0], 16), words[1], words[2]) for words in map(str.split, table.splitlines()) if len(words) == 3
-    )
-    names = {name for _, kind, name in symbols if kind in "tT"}
+    functions = vtime.functions(table)
+    names = {name for _, _, name in functions}
     destroy = next((name for name in _DESTROY if name in names), _DESTROY[-1])
-    starts = sorted({address for address, _, _ in symbols})
-    ends = dict(zip(starts, starts[1:]))
     lines, found = [], set()
-    for address, kind, name in symbols:
-        if kind not in "tT" or address not in ends:
-            continue
+    for start, end, name in functions:
         plain = re.sub(r"\.(isra|constprop|part|cold)\b.*", "", name)
         for role, match in (
             ("store", re.match(vtime.TABLES["arm64"], name)),
@@ -62,7 +56,7 @@ def code(table: str, release: str) -> str:
             ("destroy", plain == destroy),
         ):
             if match:
-                lines.append(f"{role} {plain} {address:x} {ends[address]:x}\n")
+                lines.append(f"{role} {plain} {start:x} {end:x}\n")
                 found.add(plain if role != "store" else role)
     lacking = [name for name in ("store", *OPERATIONS, destroy) if name not in found | _NOT_EVERYWHERE]
     if lacking:

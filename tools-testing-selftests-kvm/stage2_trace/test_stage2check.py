@@ -37,14 +37,38 @@ def within(operation, *lines):
     return [f"begin {A} {operation} 0 0", *lines, f"end {A} {operation} 0"]
 
 
+def but(lines, old, new):
+    """`lines` with `new` in place of `old`."""
+    return [line.replace(old, new) for line in lines]
+
+
 def check(*lines):
     """[rule] of what is found in a trace of `lines`, and the texts."""
     report = stage2check.check([*HEAD, *lines, "done 1"])
     return [finding.rule for finding in report.findings], "\n".join(finding.text for finding in report.findings)
 
 
+# Stage 1 by VA.
+BY_VA = but(LOCAL, "vmalle1 1 -", "vaae1 1 7f")
 PROTECTED, UNMAPPED = store(IPA, RW, RO), store(IPA, RW, "0")
 GRANTED = store(IPA, RO, RW)
+# What the table at 5000 holds: nothing, a page.
+EMPTY, FULL = "table 0 1000 3 200000 5000 -", f"table 0 1000 3 200000 5000 1:{RW}"
+
+
+def range_(base, num=0, scale=0, ttl=0, granule=1):
+    """The argument of a range TLBI."""
+    return f"{granule << 46 | scale << 44 | num << 39 | ttl << 37 | base:x}"
+
+
+def by_range(*what, **how):
+    """BY_IPA, by range_() instead of an address."""
+    return but(BY_IPA, f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {range_(*what, **how)}")
+
+
+def unlinked(*lines):
+    """A full table is unlinked, and a block takes its place."""
+    return [FULL, store(HUGE, TABLE, LOCKED), *lines, store(HUGE, LOCKED, BLOCK)]
 
 
 @pytest.mark.parametrize(
@@ -55,14 +79,8 @@ GRANTED = store(IPA, RO, RW)
         within("kvm_handle_guest_abort", GRANTED, *LOCAL),
         within("kvm_handle_guest_abort", GRANTED, *BY_IPA),
         # Stage 1 by VA, of the own CPU.
-        within("kvm_handle_guest_abort", GRANTED, *(line.replace("vmalle1 1 -", "vaae1 1 7f") for line in LOCAL)),
-        within(
-            "kvm_handle_guest_abort",
-            store(HUGE, BLOCK, LOCKED),
-            *BY_IPA,
-            f"table 0 {VM} 3 200000 5000 -",
-            store(HUGE, LOCKED, TABLE),
-        ),
+        within("kvm_handle_guest_abort", GRANTED, *BY_VA),
+        within("kvm_handle_guest_abort", store(HUGE, BLOCK, LOCKED), *BY_IPA, EMPTY, store(HUGE, LOCKED, TABLE)),
         # What another CPU invalidates counts, and so does the DSB of the CPU that has stored.
         within(IOCTL, PROTECTED, f"dsb {A} ishst", f"tlbi {B} vmalls12e1is 1 -", f"dsb {B} ish"),
         # A page that was not mapped, one that is young now, and the same again after it was unmapped.
@@ -73,21 +91,16 @@ GRANTED = store(IPA, RO, RW)
         within("kvm_mmu_notifier_clear_young", store(IPA, RW, "800000400003df")),
         # All VMs', with hints, and what the hardware needs no more.
         within(IOCTL, UNMAPPED, f"dsb {A} sy", f"tlbi {A} alle1is 0 -", f"dsb {A} sy"),
-        within(IOCTL, UNMAPPED, *(line.replace(f"1 {PAGE}", f"1 {AT3}") for line in BY_IPA)),
+        within(IOCTL, UNMAPPED, *but(BY_IPA, f"1 {PAGE}", f"1 {AT3}")),
         within(IOCTL, UNMAPPED, f"gone 0 {VM}"),
         # An empty table goes with the page's address, a full one with the VM.
-        within(
-            IOCTL, f"table 0 {VM} 3 200000 5000 1:{RW}", store(IPA, RW, "0"), *BY_IPA, store(HUGE, TABLE, "0"), *BY_IPA
-        ),
-        within(
-            IOCTL, f"table 0 {VM} 3 200000 5000 1:{RW}", store(HUGE, TABLE, LOCKED), *ALL, store(HUGE, LOCKED, BLOCK)
-        ),
+        within(IOCTL, FULL, store(IPA, RW, "0"), *BY_IPA, store(HUGE, TABLE, "0"), *BY_IPA),
+        within(IOCTL, *unlinked(*ALL)),
         # A range of 4 pages (SCALE 0, NUM 1) from 200000 on.
-        within(
-            IOCTL,
-            UNMAPPED,
-            *(line.replace(f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {1 << 46 | 1 << 39 | 0x200:x}") for line in BY_IPA),
-        ),
+        within(IOCTL, UNMAPPED, *by_range(0x200, num=1)),
+        within(IOCTL, UNMAPPED, *by_range(0x200)),
+        # A full table takes a range of all that it translates.
+        within(IOCTL, *unlinked(*by_range(0x200, num=7, scale=1))),
         # An operation within another one, and one that the end of the trace cuts off.
         within(IOCTL, *within("kvm_pgtable_stage2_unmap", UNMAPPED, *BY_IPA)),
         [f"begin {A} {IOCTL} 0 0", UNMAPPED],
@@ -97,76 +110,57 @@ def test_what_keeps_the_rules(lines):
     assert check(*lines) == ([], "")
 
 
-@pytest.mark.parametrize(
-    "lines, rule, why",
-    [
-        ([PROTECTED], "invalidate", "no TLBI for it came"),
-        ([*ALL, PROTECTED], "invalidate", "no TLBI for it came"),
-        ([PROTECTED, *ALL[1:]], "invalidate", "came before a DSB that waits for the store"),
-        ([PROTECTED, ALL[0].replace("ishst", "nshst"), *ALL[1:]], "invalidate", "came before a DSB"),
-        ([PROTECTED, ALL[0].replace("ishst", "ishld"), *ALL[1:]], "invalidate", "came before a DSB"),
-        ([PROTECTED, *ALL[:-1]], "invalidate", "no DSB completed the TLBI VMALLS12E1IS"),
-        ([PROTECTED, *ALL[:-1], f"dsb {A} ishst"], "invalidate", "no DSB completed"),
-        ([PROTECTED, *ALL[:-1], f"dsb {B} ish"], "invalidate", "no DSB completed"),
-        ([PROTECTED, *ALL[:-1], f"dsb {A} nsh"], "invalidate", "NSH on line 7 does not wait"),
-        ([PROTECTED, *(line.replace("1is 1", "1 1") for line in ALL)], "invalidate", "is for its own CPU only"),
-        ([PROTECTED, *(line.replace("1is 1", "1is 2") for line in ALL)], "invalidate", "no TLBI for it came"),
-        ([PROTECTED, *LOCAL], "invalidate", "is for its own CPU only"),
-        ([UNMAPPED, *(line.replace(PAGE, "202") for line in BY_IPA)], "invalidate", "no TLBI for it came"),
-        (
-            [UNMAPPED, *(line.replace(f"1 {PAGE}", f"1 {AT2}") for line in BY_IPA)],
-            "invalidate",
-            "the entry is of level 2",
-        ),
-        ([UNMAPPED, *BY_IPA[:3]], "invalidate", "no TLBI of stage 1 followed that of stage 2"),
-        ([UNMAPPED, *BY_IPA[:2], *BY_IPA[3:]], "invalidate", "no TLBI of stage 1 followed that of stage 2"),
-        (
-            [UNMAPPED, store(IPA, "0", ELSEWHERE), *BY_IPA],
-            "break-before-make",
-            "made the entry of level 3 for 201000 valid",
-        ),
-        ([store(IPA, RW, ELSEWHERE), *BY_IPA], "break-before-make", "did not make it invalid in between"),
-        (
-            [f"table 0 {VM} 3 200000 5000 -", store(HUGE, BLOCK, TABLE), *ALL],
-            "break-before-make",
-            "did not make it invalid",
-        ),
-        (
-            [store(HUGE, BLOCK, LOCKED), f"table 0 {VM} 3 200000 5000 -", store(HUGE, LOCKED, TABLE), *ALL],
-            "break-before-make",
-            "no TLBI for it came",
-        ),
-        ([UNMAPPED, store(HUGE, "0", BLOCK), *ALL], "break-before-make", "the entry of level 2 for 200000 valid"),
-        (
-            [f"table 0 {VM} 3 200000 5000 1:{RW}", store(HUGE, TABLE, "0"), *BY_IPA],
-            "invalidate",
-            "is for one address, and the table had entries for others",
-        ),
-        (
-            [
-                f"table 0 {VM} 3 200000 5000 -",
-                store(HUGE, TABLE, "0"),
-                *(line.replace("s2e1", "s2le1") for line in BY_IPA),
-            ],
-            "invalidate",
-            "is for leaves only",
-        ),
-        (
-            [
-                f"table 0 {VM} 3 200000 5000 -",
-                store(HUGE, TABLE, "0"),
-                *(line.replace(f"1 {PAGE}", f"1 {AT2}") for line in BY_IPA),
-            ],
-            "invalidate",
-            "is for leaves only",
-        ),
-        ([GRANTED], "forget", "no TLBI for it came"),
-        ([GRANTED, *LOCAL[1:]], "forget", "came before a DSB"),
-        ([GRANTED, *LOCAL[:-1]], "forget", "no DSB completed the TLBI VMALLE1"),
-        ([GRANTED, *(line.replace(A, B) for line in LOCAL)], "forget", "is for its own CPU only"),
+# {rule: [(what an operation does, words of the one finding)]}
+MISTAKES = {
+    "invalidate": [
+        ([PROTECTED], "no TLBI for it came"),
+        ([*ALL, PROTECTED], "no TLBI for it came"),
+        ([PROTECTED, *ALL[1:]], "came before a DSB that waits for the store"),
+        ([PROTECTED, ALL[0].replace("ishst", "nshst"), *ALL[1:]], "came before a DSB"),
+        ([PROTECTED, ALL[0].replace("ishst", "ishld"), *ALL[1:]], "came before a DSB"),
+        ([PROTECTED, *ALL[:-1]], "no DSB completed the TLBI VMALLS12E1IS"),
+        ([PROTECTED, *ALL[:-1], f"dsb {A} ishst"], "no DSB completed"),
+        ([PROTECTED, *ALL[:-1], f"dsb {B} ish"], "no DSB completed"),
+        ([PROTECTED, *ALL[:-1], f"dsb {A} nsh"], "NSH on line 7 does not wait"),
+        ([PROTECTED, *but(ALL, "1is 1", "1 1")], "is for its own CPU only"),
+        ([PROTECTED, *but(ALL, "1is 1", "1is 2")], "no TLBI for it came"),
+        ([PROTECTED, *LOCAL], "is for its own CPU only"),
+        ([PROTECTED, *BY_VA], "is for its own CPU only"),
+        # Ranges that end before the page, begin behind it, are of another granule, have another level's hint.
+        ([UNMAPPED, *by_range(0x1FF)], "no TLBI for it came"),
+        ([UNMAPPED, *by_range(0x202)], "no TLBI for it came"),
+        ([UNMAPPED, *by_range(0x200 >> 4, granule=3)], "no TLBI for it came"),
+        ([UNMAPPED, *by_range(0x200, ttl=2)], "the entry is of level 2"),
+        ([UNMAPPED, *but(BY_IPA, PAGE, "202")], "no TLBI for it came"),
+        ([UNMAPPED, *but(BY_IPA, f"1 {PAGE}", f"1 {AT2}")], "the entry is of level 2"),
+        ([UNMAPPED, *BY_IPA[:3]], "no TLBI of stage 1 followed that of stage 2"),
+        ([UNMAPPED, *BY_IPA[:2], *BY_IPA[3:]], "no TLBI of stage 1 followed that of stage 2"),
+        ([FULL, store(HUGE, TABLE, "0"), *BY_IPA], "is for one address, and the table had entries for others"),
+        ([EMPTY, store(HUGE, TABLE, "0"), *but(BY_IPA, "s2e1", "s2le1")], "is for leaves only"),
+        ([EMPTY, store(HUGE, TABLE, "0"), *but(BY_IPA, f"1 {PAGE}", f"1 {AT2}")], "is for leaves only"),
     ],
-)
-def test_a_mistake_is_found(lines, rule, why):
+    "break-before-make": [
+        ([UNMAPPED, store(IPA, "0", ELSEWHERE), *BY_IPA], "made the entry of level 3 for 201000 valid"),
+        ([store(IPA, RW, ELSEWHERE), *BY_IPA], "did not make it invalid in between"),
+        ([EMPTY, store(HUGE, BLOCK, TABLE), *ALL], "did not make it invalid"),
+        ([store(HUGE, BLOCK, LOCKED), EMPTY, store(HUGE, LOCKED, TABLE), *ALL], "no TLBI for it came"),
+        ([UNMAPPED, store(HUGE, "0", BLOCK), *ALL], "the entry of level 2 for 200000 valid"),
+        (unlinked(*by_range(0x200, num=6, scale=1)), "is for some addresses, and the table had entries for others"),
+        (unlinked(*by_range(0x240, num=7, scale=1)), "is for some addresses"),
+        (unlinked(*by_range(0x200, num=7, scale=1, ttl=3)), "is for leaves only"),
+    ],
+    "forget": [
+        ([GRANTED], "no TLBI for it came"),
+        ([GRANTED, *LOCAL[1:]], "came before a DSB"),
+        ([GRANTED, *LOCAL[:-1]], "no DSB completed the TLBI VMALLE1"),
+        ([GRANTED, *but(LOCAL, A, B)], "is for its own CPU only"),
+        ([GRANTED, *BY_VA[:-1]], "no DSB completed the TLBI VAAE1"),
+    ],
+}
+
+
+@pytest.mark.parametrize("rule, lines, why", [(rule, *one) for rule, some in MISTAKES.items() for one in some])
+def test_a_mistake_is_found(rule, lines, why):
     found, text = check(*within(IOCTL, *lines))
     assert found == [rule] and why in text, text
 
@@ -188,7 +182,7 @@ def test_another_vm_with_the_same_addresses_is_not_meant():
     second = f"root 1 {OTHER} 2 1 40 12"
     lines = within(IOCTL, PROTECTED, store(IPA, RW, RO, root=OTHER), *ALL)
     assert check(second, *lines)[0] == ["invalidate"]
-    assert check(second, *lines[:-1], *(line.replace("1is 1", "1is 2") for line in ALL), lines[-1])[0] == []
+    assert check(second, *lines[:-1], *but(ALL, "1is 1", "1is 2"), lines[-1])[0] == []
     # Its VMID changes.
     assert check(second, f"root 1 {OTHER} 1 1 40 12", *lines)[0] == []
 
@@ -200,57 +194,21 @@ def test_each_debt_is_found_once_and_counted():
     assert report.counts == {"stores": 2, "unmapped": 1, "protected": 1}
 
 
-def _range(base, num=0, scale=0, ttl=0, granule=1):
-    """The argument of a range TLBI."""
-    return f"{granule << 46 | scale << 44 | num << 39 | ttl << 37 | base:x}"
-
-
 @pytest.mark.parametrize(
     "argument, span, hint",
     [
-        (_range(0x201), (0x201000, 0x203000), None),
-        (_range(0x201, num=31), (0x201000, 0x241000), None),
-        (_range(0, num=31, scale=3), (0, 1 << 33), None),
-        (_range(1, scale=2, ttl=2), (0x1000, 0x801000), 2),
-        (_range((1 << 37) - 1, ttl=3), (((1 << 37) - 1) << 12, ((1 << 37) + 1) << 12), 3),
-        (_range(1, granule=2), (0x4000, 0xC000), None),
-        (_range(1, granule=3), (0x10000, 0x30000), None),
+        (range_(0x201), (0x201000, 0x203000), None),
+        (range_(0x201, num=31), (0x201000, 0x241000), None),
+        (range_(0, num=31, scale=3), (0, 1 << 33), None),
+        (range_(1, scale=2, ttl=2), (0x1000, 0x801000), 2),
+        (range_((1 << 37) - 1, ttl=3), (((1 << 37) - 1) << 12, ((1 << 37) + 1) << 12), 3),
+        (range_(1, granule=2), (0x4000, 0xC000), None),
+        (range_(1, granule=3), (0x10000, 0x30000), None),
     ],
 )
 def test_the_argument_of_a_range_tlbi(argument, span, hint):
     found = stage2check.tlbi(["0", "a", "ripas2e1is", "1", argument])
     assert (found.span, found.hint, found.local) == (span, hint, False)
-
-
-def test_a_full_table_takes_a_range_of_all_that_it_translates():
-    def by_range(argument):
-        lines = [line.replace(f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {argument}") for line in BY_IPA]
-        table = f"table 0 {VM} 3 200000 5000 1:{RW}"
-        return check(*within(IOCTL, table, store(HUGE, TABLE, LOCKED), *lines, store(HUGE, LOCKED, BLOCK)))
-
-    assert by_range(_range(0x200, num=7, scale=1)) == ([], "")
-    rules, why = by_range(_range(0x200, num=6, scale=1))
-    assert rules == ["break-before-make"] and "is for some addresses, and the table had entries for others" in why
-    assert by_range(_range(0x240, num=7, scale=1))[0] == ["break-before-make"]
-    assert by_range(_range(0x200, num=7, scale=1, ttl=3))[0] == ["break-before-make"]
-
-
-def test_stage_1_by_va_is_for_granted_permissions_alone():
-    local = [line.replace("vmalle1 1 -", "vaae1 1 7f") for line in LOCAL]
-    assert check(*within(IOCTL, PROTECTED, *local))[0] == ["invalidate"]
-    assert check(*within("kvm_handle_guest_abort", GRANTED, *local[:-1]))[0] == ["forget"]
-
-
-def test_a_range_tlbi_of_another_granule_or_one_that_ends_before_the_page_pays_nothing():
-    def by_range(argument):
-        lines = (line.replace(f"ipas2e1is 1 {PAGE}", f"ripas2e1is 1 {argument}") for line in BY_IPA)
-        return check(*within(IOCTL, UNMAPPED, *lines))[0]
-
-    assert by_range(_range(0x200)) == []
-    assert by_range(_range(0x1FF)) == ["invalidate"]
-    assert by_range(_range(0x202)) == ["invalidate"]
-    assert by_range(_range(0x200 >> 4, granule=3)) == ["invalidate"]
-    assert by_range(_range(0x200, ttl=2)) == ["invalidate"]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +230,7 @@ def test_the_content_of_a_table(text, entries):
         ([], "breaks off after line 0"),
         (["no trace"], "this is no trace of stage 2, version 1: it begins with 'no trace'"),
         (["stage2-trace 2"], "version 1"),
-        ([*HEAD], "breaks off after line 2"),
+        (HEAD, "breaks off after line 2"),
         ([*HEAD, "cut"], "was cut at line 3"),
         (
             [*HEAD, f"missed 0 {VM} 3 201000 0 7df"],

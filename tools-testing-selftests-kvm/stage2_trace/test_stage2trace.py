@@ -1,5 +1,4 @@
-"""The plugin that records stage 2: what it is told of a kernel, how it is started, and its C, under a QEMU of these tests'
-own, which executes one instruction a line."""
+"""The plugin that records stage 2: what it is told of a kernel, how it is started, and its C, under fake_qemu.c."""
 
 import re
 from types import SimpleNamespace
@@ -10,131 +9,8 @@ from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import decoded, plugin_program, plugin_run
 from kvmseries.vm import machine
 from stage2_trace import stage2check, stage2trace
+from vtime.conftest import fake_qemu, instructions
 
-# A QEMU: memory at 40000000, mapped linearly; one instruction is executed for each line.
-#   x CPU NUMBER VALUE, sp CPU VALUE       set a register (31: SP_EL0)
-#   mem ADDRESS VALUE                      set memory, unseen by the plugin
-#   run CPU PC OPCODE [ADDRESS VALUE]      execute; with ADDRESS, VALUE is stored there (physical). A NOP follows in
-#                                          the block, or with `alone` nothing
-QEMU = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "qemu_api.h"
-
-#define LINEAR 0xffff000000000000ull
-#define START 0x40000000ull
-static uint8_t ram[1 << 20];
-static uint64_t regs[4][32], now_address;
-static unsigned int now_cpu;
-static qemu_plugin_vcpu_simple_cb_t on_cpu;
-static qemu_plugin_vcpu_tb_trans_cb_t on_translate;
-static qemu_plugin_udata_cb_t on_end;
-struct qemu_plugin_insn { uint64_t pc; uint32_t op; };
-static struct qemu_plugin_insn block[2];
-static int n_block, n_after;
-static struct { qemu_plugin_vcpu_udata_cb_t f; void *data; } execs[8], after[8];
-static struct { qemu_plugin_vcpu_mem_cb_t f; void *data; } mems[8];
-static int n_exec, n_mem;
-
-EXPORT void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t f) { on_cpu = f; }
-EXPORT void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t f) { on_translate = f; }
-EXPORT void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t f, void *d) { on_end = f; }
-EXPORT void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *i, qemu_plugin_vcpu_udata_cb_t f,
-						   enum qemu_plugin_cb_flags g, void *d)
-{
-	if (i == &block[1]) {
-		after[n_after].f = f;
-		after[n_after++].data = d;
-	} else {
-		execs[n_exec].f = f;
-		execs[n_exec++].data = d;
-	}
-}
-EXPORT void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *i, qemu_plugin_vcpu_mem_cb_t f,
-					     enum qemu_plugin_cb_flags g, enum qemu_plugin_mem_rw rw, void *d)
-{ mems[n_mem].f = f; mems[n_mem++].data = d; }
-EXPORT size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb) { return n_block; }
-EXPORT struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i) { return &block[i]; }
-EXPORT size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *i, void *to, size_t n) { memcpy(to, &i->op, 4); return 4; }
-EXPORT uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *i) { return i->pc; }
-EXPORT struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t m, uint64_t v) { return (void *)&now_address; }
-EXPORT bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *a) { return false; }
-EXPORT uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *a) { return now_address; }
-EXPORT GByteArray *g_byte_array_new(void) { return calloc(1, sizeof(GByteArray)); }
-EXPORT GByteArray *g_byte_array_set_size(GByteArray *a, unsigned int n)
-{ a->data = realloc(a->data, n + 1); a->len = n; return a; }
-EXPORT GArray *qemu_plugin_get_registers(void)
-{
-	static char names[32][8];
-	static qemu_plugin_reg_descriptor all[32];
-	static GArray list = { (char *)all, 32 };
-	int i;
-
-	for (i = 0; i < 32; i++) {
-		sprintf(names[i], i == 31 ? "SP_EL0" : "x%d", i);
-		all[i].name = names[i];
-		all[i].handle = (void *)(uintptr_t)(i + 1);
-	}
-	return &list;
-}
-EXPORT int qemu_plugin_read_register(struct qemu_plugin_register *h, GByteArray *to)
-{
-	g_byte_array_set_size(to, 8);
-	memcpy(to->data, &regs[now_cpu][(uintptr_t)h - 1], 8);
-	return 8;
-}
-EXPORT bool qemu_plugin_read_memory_vaddr(uint64_t a, GByteArray *to, size_t n)
-{
-	if (a - LINEAR + n > sizeof(ram))
-		return false;
-	g_byte_array_set_size(to, n);
-	memcpy(to->data, ram + (a - LINEAR), n);
-	return true;
-}
-
-int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
-
-int main(int argc, char **argv)
-{
-	qemu_info_t info = { .target_name = getenv("TARGET"), .version = { 4, atoi(getenv("VERSION")) } };
-	unsigned long long a, b, c, address, value;
-	char line[200];
-	int i, count;
-
-	if (qemu_plugin_install(1, &info, argc - 1, argv + 1))
-		return 1;
-	for (i = 0; i < 4; i++)
-		on_cpu(1, i);
-	while (fgets(line, sizeof(line), stdin)) {
-		if (sscanf(line, "x %llx %llu %llx", &a, &b, &c) == 3)
-			regs[a][b] = c;
-		else if (sscanf(line, "mem %llx %llx", &a, &b) == 2)
-			memcpy(ram + (a - START), &b, 8);
-		count = sscanf(line, "run %llx %llx %llx %llx %llx", &a, &b, &c, &address, &value);
-		if (count < 3)
-			continue;
-		block[0] = (struct qemu_plugin_insn){ b, c };
-		block[1] = (struct qemu_plugin_insn){ b + 4, 0xd503201f };
-		n_block = strstr(line, "alone") ? 1 : 2;
-		now_cpu = a;
-		n_exec = n_after = n_mem = 0;
-		on_translate(1, NULL);
-		for (i = 0; i < n_exec; i++)
-			execs[i].f(a, execs[i].data);
-		if (count == 5) {
-			memcpy(ram + (address - START), &value, 8);
-			now_address = address;
-			for (i = 0; i < n_mem; i++)
-				mems[i].f(a, 0, address - START + LINEAR, mems[i].data);
-		}
-		for (i = 0; i < n_after; i++)
-			after[i].f(a, after[i].data);
-	}
-	on_end(1, NULL);
-	return 0;
-}
-"""
 DECODER = r"""
 #include <stdio.h>
 #include "trace.h"
@@ -151,84 +27,25 @@ int main(void)
 		       arm64_kind(op) == TLBI ? arm64_tlbi(op, &address, &stage1) : "-");
 }
 """
-INSTRUCTIONS = {
-    "STORE": [
-        "str x0, [x1]",
-        "str xzr, [x1, #8]",
-        "str x0, [x1, x2]",
-        "stur x0, [x1, #1]",
-        "str x0, [x1], #8",
-        "str x0, [x1, #8]!",
-        "stlr x0, [x1]",
-        "stlur x0, [x1, #8]",
-        "cas x0, x1, [x2]",
-        "casal x0, x1, [x2]",
-        "casa x0, x1, [x2]",
-        "casl x0, x1, [x2]",
-        "ldclr x0, x1, [x2]",
-        "stclr x0, [x1]",
-        "swp x0, x1, [x2]",
-        "swpl x0, x1, [x2]",
-        "ldaddal x0, x1, [x2]",
-        "ldset x0, x1, [x2]",
-    ],
-    "STORE_EXCLUSIVE": ["stxr w0, x1, [x2]", "stlxr w0, x1, [x2]"],
-    "TLBI": [
-        f"tlbi {name}"
-        for name in (
-            "ipas2e1is, x0",
-            "ipas2le1is, x1",
-            "ipas2e1, x0",
-            "ipas2le1, x0",
-            "ipas2e1os, x0",
-            "ipas2le1os, x30",
-            "ripas2e1is, x0",
-            "ripas2le1is, x0",
-            "ripas2e1, x0",
-            "ripas2le1, x0",
-            "ripas2e1os, x0",
-            "ripas2le1os, x0",
-            "vmalls12e1is",
-            "vmalls12e1",
-            "vmalls12e1os",
-            "alle1is",
-            "alle1",
-            "alle1os",
-            "vmalle1is",
-            "vmalle1",
-            "vmalle1os",
-        )
-    ],
-    "DSB": [
-        f"dsb {name}"
-        for name in ("sy", "ish", "ishst", "ishld", "nsh", "nshst", "nshld", "osh", "oshst", "oshld", "st", "ld")
-    ],
-    "RET": ["ret", "retaa", "retab"],
-    "SET_HCR": ["msr hcr_el2, x0", "msr hcr_el2, xzr"],
-    "SET_VTCR": ["msr vtcr_el2, x3"],
-    "SET_VTTBR": ["msr vttbr_el2, x8"],
-    "OTHER": [
-        "ldr x0, [x1]",
-        "ldar x0, [x1]",
-        "str w0, [x1]",
-        "str x0, [sp, #8]",
-        "stp x0, x1, [x2]",
-        "cas w0, w1, [x2]",
-        "ldxr x0, [x1]",
-        "ldapr x0, [x1]",
-        "ldclr w0, w1, [x2]",
-        "strb w0, [x1]",
-        "ssbb",
-        "pssbb",
-        "isb",
-        "dmb ish",
-        "tlbi vae1is, x0",
-        "tlbi alle2is",
-        "mrs x0, hcr_el2",
-        "msr ttbr0_el2, x0",
-        "br x30",
-    ],
-}
+INSTRUCTIONS = instructions("""\
+STORE: str x0, [x1]; str xzr, [x1, #8]; str x0, [x1, x2]; stur x0, [x1, #1]; str x0, [x1], #8; str x0, [x1, #8]!;
+    stlr x0, [x1]; stlur x0, [x1, #8]; cas x0, x1, [x2]; casal x0, x1, [x2]; casa x0, x1, [x2]; casl x0, x1, [x2];
+    ldclr x0, x1, [x2]; stclr x0, [x1]; swp x0, x1, [x2]; swpl x0, x1, [x2]; ldaddal x0, x1, [x2]; ldset x0, x1, [x2]
+STORE_EXCLUSIVE: stxr w0, x1, [x2]; stlxr w0, x1, [x2]
+TLBI: tlbi ipas2e1is, x0; tlbi ipas2le1is, x1; tlbi ipas2e1, x0; tlbi ipas2le1, x0; tlbi ipas2e1os, x0;
+    tlbi ipas2le1os, x30; tlbi ripas2e1is, x0; tlbi ripas2le1is, x0; tlbi ripas2e1, x0; tlbi ripas2le1, x0;
+    tlbi ripas2e1os, x0; tlbi ripas2le1os, x0; tlbi vmalls12e1is; tlbi vmalls12e1; tlbi vmalls12e1os; tlbi alle1is;
+    tlbi alle1; tlbi alle1os; tlbi vmalle1is; tlbi vmalle1; tlbi vmalle1os
+DSB: dsb sy; dsb ish; dsb ishst; dsb ishld; dsb nsh; dsb nshst; dsb nshld; dsb osh; dsb oshst; dsb oshld; dsb st;
+    dsb ld
+RET: ret; retaa; retab
+SET_HCR: msr hcr_el2, x0; msr hcr_el2, xzr
+SET_VTCR: msr vtcr_el2, x3
+SET_VTTBR: msr vttbr_el2, x8
+OTHER: ldr x0, [x1]; ldar x0, [x1]; str w0, [x1]; str x0, [sp, #8]; stp x0, x1, [x2]; cas w0, w1, [x2]; ldxr x0, [x1];
+    ldapr x0, [x1]; ldclr w0, w1, [x2]; strb w0, [x1]; ssbb; pssbb; isb; dmb ish; tlbi vae1is, x0; tlbi alle2is;
+    mrs x0, hcr_el2; msr ttbr0_el2, x0; br x30
+""")
 
 
 @pytest.fixture(name="decoder", scope="module")
@@ -238,66 +55,59 @@ def _decoder(tmp_path_factory):
 
 @pytest.fixture(name="qemu", scope="module")
 def _qemu(tmp_path_factory):
-    return plugin_program(tmp_path_factory.mktemp("qemu"), QEMU, stage2trace.SOURCE, "trace.c", "tables.c", "arm64.c")
+    return fake_qemu(tmp_path_factory.mktemp("qemu"), stage2trace.SOURCE, "trace.c", "tables.c", "arm64.c")
 
 
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
-    wanted = [(word, kind) for kind, words in INSTRUCTIONS.items() for word in words]
-    found = decoded(decoder, tmp_path, [word for word, _ in wanted])
-    names = [re.sub(r"^\w+ |,.*", "", word) if kind in ("TLBI", "DSB") else "-" for word, kind in wanted]
-    assert found == [f"{kind} {name}" for (_, kind), name in zip(wanted, names)]
+    found = decoded(decoder, tmp_path, [word for word, _ in INSTRUCTIONS])
+    names = [re.sub(r"^\w+ |,.*", "", word) if kind in ("TLBI", "DSB") else "-" for word, kind in INSTRUCTIONS]
+    assert found == [f"{kind} {name}" for (_, kind), name in zip(INSTRUCTIONS, names)]
 
 
 # What the plugin is told: three functions of each role.
 CODE = "store stage2_walker 1000 2000\nop kvm_vm_ioctl 3000 4000\ndestroy kvm_pgtable_stage2_destroy 5000 6000\n"
-STR, STXR, TLBI_IPA, TLBI_ALL, TLBI_S1, DSB_ISH, RET = (
-    "f9000020",
-    "c8007c41",
-    "d50c8020",
-    "d50c83df",
-    "d508831f",
-    "d5033b9f",
-    "d65f03c0",
-)
+STR, STXR, DSB_ISH, RET = "f9000020", "c8007c41", "d5033b9f", "d65f03c0"
+TLBI_IPA, TLBI_ALL, TLBI_S1 = "d50c8020", "d50c83df", "d508831f"
 HCR, VTCR, VTTBR = "d51c1102", "d51c2142", "d51c2102"
 # 40 bits of IPA, 4 KiB pages, from level 1 on.
 SETUP = ["x 0 31 aa", "x 1 31 bb", "x 0 2 58", f"run 0 9000 {VTCR}", "x 0 2 1000040001000", f"run 0 9000 {VTTBR}"]
 ROOT = "root 0 40001000 1 1 40 12"
 
 
-def _trace(program, tmp_path, lines, *options, target="aarch64", version="5"):
-    """(lines of the trace, what QEMU said) after `lines`."""
-    (tmp_path / "code").write_text(CODE, encoding="ascii")
-    arguments = [f"out={tmp_path / 'trace'}", f"code={tmp_path / 'code'}", *options]
-    done = plugin_run(program, arguments, [*SETUP, *lines], target, version)
-    trace = tmp_path / "trace"
-    return trace.read_text(encoding="ascii").splitlines() if trace.exists() else [], done.stderr
+@pytest.fixture
+def traced(qemu, tmp_path):
+    """traced(line..., options): (lines of the trace, what QEMU said); options: more of plugin_run()."""
+
+    def run(*lines, options=(), **more):
+        (tmp_path / "code").write_text(CODE, encoding="ascii")
+        arguments = [f"out={tmp_path / 'trace'}", f"code={tmp_path / 'code'}", *options]
+        done = plugin_run(qemu, arguments, [*SETUP, *lines], **more)
+        trace = tmp_path / "trace"
+        return trace.read_text(encoding="ascii").splitlines() if trace.exists() else [], done.stderr
+
+    return run
 
 
 def _put(address, value, by=0, at="1000", how=STR):
     return f"run {by} {at} {how} {address} {value}"
 
 
-def test_stores_are_told_where_tables_are(qemu, tmp_path):
-    found, _ = _trace(
-        qemu,
-        tmp_path,
-        [
-            "mem 40002008 800000400007dd",
-            _put("40001000", "40002003"),  # level 1: a table, with one entry
-            _put("40002000", "40003003"),  # level 2: a table
-            _put("40003010", "400007df", by=1),
-            _put("40003010", "400007df"),  # nothing changes
-            _put("40005000", "400007df"),  # no table
-            _put("40003018", "400007df", at="2000"),  # not by that code
-            _put("40003018", "0"),  # and what it did is undone
-            f"run 0 1000 {STXR}",
-            f"run 1 1000 {STXR} alone",  # they fail
-            _put("40003010", "4000075f", by=1, how=STXR),
-            _put("40003010", "400007df", how=STXR) + " alone",
-            _put("40001ff8", "40004001"),
-            "run 0 9000 d65f03c0",
-        ],
+def test_stores_are_told_where_tables_are(traced):
+    found, _ = traced(
+        "mem 40002008 800000400007dd",
+        _put("40001000", "40002003"),  # level 1: a table, with one entry
+        _put("40002000", "40003003"),  # level 2: a table
+        _put("40003010", "400007df", by=1),
+        _put("40003010", "400007df"),  # nothing changes
+        _put("40005000", "400007df"),  # no table
+        _put("40003018", "400007df", at="2000"),  # not by that code
+        _put("40003018", "0"),  # and what it did is undone
+        f"run 0 1000 {STXR}",
+        f"run 1 1000 {STXR} only",  # they fail
+        _put("40003010", "4000075f", by=1, how=STXR),
+        _put("40003010", "400007df", how=STXR) + " only",
+        _put("40001ff8", "40004001"),
+        "run 0 9000 d65f03c0",
     )
     assert found == [
         "stage2-trace 1",
@@ -314,9 +124,9 @@ def test_stores_are_told_where_tables_are(qemu, tmp_path):
     ]
 
 
-def test_a_row_of_entries_is_short(qemu, tmp_path):
+def test_a_row_of_entries_is_short(traced):
     rows = [f"mem {0x40002000 + 8 * index:x} {0x40000001 + 0x200000 * index:x}" for index in range(512)]
-    found, _ = _trace(qemu, tmp_path, [*rows, "mem 40002ff8 7", _put("40001000", "40002003")])
+    found, _ = traced(*rows, "mem 40002ff8 7", _put("40001000", "40002003"))
     line = next(line for line in found if line.startswith("table"))
     assert line.endswith(" 0:40000001+200000*511,511:7")
     assert stage2check.content(line.split()[-1]) == {index: 0x40000001 + 0x200000 * index for index in range(511)} | {
@@ -324,64 +134,51 @@ def test_a_row_of_entries_is_short(qemu, tmp_path):
     }
 
 
-def test_a_store_that_was_not_seen_is_told(qemu, tmp_path):
+def test_a_store_that_was_not_seen_is_told(traced):
     link = [_put("40001000", "40002003"), _put("40002000", "400007dd")]
-    found, _ = _trace(qemu, tmp_path, [*link, "mem 40002008 5", "mem 40002000 400003dd", _put("40001000", "0")])
+    found, _ = traced(*link, "mem 40002008 5", "mem 40002000 400003dd", _put("40001000", "0"))
     assert found[-3:-1] == ["store 0 aa 40001000 1 0 40002003 0 stage2_walker", "missed 0 40001000 2 200000 0 5"]
     # In the first table, before the first store to it.
-    found, _ = _trace(qemu, tmp_path, ["mem 40001010 5", *link])
+    found, _ = traced("mem 40001010 5", *link)
     assert found[2] == "missed 0 40001000 1 80000000 0 5"
 
 
-def test_a_table_that_is_unlinked_is_a_table_no_more(qemu, tmp_path):
-    found, _ = _trace(
-        qemu,
-        tmp_path,
-        [
-            _put("40001000", "40002003"),
-            _put("40002000", "40003003"),
-            _put("40001000", "0"),
-            _put("40002008", "1"),
-            _put("40003008", "1"),
-        ],
-    )
+def test_a_table_that_is_unlinked_is_a_table_no_more(traced):
+    stores = {"40001000": "40002003", "40002000": "40003003"}, {"40001000": "0", "40002008": "1", "40003008": "1"}
+    found, _ = traced(*(_put(*one) for some in stores for one in some.items()))
     assert found[-2] == "store 0 aa 40001000 1 0 40002003 0 stage2_walker"
 
 
-def test_page_tables_of_lpa2_end_the_run(qemu, tmp_path):
+def test_page_tables_of_lpa2_end_the_run(traced):
     loads = [f"run 0 9000 {VTCR}", "x 0 2 1000040008000", f"run 0 9000 {VTTBR}", _put("40001000", "40002003")]
-    found, said = _trace(qemu, tmp_path, ["x 0 2 100000058", *loads])
+    found, said = traced("x 0 2 100000058", *loads)
     assert said.startswith("stage2-trace: VTCR_EL2.DS is set: ") and len(said.splitlines()) == 1
     assert not any(line.startswith(("store", "done")) for line in found)
-    assert any(line.startswith("store") for line in _trace(qemu, tmp_path, ["x 0 2 58", *loads])[0])
+    assert any(line.startswith("store") for line in traced("x 0 2 58", *loads)[0])
 
 
-def test_tlbis_and_the_dsbs_around_them(qemu, tmp_path):
-    found, _ = _trace(
-        qemu,
-        tmp_path,
-        [
-            "run 0 9000 " + DSB_ISH,
-            _put("40001000", "40002001"),
-            "run 0 9000 " + DSB_ISH,
-            "run 0 9000 " + DSB_ISH,
-            "run 1 9000 " + DSB_ISH,
-            "x 0 0 7123",
-            f"run 0 9000 {TLBI_IPA}",
-            "run 0 9000 " + DSB_ISH,
-            f"run 0 9000 {TLBI_S1}",
-            f"run 0 9000 {TLBI_ALL}",
-            f"run 1 9000 {TLBI_S1}",
-            # With TGE, and with no VTTBR: the host's own.
-            "x 0 2 8000000",
-            f"run 0 9000 {HCR}",
-            f"run 0 9000 {TLBI_S1}",
-            "x 0 2 0",
-            f"run 0 9000 {HCR}",
-            f"run 0 9000 {VTTBR}",
-            f"run 0 9000 {TLBI_S1}",
-            f"run 0 9000 {TLBI_ALL}",
-        ],
+def test_tlbis_and_the_dsbs_around_them(traced):
+    found, _ = traced(
+        "run 0 9000 " + DSB_ISH,
+        _put("40001000", "40002001"),
+        "run 0 9000 " + DSB_ISH,
+        "run 0 9000 " + DSB_ISH,
+        "run 1 9000 " + DSB_ISH,
+        "x 0 0 7123",
+        f"run 0 9000 {TLBI_IPA}",
+        "run 0 9000 " + DSB_ISH,
+        f"run 0 9000 {TLBI_S1}",
+        f"run 0 9000 {TLBI_ALL}",
+        f"run 1 9000 {TLBI_S1}",
+        # With TGE, and with no VTTBR: the host's own.
+        "x 0 2 8000000",
+        f"run 0 9000 {HCR}",
+        f"run 0 9000 {TLBI_S1}",
+        "x 0 2 0",
+        f"run 0 9000 {HCR}",
+        f"run 0 9000 {VTTBR}",
+        f"run 0 9000 {TLBI_S1}",
+        f"run 0 9000 {TLBI_ALL}",
     )
     assert found[3:-1] == [
         "dsb 0 aa ish",
@@ -394,27 +191,23 @@ def test_tlbis_and_the_dsbs_around_them(qemu, tmp_path):
     ]
 
 
-def test_operations_and_the_end_of_a_tree(qemu, tmp_path):
-    found, _ = _trace(
-        qemu,
-        tmp_path,
-        [
-            "x 0 1 ae41",
-            "x 0 2 7",
-            f"run 0 3000 {STR}",
-            f"run 0 3004 {STR}",
-            "x 0 0 0",
-            f"run 0 3ffc {RET}",
-            f"run 0 4000 {RET}",
-            _put("40001000", "40002003"),
-            "mem 40008008 ffff000000001000",
-            "x 0 0 ffff000000008000",
-            f"run 0 5000 {STR}",
-            _put("40001000", "1"),
-            _put("40002000", "1"),
-            "x 0 2 1000040001000",
-            f"run 0 9000 {VTTBR}",
-        ],
+def test_operations_and_the_end_of_a_tree(traced):
+    found, _ = traced(
+        "x 0 1 ae41",
+        "x 0 2 7",
+        f"run 0 3000 {STR}",
+        f"run 0 3004 {STR}",
+        "x 0 0 0",
+        f"run 0 3ffc {RET}",
+        f"run 0 4000 {RET}",
+        _put("40001000", "40002003"),
+        "mem 40008008 ffff000000001000",
+        "x 0 0 ffff000000008000",
+        f"run 0 5000 {STR}",
+        _put("40001000", "1"),
+        _put("40002000", "1"),
+        "x 0 2 1000040001000",
+        f"run 0 9000 {VTTBR}",
     )
     assert found[2:-1] == [
         "begin 0 aa kvm_vm_ioctl ae41 7",
@@ -426,21 +219,17 @@ def test_operations_and_the_end_of_a_tree(qemu, tmp_path):
     ]
 
 
-def test_concatenated_tables_and_another_vmid(qemu, tmp_path):
+def test_concatenated_tables_and_another_vmid(traced):
     # 40 bits from level 2 on: 16 tables.
-    found, _ = _trace(
-        qemu,
-        tmp_path,
-        [
-            "x 1 2 18",
-            f"run 1 9000 {VTCR}",
-            "x 1 2 2000040010000",
-            f"run 1 9000 {VTTBR}",
-            _put("4001f008", "1"),
-            "x 1 2 3000040010000",
-            f"run 1 9000 {VTTBR}",
-            f"run 1 9000 {VTTBR}",
-        ],
+    found, _ = traced(
+        "x 1 2 18",
+        f"run 1 9000 {VTCR}",
+        "x 1 2 2000040010000",
+        f"run 1 9000 {VTTBR}",
+        _put("4001f008", "1"),
+        "x 1 2 3000040010000",
+        f"run 1 9000 {VTTBR}",
+        f"run 1 9000 {VTTBR}",
     )
     assert found[2:-1] == [
         "root 1 40010000 2 2 40 12",
@@ -449,12 +238,12 @@ def test_concatenated_tables_and_another_vmid(qemu, tmp_path):
     ]
 
 
-def test_the_limit_cuts_the_trace(qemu, tmp_path):
-    found, _ = _trace(qemu, tmp_path, [_put("40001000", "1"), _put("40001000", "5"), _put("40001000", "9")], "limit=3")
+def test_the_limit_cuts_the_trace(traced):
+    found, _ = traced(*(_put("40001000", value) for value in "159"), options=["limit=3"])
     assert found[2:] == ["store 0 aa 40001000 1 0 0 1 stage2_walker", "cut", "done 3"]
 
 
-def test_what_the_plugin_records_is_what_the_checker_reads(qemu, tmp_path):
+def test_what_the_plugin_records_is_what_the_checker_reads(traced):
     # IPA 201000 is broken, and made again after its TLBI, or before.
     make = _put("40003008", "400007df")
     breaks = [
@@ -471,9 +260,9 @@ def test_what_the_plugin_records_is_what_the_checker_reads(qemu, tmp_path):
         "run 0 9000 " + DSB_ISH,
     ]
     other, end = make.replace("40000", "50000").replace("50003008", "40003008"), f"run 0 3004 {RET}"
-    good = stage2check.check(_trace(qemu, tmp_path, [*breaks, other, end])[0])
+    good = stage2check.check(traced(*breaks, other, end)[0])
     assert good.findings == [] and good.counts["unmapped"] == 1
-    bad = stage2check.check(_trace(qemu, tmp_path, [*breaks[:5], other, *breaks[5:], end])[0])
+    bad = stage2check.check(traced(*breaks[:5], other, *breaks[5:], end)[0])
     assert [finding.rule for finding in bad.findings] == ["break-before-make"]
 
 
@@ -488,8 +277,8 @@ def test_what_the_plugin_records_is_what_the_checker_reads(qemu, tmp_path):
         (["code=/no/such/file"], {}, "cannot use /no/such/file"),
     ],
 )
-def test_what_the_plugin_refuses(qemu, tmp_path, options, more, why):
-    found, said = _trace(qemu, tmp_path, [], *options, **more)
+def test_what_the_plugin_refuses(traced, options, more, why):
+    found, said = traced(options=options, **more)
     assert why in said and "done" not in " ".join(found)
 
 
@@ -498,15 +287,8 @@ def test_what_the_plugin_refuses(qemu, tmp_path, options, more, why):
 
 def _map(*lacking):
     """The text of a System.map that lacks these names."""
-    names = [
-        "stage2_map_walker",
-        "kvm_pgtable_stage2_map",
-        "__kvm_pgtable_walk",
-        *stage2trace.OPERATIONS,
-        "kvm_pgtable_stage2_destroy",
-        "other",
-        "end",
-    ]
+    names = ["stage2_map_walker", "kvm_pgtable_stage2_map", "__kvm_pgtable_walk", *stage2trace.OPERATIONS]
+    names += ["kvm_pgtable_stage2_destroy", "other", "end"]
     return "".join(
         f"{0x1000 + 0x10 * number:016x} T {name}\n" for number, name in enumerate(names) if name not in lacking
     )

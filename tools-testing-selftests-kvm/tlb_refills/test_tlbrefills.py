@@ -1,5 +1,5 @@
-"""The plugin that counts TLB refills: what it is told of a kernel, how it is started, its counts, and its C, under a QEMU of
-these tests' own, which executes one instruction a line."""
+"""The plugin that counts TLB refills: what it is told of a kernel, how it is started, its counts, and its C, under
+fake_qemu.c."""
 
 from types import SimpleNamespace
 
@@ -9,102 +9,8 @@ from kvmseries.base.errors import Fail, Usage
 from kvmseries.conftest import decoded, plugin_program, plugin_run
 from kvmseries.vm import machine
 from tlb_refills import tlbrefills
+from vtime.conftest import fake_qemu, instructions
 
-# A QEMU of two CPUs:
-#   x CPU NUMBER VALUE             set a register (31: ESR_EL2)
-#   run CPU PC OPCODE [ADDRESS]    execute a block of this instruction, which accesses ADDRESS
-QEMU = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "qemu_api.h"
-
-static uint64_t regs[2][32];
-static unsigned int now_cpu;
-static qemu_plugin_vcpu_simple_cb_t on_cpu;
-static qemu_plugin_vcpu_tb_trans_cb_t on_translate;
-static qemu_plugin_udata_cb_t on_end;
-struct qemu_plugin_insn { uint64_t pc; uint32_t op; };
-static struct qemu_plugin_insn insn;
-static struct { qemu_plugin_vcpu_udata_cb_t f; void *data; } execs[8];
-static qemu_plugin_vcpu_mem_cb_t mem;
-static int n_exec;
-
-EXPORT void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t f) { on_cpu = f; }
-EXPORT void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t f) { on_translate = f; }
-EXPORT void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t f, void *d) { on_end = f; }
-EXPORT void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *i, qemu_plugin_vcpu_udata_cb_t f,
-						   enum qemu_plugin_cb_flags g, void *d)
-{ execs[n_exec].f = f; execs[n_exec++].data = d; }
-EXPORT void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *i, qemu_plugin_vcpu_mem_cb_t f,
-					     enum qemu_plugin_cb_flags g, enum qemu_plugin_mem_rw rw, void *d)
-{ mem = f; }
-EXPORT size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb) { return 1; }
-EXPORT struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i) { return &insn; }
-EXPORT size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *i, void *to, size_t n) { memcpy(to, &i->op, 4); return 4; }
-EXPORT uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *i) { return i->pc; }
-EXPORT GByteArray *g_byte_array_new(void)
-{
-	GByteArray *array = calloc(1, sizeof(*array));
-
-	array->data = malloc(8);
-	return array;
-}
-EXPORT GByteArray *g_byte_array_set_size(GByteArray *a, unsigned int length) { a->len = length; return a; }
-EXPORT GArray *qemu_plugin_get_registers(void)
-{
-	static qemu_plugin_reg_descriptor all[32];
-	static char names[32][8];
-	static GArray list = { (char *)all, 32 };
-	int i;
-
-	for (i = 0; i < 32; i++) {
-		sprintf(names[i], i == 31 ? "ESR_EL2" : "x%d", i);
-		all[i].name = names[i];
-		all[i].handle = (void *)(uintptr_t)(i + 1);
-	}
-	return &list;
-}
-EXPORT int qemu_plugin_read_register(struct qemu_plugin_register *h, GByteArray *to)
-{
-	g_byte_array_set_size(to, 8);
-	memcpy(to->data, &regs[now_cpu][(uintptr_t)h - 1], 8);
-	return 8;
-}
-
-int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
-
-int main(int argc, char **argv)
-{
-	qemu_info_t info = { .target_name = getenv("TARGET"), .version = { 4, atoi(getenv("VERSION")) } };
-	unsigned long long a, b, c, address;
-	char line[200];
-	int i, count;
-
-	if (qemu_plugin_install(1, &info, argc - 1, argv + 1))
-		return 1;
-	for (i = 0; i < 2; i++)
-		on_cpu(1, i);
-	while (fgets(line, sizeof(line), stdin)) {
-		if (sscanf(line, "x %llx %llu %llx", &a, &b, &c) == 3)
-			regs[a][b] = c;
-		count = sscanf(line, "run %llx %llx %llx %llx", &a, &b, &c, &address);
-		if (count < 3)
-			continue;
-		insn = (struct qemu_plugin_insn){ b, c };
-		now_cpu = a;
-		n_exec = 0;
-		mem = NULL;
-		on_translate(1, NULL);
-		for (i = 0; i < n_exec; i++)
-			execs[i].f(a, execs[i].data);
-		if (count == 4 && mem)
-			mem(a, 0, address, NULL);
-	}
-	on_end(1, NULL);
-	return 0;
-}
-"""
 DECODER = r"""
 #include <stdio.h>
 #include "refills.h"
@@ -125,37 +31,21 @@ int main(void)
 }
 """
 # What the model does with an instruction, and instructions; with c9 they are TLBIs with nXS.
-INSTRUCTIONS = {
-    "all guest": ["tlbi vmalle1", "sys #0, c9, c7, #0", "tlbi aside1, x0", "tlbi rvaae1, x0"],
-    "all broadcast guest": [
-        "tlbi vmalle1is",
-        "tlbi vmalle1os",
-        "sys #0, c9, c3, #0",
-        "tlbi aside1is, x0",
-        "tlbi rvae1is, x0",
-        "tlbi rvaale1os, x0",
-    ],
-    "page guest": ["tlbi vaae1, x0", "tlbi vae1, x1", "tlbi vale1, x2", "tlbi vaale1, x30", "sys #0, c9, c7, #3, x0"],
-    "page broadcast guest": ["tlbi vaae1is, x0", "tlbi vae1is, x0", "tlbi vale1os, x0", "tlbi vaale1is, x0"],
-    "all": ["tlbi alle1", "tlbi vmalls12e1"],
-    "all broadcast": ["tlbi alle1is", "tlbi alle1os", "tlbi vmalls12e1is", "tlbi vmalls12e1os", "sys #4, c9, c3, #6"],
-    "nothing": [
-        "tlbi ipas2e1, x0",
-        "tlbi ipas2le1, x0",
-        "tlbi ipas2e1is, x0",
-        "tlbi ipas2e1os, x0",
-        "tlbi ripas2e1is, x0",
-        "tlbi ripas2le1, x0",
-        "tlbi alle2is",
-        "tlbi vae2is, x0",
-        "tlbi vale2is, x0",
-        "tlbi rvae2is, x0",
-    ],
-    "eret": ["eret", "eretaa", "eretab"],
-    "ret": ["ret", "retaa", "retab"],
-    "hcr": ["msr hcr_el2, x3"],
-    "other": ["nop", "ret x1", "mrs x0, hcr_el2", "tlbi alle3", "dc civac, x0", "ic iallu", "at s1e1r, x0"],
-}
+INSTRUCTIONS = instructions("""\
+all guest: tlbi vmalle1; sys #0, c9, c7, #0; tlbi aside1, x0; tlbi rvaae1, x0
+all broadcast guest: tlbi vmalle1is; tlbi vmalle1os; sys #0, c9, c3, #0; tlbi aside1is, x0; tlbi rvae1is, x0;
+    tlbi rvaale1os, x0
+page guest: tlbi vaae1, x0; tlbi vae1, x1; tlbi vale1, x2; tlbi vaale1, x30; sys #0, c9, c7, #3, x0
+page broadcast guest: tlbi vaae1is, x0; tlbi vae1is, x0; tlbi vale1os, x0; tlbi vaale1is, x0
+all: tlbi alle1; tlbi vmalls12e1
+all broadcast: tlbi alle1is; tlbi alle1os; tlbi vmalls12e1is; tlbi vmalls12e1os; sys #4, c9, c3, #6
+nothing: tlbi ipas2e1, x0; tlbi ipas2le1, x0; tlbi ipas2e1is, x0; tlbi ipas2e1os, x0; tlbi ripas2e1is, x0;
+    tlbi ripas2le1, x0; tlbi alle2is; tlbi vae2is, x0; tlbi vale2is, x0; tlbi rvae2is, x0
+eret: eret; eretaa; eretab
+ret: ret; retaa; retab
+hcr: msr hcr_el2, x3
+other: nop; ret x1; mrs x0, hcr_el2; tlbi alle3; dc civac, x0; ic iallu; at s1e1r, x0
+""")
 
 
 @pytest.fixture(name="decoder", scope="module")
@@ -165,27 +55,20 @@ def _decoder(tmp_path_factory):
 
 @pytest.fixture(name="qemu", scope="module")
 def _qemu(tmp_path_factory):
-    return plugin_program(tmp_path_factory.mktemp("qemu"), QEMU, tlbrefills.SOURCE, "refills.c", "tlb.c", "arm64.c")
+    return fake_qemu(tmp_path_factory.mktemp("qemu"), tlbrefills.SOURCE, "refills.c", "tlb.c", "arm64.c")
 
 
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
-    wanted = [(word, what) for what, words in INSTRUCTIONS.items() for word in words]
-    found = decoded(decoder, tmp_path, [word for word, _ in wanted])
-    assert [(word, line) for (word, _), line in zip(wanted, found)] == wanted
+    words = [word for word, _ in INSTRUCTIONS]
+    assert list(zip(words, decoded(decoder, tmp_path, words))) == INSTRUCTIONS
 
 
 # The kernel's code is at these addresses, with bit 63 set.
 HIGH = "ffff80000000"
 MARKS = f"__guest_enter {HIGH}1000 {HIGH}1100\n__guest_exit {HIGH}2000 {HIGH}2100\nkvm_handle_guest_abort {HIGH}3000 {HIGH}3100\n"
 LDR, NOP, RET, ERET = "f9400020", "d503201f", "d65f03c0", "d69f03e0"
-VMALLE1, VMALLE1IS, VAAE1, VAAE1IS, IPAS2E1, VMALLS12E1IS = (
-    "d508871f",
-    "d508831f",
-    "d5088760",
-    "d5088360",
-    "d50c8420",
-    "d50c83df",
-)
+VMALLE1, VMALLE1IS, VAAE1, VAAE1IS = "d508871f", "d508831f", "d5088760", "d5088360"
+IPAS2E1, VMALLS12E1IS = "d50c8420", "d50c83df"
 SET_HCR = "d51c1102"
 # The syndromes of a data abort by a write or a read, and of an instruction abort: permission faults of level 3.
 WRITE, READ, FETCH = "9200004f", "9200000f", "8200000f"
@@ -215,100 +98,106 @@ def fault(*lines, esr=WRITE, cpu=0):
     return [*leave(esr, cpu), *begin, *lines, f"run {cpu} {HIGH}30f0 {RET}", enter(cpu)]
 
 
-def count(program, tmp_path, lines, *options, target="aarch64", version="5"):
-    """(counts, what QEMU said) after `lines`; None for no counts."""
-    (tmp_path / "marks").write_text(MARKS, encoding="ascii")
-    arguments = [f"out={tmp_path / 'refills'}", f"marks={tmp_path / 'marks'}", *options]
-    done = plugin_run(program, arguments, lines, target, version)
-    return (None if done.returncode else tlbrefills.read(tmp_path)), done.stderr
+@pytest.fixture
+def count(qemu, tmp_path):
+    """count(lines, option...): (counts, what QEMU said) after `lines`; None for no counts.  more: of plugin_run()."""
+
+    def run(lines, *options, **more):
+        (tmp_path / "marks").write_text(MARKS, encoding="ascii")
+        arguments = [f"out={tmp_path / 'refills'}", f"marks={tmp_path / 'marks'}", *options]
+        # One instruction in a block.
+        done = plugin_run(qemu, arguments, [f"{line} only" for line in lines], **more)
+        return (None if done.returncode else tlbrefills.read(tmp_path)), done.stderr
+
+    return run
 
 
 PAGES = ["10", "11", "12", "13"]
 HOT = [load(page) for page in PAGES]
 
 
-def test_a_tlbi_of_all_has_all_filled_again(qemu, tmp_path):
-    found, _ = count(qemu, tmp_path, [enter(), *HOT, *fault(host(IPAS2E1), host(VMALLE1)), *HOT])
+def test_a_tlbi_of_all_has_all_filled_again(count):
+    found, _ = count([enter(), *HOT, *fault(host(IPAS2E1), host(VMALLE1)), *HOT])
     # The page of the code, too.
     assert (found.write_faults, found.refills_write_faults, found.pages) == (1, 5, 5)
     assert (found.tlbis_page, found.tlbis_all, found.per_fault) == (0, 1, 5.0)
 
 
-def test_a_tlbi_of_a_page_has_that_one_filled_again(qemu, tmp_path):
+def test_a_tlbi_of_a_page_has_that_one_filled_again(count):
     # Bits 63 to 44 of the operand are no address.
     lines = [enter(), *HOT, "x 0 0 abcd300000000012", *fault(host(IPAS2E1), host(VAAE1)), *HOT, *HOT]
-    found, _ = count(qemu, tmp_path, lines)
+    found, _ = count(lines)
     assert (found.refills_write_faults, found.tlbis_page, found.tlbis_all) == (1, 1, 0)
     assert (found.least_of_a_fault, found.most_of_a_fault) == (1, 1)
-    assert count(qemu, tmp_path, [*lines[:5], "x 0 0 99", *lines[6:]])[0].refills_write_faults == 0
+    assert count([*lines[:5], "x 0 0 99", *lines[6:]])[0].refills_write_faults == 0
 
 
-def test_negative_control_stage_2_alone_removes_nothing(qemu, tmp_path):
-    found, _ = count(qemu, tmp_path, [enter(), *HOT, *fault(host(IPAS2E1)), *HOT])
+def test_negative_control_stage_2_alone_removes_nothing(count):
+    found, _ = count([enter(), *HOT, *fault(host(IPAS2E1)), *HOT])
     assert (found.write_faults, found.refills_write_faults, found.tlbis_page + found.tlbis_all) == (1, 0, 0)
 
 
-def test_refills_belong_to_what_removed_the_entry(qemu, tmp_path):
+def test_refills_belong_to_what_removed_the_entry(count):
     # A harvest removes all; of a fault that comes before they are filled again it stays the cause.
     harvest = [*leave(), host(VMALLS12E1IS), enter()]
-    found, _ = count(qemu, tmp_path, [enter(), *HOT, *harvest, *HOT, *harvest, *fault(host(VMALLE1)), *HOT])
+    found, _ = count([enter(), *HOT, *harvest, *HOT, *harvest, *fault(host(VMALLE1)), *HOT])
     assert (found.refills_no_fault, found.refills_write_faults) == (10, 0)
     # A harvest after a fault, with no entry in between.
     late = [*fault(host(VAAE1), esr=TRANSLATION)[:-1], host(VMALLE1), enter()]
-    found, _ = count(qemu, tmp_path, [enter(), *HOT, *late, *HOT])
+    found, _ = count([enter(), *HOT, *late, *HOT])
     assert (found.refills_no_fault, found.refills_other_faults) == (5, 0)
 
 
 @pytest.mark.parametrize("esr, kind", [(WRITE, "write"), (READ, "other"), (FETCH, "other"), (TRANSLATION, "other")])
-def test_which_faults_are_those_of_the_dirty_log(qemu, tmp_path, esr, kind):
-    found, _ = count(qemu, tmp_path, [enter(), *HOT, *fault(host(VMALLE1), esr=esr), *HOT])
+def test_which_faults_are_those_of_the_dirty_log(count, esr, kind):
+    found, _ = count([enter(), *HOT, *fault(host(VMALLE1), esr=esr), *HOT])
     assert (found.write_faults, found.other_faults) == ((1, 0) if kind == "write" else (0, 1))
     assert (found.refills_write_faults, found.refills_other_faults) == ((5, 0) if kind == "write" else (0, 5))
 
 
-def test_the_extremes_of_faults(qemu, tmp_path):
+def test_the_extremes_of_faults(count):
     one = ["x 0 0 10", *fault(host(VAAE1)), *HOT]
-    found, _ = count(qemu, tmp_path, [enter(), *HOT, *one, *fault(host(VMALLE1)), *HOT, *fault(host(VMALLE1)), HOT[0]])
+    found, _ = count([enter(), *HOT, *one, *fault(host(VMALLE1)), *HOT, *fault(host(VMALLE1)), HOT[0]])
     assert (found.least_of_a_fault, found.most_of_a_fault, found.refills_write_faults) == (1, 5, 8)
-    assert count(qemu, tmp_path, HOT)[0].least_of_a_fault == 0
+    assert count(HOT)[0].least_of_a_fault == 0
 
 
-def test_only_what_the_guest_accesses_counts(qemu, tmp_path):
+def test_only_what_the_guest_accesses_counts(count):
     high = f"run 0 {HIGH}9000 {LDR} 10010"
     # Before the entry, after the exit, by code of EL2, and addresses of EL2.
     lines = [load("10"), enter(), high, f"run 0 400000 {LDR} {HIGH}9010", *leave(), load("11")]
-    assert count(qemu, tmp_path, lines)[0].pages == 1
+    assert count(lines)[0].pages == 1
     # __guest_enter() may return without an ERET, and other code has one.
     lines = [f"run 0 {HIGH}1010 {RET}", load("10"), f"run 0 {HIGH}1100 {ERET}", load("10")]
-    assert count(qemu, tmp_path, lines)[0].pages == 0
+    assert count(lines)[0].pages == 0
 
 
-def test_cpus_and_broadcasts(qemu, tmp_path):
+def test_cpus_and_broadcasts(count):
     other = [enter(1), *(load(page, 1) for page in PAGES)]
     for op, refilled in ((VMALLE1, 5), (VMALLE1IS, 10)):
-        found, _ = count(qemu, tmp_path, [enter(), *HOT, *other, *fault(host(op)), *HOT, *other])
+        found, _ = count([enter(), *HOT, *other, *fault(host(op)), *HOT, *other])
         assert found.refills_write_faults == refilled
     for op, refilled in ((VAAE1, 1), (VAAE1IS, 2)):
         lines = [enter(), *HOT, *other, "x 0 0 11", "x 1 0 12", *fault(host(op)), *HOT, *other]
-        assert count(qemu, tmp_path, lines)[0].refills_write_faults == refilled
+        assert count(lines)[0].refills_write_faults == refilled
 
 
-def test_the_host_s_own_tlbis_remove_nothing(qemu, tmp_path):
+def test_the_host_s_own_tlbis_remove_nothing(count):
     tge = ["x 0 2 8000000", host(SET_HCR)]
     for op, refilled in ((VMALLE1IS, 0), (VAAE1IS, 0), (VMALLS12E1IS, 5)):
-        found, _ = count(qemu, tmp_path, [enter(), *HOT, *fault(*tge, "x 0 0 10", host(op)), *HOT])
+        found, _ = count([enter(), *HOT, *fault(*tge, "x 0 0 10", host(op)), *HOT])
         assert found.refills_write_faults == refilled
 
 
-def test_a_guest_s_own_tlbi_is_broadcast_by_fb(qemu, tmp_path):
+def test_a_guest_s_own_tlbi_is_broadcast_by_fb(count):
     other = [enter(1), *(load(page, 1) for page in PAGES)]
     for hcr, refilled in (("0", 5), ("200", 10)):
         lines = ["x 0 2 " + hcr, host(SET_HCR), enter(), *HOT, *other, f"run 0 400000 {VMALLE1}", *HOT, *other]
-        assert count(qemu, tmp_path, lines)[0].refills_no_fault == refilled
+        assert count(lines)[0].refills_no_fault == refilled
 
 
-def test_a_guest_with_too_many_pages_ends_the_run(qemu, tmp_path):
-    found, said = count(qemu, tmp_path, [enter(), *(load(f"{page:x}") for page in range(0x1000, 0x3001))])
+def test_a_guest_with_too_many_pages_ends_the_run(count):
+    found, said = count([enter(), *(load(f"{page:x}") for page in range(0x1000, 0x3001))])
     assert found is None and "accesses more than 8192 pages" in said
 
 
@@ -322,8 +211,8 @@ def test_a_guest_with_too_many_pages_ends_the_run(qemu, tmp_path):
         (["marks=/dev/null/x"], {}, "cannot use /dev/null/x"),
     ],
 )
-def test_what_the_plugin_refuses(qemu, tmp_path, options, more, why):
-    found, said = count(qemu, tmp_path, [], *options, **more)
+def test_what_the_plugin_refuses(count, options, more, why):
+    found, said = count([], *options, **more)
     assert found is None and why in said
 
 

@@ -51,19 +51,14 @@ def marks(table: str, release: str) -> str:
     """The plugin's list of marks, from `table`, the text of a System.map: lines of a name and two addresses.
 
     Raises Fail if the kernel, which calls itself `release`, lacks one."""
-    words = [line.split() for line in table.splitlines()]
-    symbols = {found[2]: int(found[0], 16) for found in words if len(found) == 3}
-    starts = sorted(set(symbols.values()))
-    ends = dict(zip(starts, starts[1:]))
-    lines = []
+    found = {name: f"{name} {start:x} {end:x}\n" for start, end, name in vtime.functions(table) if name in MARKS}
     for name in MARKS:
-        if symbols.get(name) not in ends:
+        if name not in found:
             raise Fail(
                 f"linux {release} has no {name}(), which counting TLB refills needs: correct the names in "
                 "tools-testing-selftests-kvm/tlb_refills/tlbrefills.py and refills.c"
             )
-        lines.append(f"{name} {symbols[name]:x} {ends[symbols[name]]:x}\n")
-    return "".join(lines)
+    return "".join(found.values())
 
 
 def prefix(arch: str, cpu: str) -> list[str]:

@@ -19,23 +19,22 @@ _COUNTS = {
     for name, value in re.findall(r"^#define (\w+) (\w+)$", Path(__file__).with_name("counts.h").read_text(), re.M)
 }
 NUMBERS = {name[len("TEST_") :].lower(): value for name, value in _COUNTS.items() if name.startswith("TEST_")}
-DEFAULTS = {
-    "insn": 1,
-    "exception": 0,
-    "atomic": 0,
-    "line": 0,
-    "tlbi": 0,
-    "dvm_sync": 0,
-    "dvm_busy": 0,
-    "dsb": 0,
-    "dc": 0,
-    "tick": 16,
-    "wfe_limit": 1000,
-}
+_FREE = ("exception", "atomic", "line", "tlbi", "dvm_sync", "dvm_busy", "dsb", "dc")
+DEFAULTS = {"insn": 1, **dict.fromkeys(_FREE, 0), "tick": 16, "wfe_limit": 1000}
 # By how much a measured time may lie outside of the bounds.
 UNCONTENDED, CONTENDED = 0.02, 0.05
 _LINES = {"spinlock", "spinlock_poll", "ticket", "readers", "atomic_shared", "store_shared"}
 _CONTENDED = _LINES | {"ring", "tlbi"}
+# Tests whose CPUs share nothing, and what an iteration costs beside its instructions.  A line or a page table of one's own
+# is all that atomic and store write.
+_ALONE = {
+    "independent": (),
+    "tlbi_local": ("tlbi", "dsb"),
+    "atomic": ("atomic",),
+    "store": (),
+    "exception": ("exception",),
+    "dc": ("dc",),
+}
 
 
 class Run(NamedTuple):
@@ -101,20 +100,15 @@ def _each(run: Run, extra: float = 0) -> Bounds:
     return ns, ns
 
 
-def independent(run: Run) -> Bounds:
-    """iterations x loop, whatever the number of CPUs."""
-    return _each(run)
+def _alone(run: Run) -> Bounds:
+    """A test of _ALONE: iterations x loop, whatever the number of CPUs."""
+    return _each(run, sum(run.cost[name] for name in _ALONE[run.test]))
 
 
 def imbalance(run: Run) -> Bounds:
     """The loop of independent; CPU 0 has the factor's times the work and is the last."""
     factor = _COUNTS["IMBALANCE_FACTOR"]
-    return independent(run._replace(test="independent", iterations=run.iterations * factor))
-
-
-def tlbi_local(run: Run) -> Bounds:
-    """A TLBI and a DSB that is not broadcast: no CPU notices another."""
-    return _each(run, run.cost["tlbi"] + run.cost["dsb"])
+    return _alone(run._replace(test="independent", iterations=run.iterations * factor))
 
 
 def tlbi(run: Run) -> Bounds:
@@ -129,35 +123,14 @@ def tlbi(run: Run) -> Bounds:
     return low, low + min(alone, (run.cpus - 1) * run.cost["dvm_busy"])
 
 
-def atomic(run: Run) -> Bounds:
-    """A line of one's own: `atomic` per iteration."""
-    return _each(run, run.cost["atomic"])
-
-
-def atomic_shared(run: Run) -> Bounds:
-    """One line for all: each RMW moves it, and it moves to one CPU at a time."""
-    run = run._replace(test="atomic")
+def _shared(run: Run) -> Bounds:
+    """One line for all: each RMW, or store to a page table, moves it, and it moves to one CPU at a time."""
+    run = run._replace(test=run.test[: -len("_shared")])
     if run.cpus == 1:
-        return atomic(run)
+        return _alone(run)
     line = run.cost["line"]
     alone = run.insns(run.count("LOOP") + run.work) + line
     # the CPUs take turns: each asks for the line again only after all others asked for it
-    low = run.iterations * max(alone, run.cpus * line)
-    return low, low + run.cpus * line
-
-
-def store(run: Run) -> Bounds:
-    """A store to a page table, on a line of one's own: its instruction."""
-    return _each(run)
-
-
-def store_shared(run: Run) -> Bounds:
-    """One line for all: each store moves it, as an RMW does."""
-    run = run._replace(test="store")
-    if run.cpus == 1:
-        return store(run)
-    line = run.cost["line"]
-    alone = run.insns(run.count("LOOP") + run.work) + line
     low = run.iterations * max(alone, run.cpus * line)
     return low, low + run.cpus * line
 
@@ -265,16 +238,6 @@ def ipi(run: Run) -> Bounds:
     return ns, ns
 
 
-def exception(run: Run) -> Bounds:
-    """SVC and ERET, nothing between: `exception` per iteration."""
-    return _each(run, run.cost["exception"])
-
-
-def dc(run: Run) -> Bounds:
-    """A DC CIVAC per iteration."""
-    return _each(run, run.cost["dc"])
-
-
 def wfe(run: Run) -> Bounds:
     """Nobody writes the line: each WFE lasts until its limit."""
     return (
@@ -284,25 +247,7 @@ def wfe(run: Run) -> Bounds:
 
 
 _TESTS: dict[str, Callable[[Run], Bounds]] = {
-    function.__name__: function
-    for function in (
-        independent,
-        spinlock,
-        spinlock_poll,
-        ticket,
-        readers,
-        tlbi,
-        tlbi_local,
-        atomic,
-        atomic_shared,
-        ring,
-        sleep,
-        ipi,
-        imbalance,
-        exception,
-        dc,
-        wfe,
-        store,
-        store_shared,
-    )
+    **dict.fromkeys(_ALONE, _alone),
+    **dict.fromkeys(("atomic_shared", "store_shared"), _shared),
+    **{one.__name__: one for one in (imbalance, tlbi, readers, spinlock, spinlock_poll, ticket, ring, sleep, ipi, wfe)},
 }
