@@ -1,6 +1,6 @@
 """The virtual clock (scripts/vtime) tells the time that arithmetic does, whatever the host does.
 
-Without a kernel: loops whose instructions are counted, and arithmetic, which is in scripts/vtime/selftest/README.md.  Of
+Without a kernel: loops whose instructions are counted, and arithmetic, which is in scripts/vtime/selftest/expected.py.  Of
 KVM: v5.10/test_vtime.py.
 """
 

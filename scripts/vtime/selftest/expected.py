@@ -2,8 +2,8 @@
 
     expected("ticket", 4, 1000, 2000, {"insn": 1, "line": 50}) -> (low, high) in ns
 
-Pure arithmetic, explained in README.md; nothing here is measured. Counts and test numbers come
-from counts.h. Where the model leaves one answer, low == high; elsewhere (in which order waiting
+Pure arithmetic; nothing here is measured. Counts and test numbers come from counts.h; README.md
+says what each test does. Where the model leaves one answer, low == high; elsewhere (in which order waiting
 CPUs get a line) the bounds are the best and the worst order. Costs that `params` does not name
 are 0 ns, but for insn (1), tick (16: CNTFRQ_EL0 of 62.5 MHz) and wfe_limit (1000).
 """
