@@ -6,6 +6,7 @@ memory in; each says what its keys mean, and published.schema.yaml is their form
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,12 @@ def options(args: str) -> dict[str, str | None]:
         elif last:
             found[last], last = word, None
     return found
+
+
+def pages(args: str) -> int | None:
+    """Pages of 4 KiB that a vCPU has by the arguments of a test, its -b; None if they do not say."""
+    size = re.fullmatch(r"(\d+)([kmgt]?)", options(args).get("-b") or "", re.I | re.A)
+    return int(size[1]) * 1024 ** " kmgt".index(size[2].lower() or " ") // 4096 or None if size else None
 
 
 def load(path: Path = FILE) -> tuple[Column, ...]:

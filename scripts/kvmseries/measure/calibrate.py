@@ -104,7 +104,7 @@ def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
 
 def _pages(entry: Run) -> int:
     """4 KiB pages that each vCPU of a run dirties, from its -b."""
-    size = published.options(entry["args"]).get("-b")
-    if not size:
+    found = published.pages(entry["args"])
+    if not found:
         raise Fail(f"'{entry['args']}' has no -b SIZE, which says how many pages a vCPU dirties")
-    return int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[size[-1]] // 4096
+    return found

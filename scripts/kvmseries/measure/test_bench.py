@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from kvmseries import report
 from kvmseries.base.errors import Usage
 from kvmseries.conftest import QEMU, RUN_JOB
 from kvmseries.data import ids, parse, results
 from kvmseries.data.test_parse import lock, OUTPUT
 from kvmseries.kernel import selftests
 from kvmseries.measure import bench
+from kvmseries.report import table
 from kvmseries.source import catalog
 from vtime import vtime
 
@@ -334,7 +334,7 @@ def test_boots_of_a_bench_that_breaks_off_are_kept_and_not_run_again(breaks, mea
     assert kept["made"]["ids"]["kernels"] and kept["made"]["command"].startswith("scripts/series ")
     # It can be read, and says what it is.
     console = Console(width=200, record=True, file=open("/dev/null", "w", encoding="utf-8"))
-    report.print_table([kept], console)
+    table.print_table([kept], console)
     assert "unfinished: 3 boots of 6" in console.export_text()
     data, done = measured()
     assert f"going on with the 3 boots of {part}" in done.err
