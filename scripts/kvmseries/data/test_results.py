@@ -8,25 +8,9 @@ from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import below, committed
 from kvmseries.data import results, shape
+from kvmseries.report.conftest import make_run
 
-RUN = {
-    "series": "v5.10",
-    "kernel": "base",
-    "arch": "arm64",
-    "accel": "tcg",
-    "clock": "wall",
-    "model": "",
-    "cpu": "max",
-    "config": "normal",
-    "params": [],
-    "test": "dirty_log_perf_test",
-    "args": "-i 2",
-    "vcpus": 2,
-    "iteration": 1,
-    "metric": "dirty_memory_time",
-    "unit": "s",
-    "samples": [0.5, 1],
-}
+RUN = make_run(args="-i 2", vcpus=2, iteration=1, samples=[0.5, 1])
 # What a loaded run says more, where its rounds were not judged.
 READ = {**RUN, "repeats": None, "earlier": []}
 MADE = {

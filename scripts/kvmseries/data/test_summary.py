@@ -138,15 +138,6 @@ def test_hosts_and_kernel_versions_do_not_mix(host, groups):
     assert len(s.summarise(results)) == groups
 
 
-def test_unknown_phases_come_last():
-    summary = only(
-        make_file(
-            *(make_run(config="lockstat", unit="1", metric=f"{WRITES}.{phase}") for phase in ("new", "exit", "setup"))
-        )
-    )
-    assert summary.phases() == ["setup", "exit", "new"]
-
-
 @pytest.mark.parametrize(
     "accel, clock, name",
     [("tcg", "wall", s.EMULATED), ("tcg", "virtual", s.VIRTUAL), ("kvm", "wall", s.WALL), ("here", "wall", s.WALL)],
@@ -216,24 +207,7 @@ def test_nothing():
 
 
 def test_kernels_booted_on_the_machine_itself_share_a_table():
-    run = {
-        "series": "v5.10",
-        "kernel": "base",
-        "arch": "arm64",
-        "accel": "here",
-        "clock": "wall",
-        "model": "",
-        "cpu": "host",
-        "config": "normal",
-        "params": [],
-        "test": "t",
-        "args": "",
-        "vcpus": 1,
-        "iteration": None,
-        "metric": "populate_memory_time",
-        "unit": "s",
-        "samples": [1.0],
-    }
+    run = make_run(accel="here", cpu="host", test="t", args="")
     files = [
         {"schema": 4, "host": {"machine": "aarch64", "kernel": f"5.10.262-{name}"}, "runs": [{**run, "kernel": name}]}
         for name in ("base", "series")

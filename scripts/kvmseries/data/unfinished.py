@@ -17,7 +17,7 @@ from ..base import paths
 from ..base.errors import Fail
 from ..base.progress import say
 from . import results, shape
-from .shape import Host, Ids, Making, Part, Run, Trace
+from .shape import Host, Ids, Made, Part, Run, Trace
 
 Boot = TypeVar("Boot")
 
@@ -119,8 +119,8 @@ class Keeper:
         """Write the results file."""
         results.save(self.target, host, runs, self._made(ids), self.taken.traces)
 
-    def _made(self, ids: Ids) -> Making:
-        return Making(ids=ids, command=self.command, seconds=self.took())
+    def _made(self, ids: Ids) -> Made:
+        return Made(ids=ids, command=self.command, seconds=self.took())
 
     def failed(self, error: Fail) -> Fail:
         """The Fail for `error`, with where what was measured is."""

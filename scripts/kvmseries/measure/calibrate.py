@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy
 
@@ -32,7 +31,6 @@ _VCPUS = (1, 2, 4, 8, 16)
 class Fit:
     """What a step found."""
 
-    column: published.Column  # published.Column
     errors: dict[int, float]  # vCPUs -> time by published time, minus 1, with model.yaml as it is
     values: dict[str, tuple[float, float]]  # fitted parameter -> (ns in model.yaml, ns that fits better)
     residual: float  # root of the mean square of the errors that remain, by the linear model
@@ -46,7 +44,7 @@ def column(series: catalog.Series, arch: str) -> published.Column:
     return found[0]
 
 
-def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str | None, **more: Any) -> bench.Job:
+def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str | None) -> bench.Job:
     """The bench.Job that measures the column `wanted` with the fitted parameters moved in turn."""
     names = [name for name, entry in vtime.parameters(arch).items() if entry.get("fitted")]
     words = " ".join(
@@ -69,7 +67,6 @@ def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str
         kernel=kernel,
         clock="virtual",
         models=(vtime.NOMINAL, *(f"{name}*{_STEP}" for name in names)),
-        **more,
     )
 
 
@@ -95,7 +92,6 @@ def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
     left = now + slopes @ step
     model = vtime.parameters(arch)
     return Fit(
-        wanted,
         {count: math.expm1(error) for count, error in zip(counts, now)},
         {name: (model[name]["ns"], model[name]["ns"] * math.exp(change)) for name, change in zip(names, step)},
         float(numpy.sqrt(numpy.mean(left**2))),

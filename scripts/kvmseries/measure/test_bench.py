@@ -241,7 +241,7 @@ def test_results_say_what_they_are_of(measured, kernel, tmp_path):
     data, _ = measured()
     made, tree = data["made"], next((tmp_path / "out/trees").glob("*/series"))
     assert made["ids"]["kernels"] == {"base": ids.source(kernel, "arm64"), "series": ids.source(tree, "arm64")}
-    assert made["ids"]["tests"] == {"mini": ids.tests(tree), "programs": ids.programs()}
+    assert made["ids"]["tests"] == {"mini": ids.source(tree, ids.TESTS), "programs": ids.programs()}
     assert made["ids"]["instrument"] == ids.instrument() and set(made["ids"]) == {"kernels", "tests", "instrument"}
     assert made["rounds"] == 2
     assert str(tmp_path) not in json.dumps(made)
@@ -565,7 +565,10 @@ def test_the_base_of_another_series_runs_the_tests_of_that_base(virtual, other, 
         selftests, "build", lambda series, *rest: asked.append((series.name, rest[-1])) or build_(series, *rest)
     )
     named = []
-    monkeypatch.setattr(ids, "tests", lambda tree: named.append(tree.name) or "0" * 16)
+    source = ids.source
+    monkeypatch.setattr(
+        ids, "source", lambda tree, what: named.append(tree.name) if what == ids.TESTS else source(tree, what)
+    )
     virtual("--no-counts", "--samples", "1", "--kernels", "series,other:base")
     assert asked == [("mini", len(other.patches)), ("other", 0)] and named == ["series", "base"]
 
