@@ -141,7 +141,6 @@ def _measure(
     if not found:
         say("the sources of what is measured have changed meanwhile: these results are of an unknown state")
     keeper.save(info, found, runs)
-    keeper.done()
     return runs
 
 

@@ -91,13 +91,10 @@ def load(path: Path = FILE) -> tuple[Column, ...]:
 
 
 def _column(name: str, entry: dict[str, Any]) -> Column:
-    made = {
-        "args": {key: None if value is None else str(value) for key, value in entry["args"].items()},
-        "kernels": tuple(entry["kernels"]),
-        "without": tuple(entry["without"]),
-        "seconds": _times(entry["seconds"]),
-    }
-    return Column(name, **{**entry, **made})
+    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    made["args"] = {key: None if value is None else str(value) for key, value in entry["args"].items()}
+    made["seconds"] = _times(entry["seconds"])
+    return Column(name, **made)
 
 
 def _times(entry: dict[str, float]) -> Times:
