@@ -202,7 +202,7 @@ def _job(options: shared.Options) -> bench.Job:
         counts=not options.no_counts,
         times=not options.no_times,
         cpu=options.cpu or case.get("cpu") or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
-        accel=options.accel or "tcg",
+        accel="here" if options.here else options.accel or "tcg",
         params=options.param,
         kernel=options.tree,
         clock=clock,

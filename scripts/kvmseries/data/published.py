@@ -6,6 +6,7 @@ memory in; each says what its keys mean, and published.schema.yaml is their form
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from dataclasses import dataclass
@@ -85,6 +86,7 @@ def pages(args: str) -> int | None:
     return int(size[1]) * 1024 ** " kmgt".index(size[2].lower() or " ") // 4096 or None if size else None
 
 
+@functools.lru_cache(maxsize=None)
 def load(path: Path = FILE) -> tuple[Column, ...]:
     """The Columns of the file `path`, in its order.  Raises Fail with one line."""
     return tuple(_column(name, entry) for name, entry in schema.read(path, FORMAT, "columns").items())
@@ -136,6 +138,7 @@ def _quotient(above: Times, below: Times) -> Times:
     return {vcpus: above[vcpus] / below[vcpus] for vcpus in sorted(above) if vcpus in below}
 
 
+@functools.lru_cache(maxsize=None)
 def load_aging(path: Path = AGING_FILE) -> tuple[Aging, ...]:
     """The Agings of the file `path`, in its order.  Raises Fail with one line."""
     return tuple(_aging(f"{path}: {name}", name, entry) for name, entry in schema.read(path, FORMAT, "agings").items())

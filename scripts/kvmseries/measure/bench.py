@@ -38,13 +38,13 @@ class Job:
     vcpus: tuple[int, ...]
     points: tuple[catalog.Point, ...]
     samples: int
-    configs: tuple[str, ...]  # overlays of the kernels: ("64k",)
-    counts: bool  # also boot lockstat kernels
-    times: bool
     cpu: str
-    accel: str
-    params: tuple[str, ...]
     kernel: str | None  # the user's tree, or None
+    configs: tuple[str, ...] = ()  # overlays of the kernels: ("64k",)
+    counts: bool = True  # also boot lockstat kernels
+    times: bool = True
+    accel: str = "tcg"  # "here": no guest
+    params: tuple[str, ...] = ()
     clock: str = "wall"
     models: tuple[str, ...] = (vtime.NOMINAL,)  # of the virtual clock; see vtime.py
     slice_ns: int = 500  # of the virtual clock
@@ -257,16 +257,7 @@ def _measure(
             if not counted.get(outcome.name):
                 raise Fail(f"the virtual clock saw no phase of {outcome.name} (see {result.folder})")
             measures += counters.measures(counted[outcome.name])
-        collect(
-            table,
-            job,
-            point,
-            entry.config,
-            list(job.line),
-            count,
-            measures,
-            (job.accel, job.clock, entry.model if job.clock == "virtual" else ""),
-        )
+        collect(table, job, point, entry.config, list(job.line), count, measures, entry.model)
     return result.version
 
 
@@ -438,12 +429,11 @@ def collect(
     line: Sequence[str],
     count: int,
     measures: Iterable[parse.Measure],
-    origin: tuple[str, str, str],
+    model: str = "",
 ) -> None:
     """Add one run's measures to `table`, a dict of runs by unfinished.key().
 
-    origin: (accel, clock, model).  Only its lock counts are taken of a lockstat kernel, all else
-    of the others.
+    Only its lock counts are taken of a lockstat kernel, all else of the others.
     """
     for measure in measures:
         if measure.metric.startswith("mmu_lock_") != ("lockstat" in config):
@@ -452,10 +442,10 @@ def collect(
             "series": job.series.name,
             "kernel": point.label,
             "arch": job.arch,
-            "accel": origin[0],
-            "clock": origin[1],
-            "model": origin[2],
-            "cpu": job.cpu if origin[0] == "tcg" else "host",
+            "accel": job.accel,
+            "clock": job.clock,
+            "model": model if job.clock == "virtual" else "",
+            "cpu": job.cpu if job.accel == "tcg" else "host",
             "config": kconfig.name(config),
             "params": list(job.params),
             "test": job.test,

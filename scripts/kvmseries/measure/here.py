@@ -59,16 +59,8 @@ def run(
     for _, count in taken.each(left, list, keep):
         with steps.step(f"here-{job.test}"):
             output = _once(job, folder, counting, count, line)
-        bench.collect(
-            taken.table,
-            job,
-            point,
-            ("lockstat",) if counting else (),
-            line,
-            count,
-            parse.parse(job.test, output),
-            ("here", "wall", ""),
-        )
+        measures = parse.parse(job.test, output)
+        bench.collect(taken.table, job, point, ("lockstat",) if counting else (), line, count, measures)
     return taken.runs, taken.versions
 
 

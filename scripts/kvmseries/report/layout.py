@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Optional, Union
@@ -142,15 +143,10 @@ def rows_of(summary: s.Summary, vcpus: int, columns: Sequence[tuple[Text, Getter
     return rows
 
 
-def getter(summary: s.Summary, column: Column) -> Getter:
-    """Summary.value() of one Column."""
-    return lambda kernel, vcpus: summary.value(kernel, vcpus, column)
-
-
 def main_sheet(summary: s.Summary) -> Sheet:
     """All that the head of a test's columns in bench.yaml says is shown: per vCPU count and kernel."""
     columns = summary.columns()
-    made = [(text_of(column), getter(summary, column), column.show) for column in columns]
+    made = [(text_of(column), functools.partial(summary.value, column=column), column.show) for column in columns]
     blocks: list[Block] = [(vcpus, rows_of(summary, vcpus, made)) for vcpus in summary.vcpus]
     heads = [Head(column.head, _with_unit(column)) for column in columns]
     return Sheet(heads, [block for block in blocks if block[1]], _notes(summary, columns))
@@ -181,11 +177,15 @@ def phase_sheet(summary: s.Summary, vcpus: int) -> Sheet:
     names = [metric for metric in summary.metrics() if benchmarks.counted(metric)]
     metrics = list(dict.fromkeys(name.split(".", 1)[0] for name in names))
 
-    def value(metric: str, phase: str) -> Getter:
-        return lambda kernel, count: summary.last(kernel, count, f"{metric}.{phase}")
-
     blocks: list[Block] = [
-        (phase, rows_of(summary, vcpus, [(count_text, value(metric, phase), "") for metric in metrics]))
+        (
+            phase,
+            rows_of(
+                summary,
+                vcpus,
+                [(count_text, functools.partial(summary.last, metric=f"{metric}.{phase}"), "") for metric in metrics],
+            ),
+        )
         for phase in summary.phases()
     ]
     return Sheet(

@@ -15,7 +15,7 @@ import yaml
 from ..base import files
 from ..data import benchmarks, summary as s
 from ..data.shape import Results, Run
-from . import layout, plots, table, verdict
+from . import layout, plots, scaling, table, verdict
 
 INDEX = "index.html"
 RAW = tuple(Run.__annotations__)
@@ -79,7 +79,8 @@ def _facts(summary: s.Summary) -> dict[str, str]:
 
 def _group(results: Sequence[Results], number: int, summary: s.Summary) -> dict[str, Any]:
     """Everything about one group of runs, as the template wants it."""
-    traces = {where: plots.svg(draw) for where, draw in plots.trace_figures(summary).items()}
+    counts = sorted({trace["vcpus"] for trace in summary.traces}, reverse=True)
+    drawn = {vcpus: plots.svg(functools.partial(plots.trace_figure, summary, vcpus)) for vcpus in counts}
     return {
         "id": f"g{number}",
         "summary": summary,
@@ -87,10 +88,10 @@ def _group(results: Sequence[Results], number: int, summary: s.Summary) -> dict[
         "facts": _facts(summary),
         "unlike": [vcpus for vcpus in summary.vcpus if not verdict.alike(summary, vcpus)],
         "notices": layout.notes(results, summary),
-        "growth": plots.svg(lambda: plots.growth_figure(summary, plots.scaling.growing(summary))),
+        "growth": plots.svg(lambda: plots.growth_figure(summary, scaling.growing(summary))),
         "sheets": [part for sheet in table.sheets(summary) for part in _sheet(sheet)],
         "columns": plots.svg(lambda: plots.columns_figure(summary)),
-        "traces": traces,
+        "traces": {layout.vcpus_text(vcpus): drawing for vcpus, drawing in drawn.items()},
         "phases": [part for vcpus in summary.vcpus for part in _sheet(layout.phase_sheet(summary, vcpus))],
     }
 

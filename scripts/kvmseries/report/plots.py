@@ -6,7 +6,6 @@ Drawn with matplotlib's Figure and no pyplot, hence without a display and withou
 from __future__ import annotations
 
 import base64
-import functools
 import io
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from ..base import files
 from ..data import published, summary as s
 from ..data.benchmarks import Column
-from ..data.shape import Results, Trace
+from ..data.shape import Results
 from . import layout, scaling
 
 INK, MUTED, GRID = "#1b2026", "#59636e", "#d4d9de"
@@ -213,23 +212,12 @@ def _what(group: s.Group) -> str:
     )
 
 
-def trace_figures(summary: s.Summary) -> dict[str, Draw]:
-    """{what it is of: function that draws it}: a Figure of migrations over time for each vCPU count, the most first."""
-    counts = sorted({trace["vcpus"] for trace in summary.traces}, reverse=True)
-    return {
-        layout.vcpus_text(vcpus): functools.partial(
-            _trace_figure, summary, [one for one in summary.traces if one["vcpus"] == vcpus]
-        )
-        for vcpus in counts
-    }
-
-
-def _trace_figure(summary: s.Summary, traces: Sequence[Trace]) -> Figure:
-    """A Figure of these traces over time: what is left to send (MB), throttle (%), bandwidth (MB/s)."""
+def trace_figure(summary: s.Summary, vcpus: int) -> Figure:
+    """A Figure of migrations with so many vCPUs over time: what is left to send (MB), throttle (%), bandwidth (MB/s)."""
     figure = _figure(10, 6, 0.05)
     left, throttle, bandwidth = panels = figure.subplots(3, 1, sharex=True)
     lines = _lines(summary.kernels)
-    for trace in traces:
+    for trace in (one for one in summary.traces if one["vcpus"] == vcpus):
         color = lines[trace["kernel"]]["color"]
         rows = trace["rows"]
         times = [row[0] for row in rows]

@@ -7,7 +7,6 @@ own, else the last.  Growth means nothing on the wall clock of an emulator, whic
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -45,17 +44,12 @@ class Curve:
         return max(known, key=lambda pair: abs(pair[0]), default=None)
 
 
-@functools.lru_cache(maxsize=None)
-def _published() -> tuple[published.Column, ...]:
-    return published.load()
-
-
 def chosen(summary: s.Summary, metric: str) -> tuple[int | None, list[published.Column]]:
     """(the iteration that curves of `metric` are of, the published Columns that fit it)."""
     group = summary.group
     columns = [
         column
-        for column in _published()
+        for column in published.load()
         if column.metric == metric and column.fits(group.series, group.arch, group.test, group.args)
     ]
     known = summary.iterations(metric)
