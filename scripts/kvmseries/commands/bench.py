@@ -21,7 +21,6 @@ import click
 from migrate import migration
 from vtime import vtime
 
-from .. import report
 from ..base import numbers, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
@@ -29,6 +28,7 @@ from ..data import repeat, results, unfinished
 from ..data.shape import Host, Ids, Run
 from ..kernel import toolchain
 from ..measure import bench, calibrate, here
+from ..report import table
 from ..source import catalog
 from ..vm import machine as machines
 from . import shared
@@ -141,7 +141,6 @@ def _measure(
     if not found:
         say("the sources of what is measured have changed meanwhile: these results are of an unknown state")
     keeper.save(info, found, runs)
-    keeper.done()
     return runs
 
 
@@ -171,7 +170,7 @@ def _selftest(options: shared.Options) -> None:
             lambda: bench.made_of(job),
             lambda keeper: bench.run(job, keeper.taken, keeper.keep),
         )
-    report.print_table([results.load(target)], shared.console())
+    table.print_table([results.load(target)], shared.console())
     if job.clock == "virtual" and job.samples < 2:
         say("one round: whether virtual time repeats was not checked")
     say(f"results in {target}")
@@ -203,7 +202,7 @@ def _job(options: shared.Options) -> bench.Job:
         counts=not options.no_counts,
         times=not options.no_times,
         cpu=options.cpu or case.get("cpu") or (vtime.CPUS[options.arch] if clock == "virtual" else "max"),
-        accel=options.accel or "tcg",
+        accel="here" if options.here else options.accel or "tcg",
         params=options.param,
         kernel=options.tree,
         clock=clock,
@@ -245,7 +244,7 @@ def _migrations(options: shared.Options) -> None:
         lambda: migration.made_of(job),
         take,
     )
-    report.print_table([results.load(target)], shared.console(160))
+    table.print_table([results.load(target)], shared.console(160))
     if wrong:
         raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (results in {target})")
     say(f"results in {target}")

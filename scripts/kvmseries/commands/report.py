@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import click
 
-from .. import report
 from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
@@ -20,13 +19,7 @@ from .shared import flag, Option
 PARAMS = [
     click.Argument(["files"], nargs=-1),
     Option("--picture", "PNG", "also draw the plot of growth, or of aging or merging", type=shared.Output()),
-    Option(
-        "--table",
-        None,
-        "how the table is printed; ascii is for cover letters",
-        type=click.Choice(["text", "markdown", "ascii", "none"]),
-        default="text",
-    ),
+    Option("--table", None, "print the tables, or none", type=click.Choice(["text", "none"]), default="text"),
     flag("--compare", "compare two files"),
     flag("--texts", "make the texts that quote results"),
     flag("--check", "with --texts: change nothing, and fail if a text would change"),
@@ -49,17 +42,16 @@ def run(options: shared.Options) -> int:
         shared.table(compare.view(comparison))
         print(compare.verdict(comparison))
         return comparison.status
-    if options.table == "markdown":
-        print(report.markdown_table(loaded), end="")
-    elif options.table == "ascii":
-        print(report.ascii_table(loaded), end="")
-    elif options.table == "text":
-        report.print_table(loaded, shared.console())
+    # Here: --texts and --compare take neither Jinja's templates nor matplotlib.
+    from ..report import page, plots, table
+
+    if options.table == "text":
+        table.print_table(loaded, shared.console())
     commands = [data["made"]["command"] for data in loaded if data["made"]["command"]]
-    page = report.write_page(loaded, paths.out("report", "index.html").parent, commands)
+    where = page.write_page(loaded, paths.out("report", "index.html").parent, commands)
     if options.picture:
-        report.plot_png(loaded, options.picture)
-    say(f"page: {page}")
+        plots.plot_png(loaded, options.picture)
+    say(f"page: {where}")
     return 0
 
 

@@ -44,14 +44,18 @@ class Column:
         return self.unit in TIMES
 
 
+def _file() -> Path:
+    return paths.TESTS / "bench.yaml"
+
+
 def load() -> dict[str, dict[str, Any]]:
     """{test: its entry} of the selftests, not to be changed.  Raises Fail with one line."""
-    return {test: entry for test, entry in _all().items() if test not in (COMMON, MIGRATION)}
+    return {test: entry for test, entry in _read(_file()).items() if test not in (COMMON, MIGRATION)}
 
 
 def columns(test: str) -> dict[str, Column]:
     """{metric, or a pattern of it, or a name of its own: Column} of a test, or of COMMON; {} for an unknown test."""
-    return _columns(_stamp(), test)
+    return _columns(_file(), test)
 
 
 def metric(test: str, name: str) -> Column | None:
@@ -72,9 +76,9 @@ def braces(text: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=None)
-def _columns(_changed: object, test: str) -> dict[str, Column]:
+def _columns(path: Path, test: str) -> dict[str, Column]:
     found: dict[str, Column] = {}
-    for group in _all().get(test, {}).get("metrics", ()):
+    for group in _read(path).get(test, {}).get("metrics", ()):
         of = group["of"] if isinstance(group["of"], Mapping) else dict.fromkeys(group["of"], "")
         for pattern, entry in of.items():
             more = {"title": entry} if isinstance(entry, str) else entry
@@ -88,17 +92,8 @@ def _columns(_changed: object, test: str) -> dict[str, Column]:
     return found
 
 
-def _stamp() -> tuple[Path, int]:
-    path = paths.TESTS / "bench.yaml"
-    return path, path.stat().st_mtime_ns if path.exists() else 0
-
-
-def _all() -> dict[str, dict[str, Any]]:
-    return _read(*_stamp())
-
-
 @functools.lru_cache(maxsize=1)
-def _read(path: Path, _changed: int) -> dict[str, dict[str, Any]]:
+def _read(path: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = schema.read(path, FORM)
     return found
 

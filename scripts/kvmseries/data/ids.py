@@ -7,9 +7,8 @@ there, as its `index` lines say.  No tree is needed to say what today's patches 
 
 What a tool that runs kernels should keep with its results (bench, soak):
 
-    ids.source(tree.path, arch)   the kernel's (QEMU's) source, of a tree that is at hand
-    ids.tests(tree.path)          the benchmarks and the library of the selftests
-    ids.suite(tree.path)          all selftests: what soak runs
+    ids.source(tree.path, what)   of a tree that is at hand: for an arch the kernel's (QEMU's) source, for TESTS the
+                                  benchmarks and the library of the selftests, for SUITE all selftests, which soak runs
     ids.programs()                test programs of this repository
     ids.instrument()              all else that measures
 
@@ -113,16 +112,6 @@ def source(tree: Path, what: str, project: str = "linux", commit: str = "HEAD") 
     return _text(total)
 
 
-def tests(tree: Path) -> str:
-    """The id of the benchmarks and the selftests' library in a git tree."""
-    return source(tree, TESTS)
-
-
-def suite(tree: Path) -> str:
-    """The id of all KVM selftests in a git tree."""
-    return source(tree, SUITE)
-
-
 def changes(patch: str) -> list[tuple[str, str | None, str | None]]:
     """[(file, old blob, new blob)] of the text of a patch with full `index` lines; the blob of a file that
     is not there is None.  Raises Fail for an index line that is cut short."""
@@ -187,14 +176,8 @@ def _digest(*parts: str | bytes) -> str:
 
 def files(folder: Path, pattern: str = "*") -> str:
     """A hash of the names and contents of the files in `folder` that match."""
-    return _digest(
-        *(
-            part
-            for path in sorted(Path(folder).glob(pattern))
-            if path.is_file()
-            for part in (path.name, path.read_bytes())
-        )
-    )
+    found = [path for path in sorted(Path(folder).glob(pattern)) if path.is_file()]
+    return _digest(*(part for path in found for part in (path.name, path.read_bytes())))
 
 
 def programs() -> str:

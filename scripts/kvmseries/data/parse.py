@@ -7,7 +7,6 @@ worse than none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..base.errors import Fail
@@ -100,27 +99,20 @@ def nothing_harvested(output: str) -> bool:
 
 def _lock_counts(test: str, output: str) -> list[Measure]:
     """Measures of the KVM mmu_lock: per phase, and in total from populating to the exit."""
-    rows: list[Sequence[str]] = []
-    for line in map(str.strip, output.splitlines()):
-        match = _LOCK.match(line)
-        if match:
-            rows.append(match.groups())
-        elif line.startswith("@@ lock-error"):
-            raise Fail(f"{test}: the lock counts are not complete: {line[14:]}")
-        elif line.startswith("@@"):
-            raise Fail(f"{test} printed a line that is not known: '{line}'")
-    return _sums([row for row in rows if "mmu_lock" in row[1]])
-
-
-def _sums(rows: Iterable[Sequence[str]]) -> list[Measure]:
     measures: list[Measure] = []
     totals: dict[str, int] = {}
-    for name, _, mode, figures in rows:
-        suffix, iteration = phase(name)
-        fields = dict(field.split("=") for field in figures.split())
+    for line in map(str.strip, output.splitlines()):
+        match = _LOCK.match(line)
+        if line.startswith("@@ lock-error"):
+            raise Fail(f"{test}: the lock counts are not complete: {line[14:]}")
+        if line.startswith("@@") and not match:
+            raise Fail(f"{test} printed a line that is not known: '{line}'")
+        if not match or "mmu_lock" not in match[2]:
+            continue
+        suffix, iteration = phase(match[1])
+        fields = dict(field.split("=") for field in match[4].split())
         for field in ("acquisitions", "contentions"):
-            value = int(fields[field])
-            metric = f"mmu_lock_{mode}_{field}"
+            metric, value = f"mmu_lock_{match[3]}_{field}", int(fields[field])
             measures.append(Measure(f"{metric}.{suffix}", iteration, value, "1"))
             if suffix != "setup":
                 totals[metric] = totals.get(metric, 0) + value

@@ -6,6 +6,8 @@ memory in; each says what its keys mean, and published.schema.yaml is their form
 
 from __future__ import annotations
 
+import functools
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,19 +80,23 @@ def options(args: str) -> dict[str, str | None]:
     return found
 
 
+def pages(args: str) -> int | None:
+    """Pages of 4 KiB that a vCPU has by the arguments of a test, its -b; None if they do not say."""
+    size = re.fullmatch(r"(\d+)([kmgt]?)", options(args).get("-b") or "", re.I | re.A)
+    return int(size[1]) * 1024 ** " kmgt".index(size[2].lower() or " ") // 4096 or None if size else None
+
+
+@functools.lru_cache(maxsize=None)
 def load(path: Path = FILE) -> tuple[Column, ...]:
     """The Columns of the file `path`, in its order.  Raises Fail with one line."""
     return tuple(_column(name, entry) for name, entry in schema.read(path, FORMAT, "columns").items())
 
 
 def _column(name: str, entry: dict[str, Any]) -> Column:
-    made = {
-        "args": {key: None if value is None else str(value) for key, value in entry["args"].items()},
-        "kernels": tuple(entry["kernels"]),
-        "without": tuple(entry["without"]),
-        "seconds": _times(entry["seconds"]),
-    }
-    return Column(name, **{**entry, **made})
+    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    made["args"] = {key: None if value is None else str(value) for key, value in entry["args"].items()}
+    made["seconds"] = _times(entry["seconds"])
+    return Column(name, **made)
 
 
 def _times(entry: dict[str, float]) -> Times:
@@ -132,6 +138,7 @@ def _quotient(above: Times, below: Times) -> Times:
     return {vcpus: above[vcpus] / below[vcpus] for vcpus in sorted(above) if vcpus in below}
 
 
+@functools.lru_cache(maxsize=None)
 def load_aging(path: Path = AGING_FILE) -> tuple[Aging, ...]:
     """The Agings of the file `path`, in its order.  Raises Fail with one line."""
     return tuple(_aging(f"{path}: {name}", name, entry) for name, entry in schema.read(path, FORMAT, "agings").items())

@@ -19,7 +19,7 @@ from typing import cast
 from ..base import distro, files, paths
 from ..base.errors import Fail
 from . import schema
-from .shape import Host, Made, Making, Results, Run, Trace
+from .shape import Host, Made, Results, Run, Trace
 
 SCHEMA = 4
 FORMAT = paths.ROOT / "Documentation" / "results.schema.yaml"
@@ -84,7 +84,7 @@ def _place(option: str, path: str) -> str:
     return str(found.relative_to(paths.ROOT)) if found.is_relative_to(paths.ROOT) else found.name
 
 
-def save(path: str | Path, host: Host, runs: Iterable[Run], made: Making, traces: Sequence[Trace] = ()) -> None:
+def save(path: str | Path, host: Host, runs: Iterable[Run], made: Made, traces: Sequence[Trace] = ()) -> None:
     """Write a results file atomically: a reader sees the old file or the new one.
 
     made: without `rounds`, which follow from the runs.  traces: of migrations.

@@ -75,32 +75,21 @@ class Unfinished(TypedDict):
     complaints: list[str]
 
 
-class _Making(TypedDict):
+class Made(TypedDict, total=False):
+    """What the file was made of, and how to make it again; only save() sets `rounds`, which follow from the runs."""
+
     ids: Ids
     command: str
     seconds: int
-
-
-class Making(_Making, total=False):
-    """`made` without what follows from the runs."""
-
+    rounds: int
     unfinished: Unfinished
 
 
-class Made(Making):
-    """What the file was made of, and how to make it again."""
+class Results(TypedDict, total=False):
+    """A whole file; only one of migrations has traces."""
 
-    rounds: int
-
-
-class _Results(TypedDict):
     schema: int
     host: Host
     made: Made
     runs: list[Run]
-
-
-class Results(_Results, total=False):
-    """A whole file."""
-
     traces: list[Trace]

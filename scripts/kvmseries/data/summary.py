@@ -14,6 +14,7 @@ sample is always known by (file, i), also when files are joined.
 
 from __future__ import annotations
 
+import itertools
 import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -35,21 +36,6 @@ LOCK = "mmu_lock_"
 DIRTY, POPULATE = "dirty_memory_time", "populate_memory_time"
 MAIN_TIMES = (DIRTY, POPULATE)
 PER_FAULT = "instructions_per_fault"
-PHASES = (
-    "setup",
-    "populate",
-    "enable",
-    "dirty",
-    "get",
-    "clear",
-    "disable",
-    "age",
-    "access",
-    "fault",
-    "discard",
-    "check",
-    "exit",
-)
 
 # Which sample: the number of its file, and of the sample in it.
 Sample = tuple[int, int]
@@ -65,9 +51,8 @@ class Group:
     accel: str
     clock: str
     cpu: str
-    variant: (
-        str  # configurations beside normal and lockstat, such as "64k"; of a migration the way to track dirty pages
-    )
+    # Configurations beside normal and lockstat, such as "64k"; of a migration the way to track dirty pages.
+    variant: str
     params: str
     test: str
     args: str  # without -v N
@@ -217,15 +202,8 @@ class Summary:
 
     def iterations(self, metric: str) -> list[int]:
         """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
-        return sorted(
-            {
-                number
-                for cell, iterations in self._cells.items()
-                if cell[2] == metric
-                for number in iterations
-                if number is not None
-            }
-        )
+        found = {number for cell, iterations in self._cells.items() if cell[2] == metric for number in iterations}
+        return sorted(number for number in found if number is not None)
 
     def last(self, kernel: str, vcpus: int, metric: str) -> Value | None:
         """The metric in the last iteration that it has on any kernel, else for the whole test; None if missing."""
@@ -263,20 +241,13 @@ class Summary:
         return any(self.value(kernel, vcpus, column) for kernel in self.kernels for vcpus in self.vcpus)
 
     def phases(self) -> list[str]:
-        """The phases that have any count, in the order of the test; last, unknown ones."""
-        found = dict.fromkeys(metric.split(".", 1)[1] for metric in self.metrics() if benchmarks.counted(metric))
-        return sorted(found, key=lambda phase: PHASES.index(phase) if phase in PHASES else len(PHASES))
+        """The phases that have any count, in the order of the files."""
+        return list(dict.fromkeys(metric.split(".", 1)[1] for metric in self.metrics() if benchmarks.counted(metric)))
 
     def samples_text(self, columns: Iterable[Column]) -> str:
         """How many samples stand behind `columns`: "5 samples", "3 to 5 samples", "no samples"."""
-        counts = [
-            len(value.samples)
-            for column in columns
-            for kernel in self.kernels
-            for vcpus in self.vcpus
-            for value in [self.value(kernel, vcpus, column)]
-            if isinstance(value, Value)
-        ]
+        cells = itertools.product(self.kernels, self.vcpus, columns)
+        counts = [len(value.samples) for value in itertools.starmap(self.value, cells) if isinstance(value, Value)]
         few, many = min(counts, default=0), max(counts, default=0)
         return f"{few} to {many} samples" if few != many else f"{many or 'no'} sample{'s' * (many != 1)}"
 
@@ -363,10 +334,8 @@ def model(host: Host) -> dict[str, Any]:
     if not isinstance(vtime, dict):
         return {}
     parameters = vtime.get("parameters")
-    found = {
-        name: entry.get("ns") if isinstance(entry, dict) else entry
-        for name, entry in (parameters if isinstance(parameters, dict) else {}).items()
-    }
+    found = dict(parameters) if isinstance(parameters, dict) else {}
+    found = {name: entry.get("ns") if isinstance(entry, dict) else entry for name, entry in found.items()}
     return {**found, "slice_ns": vtime["slice_ns"]} if "slice_ns" in vtime else found
 
 

@@ -32,58 +32,16 @@ Disabling dirty logging time: 0.010200000s
 # metric disable_dirty_log_time 0.010200000 s
 Get dirty log over 2 iterations took 0.011000000s. (Avg 0.005500000s/iteration)
 """
-CLEARED = """\
-Test iterations: 1
-Manual dirty log protect: on, initially all set
-Testing guest mode: PA-bits:40,  VA-bits:48,  64K pages
-guest physical test memory offset: 0xffbffc0000
-The host has no GICv3 to offer
-In-kernel GICv3: off
-Populate memory time: 0.100000000s
-# metric populate_memory_time 0.100000000 s
-Enabling dirty logging time: 0.000000001s
-# metric enable_dirty_log_time 0.000000001 s
-
-Iteration 1 dirty memory time: 0.200000000s
-# metric dirty_memory_time/1 0.200000000 s
-Iteration 1 get dirty log time: 0.006000000s
-# metric get_dirty_log_time/1 0.006000000 s
-Iteration 1 clear dirty log time: 0.018000000s
-# metric clear_dirty_log_time/1 0.018000000 s
-Disabling dirty logging time: 0.010200000s
-# metric disable_dirty_log_time 0.010200000 s
-Get dirty log over 1 iterations took 0.006000000s. (Avg 0.006000000s/iteration)
-Clear dirty log over 1 iterations took 0.018000000s. (Avg 0.018000000s/iteration)
-"""
+# With KVM_CLEAR_DIRTY_LOG.
+CLEARED = re.sub(
+    r"(Iteration (\d) get .*\n# metric .*\n)",
+    r"\1Iteration \2 clear dirty log time: 0.018000000s\n# metric clear_dirty_log_time/\2 0.018000000 s\n",
+    OUTPUT,
+)
 # As 7.3's test prints it.
-NEWER = """\
-Random seed: 0x6b8b4567
-Test iterations: 2
-Testing guest mode: PA-bits:48,  VA-bits:48,  4K pages
-Random seed: 0x1
-guest physical test memory: [0xffffffeff000, 0xfffffffff000)
-Populate memory time: 0.028684640s
-# metric populate_memory_time 0.028684640 s
-Enabling dirty logging time: 0.002649520s
-# metric enable_dirty_log_time 0.002649520 s
-
-Iteration 1 dirty memory time: 0.000491520s
-# metric dirty_memory_time/1 0.000491520 s
-Iteration 1 get dirty log time: 0.000218704s
-# metric get_dirty_log_time/1 0.000218704 s
-Iteration 1 clear dirty log time: 0.000545936s
-# metric clear_dirty_log_time/1 0.000545936 s
-Iteration 2 dirty memory time: 0.009821184s
-# metric dirty_memory_time/2 0.009821184 s
-Iteration 2 get dirty log time: 0.000013728s
-# metric get_dirty_log_time/2 0.000013728 s
-Iteration 2 clear dirty log time: 0.000319648s
-# metric clear_dirty_log_time/2 0.000319648 s
-Disabling dirty logging time: 0.002878208s
-# metric disable_dirty_log_time 0.002878208 s
-Get dirty log over 2 iterations took 0.000232432s. (Avg 0.000116216s/iteration)
-Clear dirty log over 2 iterations took 0.000865584s. (Avg 0.000432792s/iteration)
-"""
+NEWER = "Random seed: 0x6b8b4567\n" + CLEARED.replace(
+    "memory offset: 0xffffbfc000", "memory: [0xffffeff000, 0xfffffff000)"
+)
 # dirty_log_perf_test -l -H: what a distribution has; no harvest fell into the second iteration.
 LATENCY = """\
 # metric populate_latency_p50 0.000001776 s
@@ -105,38 +63,11 @@ CHANGE_PTE = """\
 UNMAP = """\
 Test iterations: 1
 # metric sparse_create_time/1 0.000532816 s
-# metric sparse_caches_off_time/1 0.011296768 s
-# metric sparse_caches_on_time/1 0.019663424 s
-# metric sparse_log_on_time/1 0.029754080 s
-# metric sparse_get_dirty_log_time/1 0.013271904 s
-# metric sparse_log_off_time/1 0.003952704 s
-# metric sparse_discard_time/1 0.003556144 s
-# metric sparse_munmap_time/1 0.010260096 s
-# metric sparse_delete_time/1 0.010828704 s
 # metric discard_time.host/1 0.029904960 s
 # metric write_p50.nothing/1 0.000045040 s
-# metric write_p99.nothing/1 0.008126448 s
-# metric write_max.nothing/1 0.096410608 s
-# metric writes.nothing/1 925 count
-# metric discard_time.idle/1 1.453600048 s
-# metric discard_time.writing/1 2.256784416 s
-# metric write_p50.discard/1 0.000042992 s
-# metric write_p99.discard/1 2.281701360 s
-# metric write_max.discard/1 2.282451088 s
-# metric writes.discard/1 281 count
-# metric delete_time.idle/1 1.349454528 s
-# metric delete_time.writing/1 2.415077408 s
-# metric write_p50.delete/1 0.000042992 s
 # metric write_p99.delete/1 0.071303152 s
-# metric write_max.delete/1 0.338194544 s
 # metric writes.delete/1 4096 count
 # metric vcpus_out.delete/1 4 count
-# metric log_on_time.idle/1 0.000961936 s
-# metric log_on_time.writing/1 0.037640256 s
-# metric write_p50.log_on/1 0.000042992 s
-# metric write_p99.log_on/1 0.029360112 s
-# metric write_max.log_on/1 0.104879632 s
-# metric writes.log_on/1 435 count
 """
 # dirty_hold_test on a kernel that measures holds: -v 8 -b 64.
 HOLDS = """\
@@ -309,7 +240,7 @@ def test_a_harvest_must_fall_into_the_writing():
 def test_metrics_do_not_end_a_phase():
     """lockphase and the virtual clock end a phase at " time: "."""
     lines = [line for line in (OUTPUT + AGING + UNMAP + HOLDS).splitlines() if line.startswith("# metric")]
-    assert len(lines) > 40 and not any(" time: " in line for line in lines)
+    assert len(lines) > 20 and not any(" time: " in line for line in lines)
 
 
 def test_counts_of_each_phase_and_in_total():
@@ -333,7 +264,7 @@ def test_counts_of_each_phase_and_in_total():
 
 def test_counts_of_clearing_are_its_own():
     found = figures(parse("dirty_log_perf_test", with_locks(CLEARED)))
-    assert found["mmu_lock_write_acquisitions.clear", 1] == 111
+    assert [found["mmu_lock_write_acquisitions.clear", number] for number in (1, 2)] == [110, 113]
 
 
 def test_what_sets_up_a_later_kernels_vm_is_no_part_of_the_totals():

@@ -7,25 +7,14 @@ from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import committed
 from kvmseries.data import benchmarks, repeat, results
+from kvmseries.report.conftest import make_run
 
-TEST = "dirty_log_perf_test"
 HUGETLB = "-b 2M -s anonymous_hugetlb_2mb"
 
 
 def timed(samples, **change):
     """A run of virtual time."""
-    return {
-        "metric": "dirty_memory_time",
-        "clock": "virtual",
-        "model": "nominal",
-        "kernel": "base",
-        "vcpus": 1,
-        "iteration": None,
-        "test": TEST,
-        "args": "-s anonymous",
-        "samples": samples,
-        **change,
-    }
+    return make_run(**{"clock": "virtual", "args": "-s anonymous", "samples": samples, **change})
 
 
 @pytest.mark.parametrize(

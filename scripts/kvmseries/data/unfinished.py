@@ -17,7 +17,7 @@ from ..base import paths
 from ..base.errors import Fail
 from ..base.progress import say
 from . import results, shape
-from .shape import Host, Ids, Making, Part, Run, Trace
+from .shape import Host, Ids, Made, Part, Run, Trace, Unfinished
 
 Boot = TypeVar("Boot")
 
@@ -91,36 +91,26 @@ class Keeper:
         self.seconds, self.left = data["made"]["seconds"], found["left"]
         say(f"going on with the {len(self.taken.parts)} boots of {self.path}; remove it to begin anew")
 
-    def took(self) -> int:
-        """Seconds that it all took, rounded."""
-        return self.seconds + round(time.monotonic() - self.begin)
-
     def keep(self, left: int) -> None:
         """Write what is in `taken`; left: how many boots are still to be done."""
         self.left = left
         host, ids = self.about(self.taken.versions)
-        results.save(
-            self.path,
-            host,
-            self.taken.runs,
-            {
-                **self._made(ids),
-                "unfinished": {
-                    "key": self.key,
-                    "parts": self.taken.parts,
-                    "left": left,
-                    "complaints": self.taken.complaints,
-                },
-            },
-            self.taken.traces,
-        )
+        rest: Unfinished = {
+            "key": self.key,
+            "parts": self.taken.parts,
+            "left": left,
+            "complaints": self.taken.complaints,
+        }
+        results.save(self.path, host, self.taken.runs, {**self._made(ids), "unfinished": rest}, self.taken.traces)
 
     def save(self, host: Host, ids: Ids, runs: Iterable[Run]) -> None:
-        """Write the results file."""
+        """Write the results file; what was kept goes."""
         results.save(self.target, host, runs, self._made(ids), self.taken.traces)
+        paths.remove(self.path)
 
-    def _made(self, ids: Ids) -> Making:
-        return Making(ids=ids, command=self.command, seconds=self.took())
+    def _made(self, ids: Ids) -> Made:
+        seconds = self.seconds + round(time.monotonic() - self.begin)
+        return {"ids": ids, "command": self.command, "seconds": seconds}
 
     def failed(self, error: Fail) -> Fail:
         """The Fail for `error`, with where what was measured is."""
@@ -131,7 +121,3 @@ class Keeper:
             "the same command goes on with them",
             error.status,
         )
-
-    def done(self) -> None:
-        """The results file is written."""
-        paths.remove(self.path)

@@ -219,11 +219,11 @@ def _sum(files: Files, name: str, metrics: str, keys: Keys, take: Take = statist
 
 
 def pages(run: Run) -> int:
-    """The pages of 4 KiB that each vCPU of a run has, by its -b."""
-    size = published.options(run["args"]).get("-b") or ""
-    if not size[:-1].isdigit() or size[-1] not in "KMG":
+    """The pages of 4 KiB that each vCPU of a run has, by its -b.  Raises Fail if it does not say."""
+    found = published.pages(run["args"])
+    if not found:
         raise Fail(f"{run['test']} {run['args']}: no -b that says how many pages a vCPU has")
-    return int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[size[-1]] // 4096
+    return found
 
 
 def unit(form: str) -> tuple[str, str]:

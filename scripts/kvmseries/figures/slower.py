@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..data import benchmarks, summary as s
@@ -21,18 +21,15 @@ WORSE = 1.1
 
 # The ratio to base, vCPUs, the variant of the model.
 Worst = tuple[float, int, str]
-# By the other keys of a run: the runs of base and series, their medians.
-Pairs = Mapping[tuple[str, ...], Mapping[str, Run]]
-Medians = Mapping[tuple[str, ...], tuple[float, float]]
 
 
-def lower_is_better(run: Run) -> bool | None:
-    """Whether less of a run's metric is better; None where that cannot be said, or is by chance."""
+def lower_is_better(run: Mapping[str, Any], unit: str) -> bool | None:
+    """Whether less of the metric of a run with these keys is better; None where that cannot be said, or is by chance."""
     if s.clock_name(run["accel"], run["clock"]) == s.EMULATED and "contentions" in run["metric"]:
         return None
     column = benchmarks.metric(run["test"], run["metric"])
     if not column:
-        return True if run["unit"] == "s" else None
+        return True if unit == "s" else None
     return None if column.better == "none" else column.better == "less"
 
 
@@ -46,47 +43,31 @@ def worse(files: Files, name: str, kernels: Iterable[str] = (s.SERIES,)) -> dict
     }
 
 
-def _worse(all_runs: Iterable[Run], kernel: str) -> dict[str, Worst]:
-    runs: dict[tuple[str, ...], dict[str, Run]] = {}
-    found: dict[str, Worst] = {}
-    for run in all_runs:
-        if run["kernel"] in (s.BASE, kernel):
-            keys: Mapping[str, object] = run
-            key = tuple(str(keys[name]) for name in compare.KEY if name != "kernel")
-            runs.setdefault(key, {})[run["kernel"]] = run
-    medians = {
-        key: (statistics.median(pair[s.BASE]["samples"]), statistics.median(pair[kernel]["samples"]))
-        for key, pair in runs.items()
-        if len(pair) == 2
-    }
-    for key, (base, patched) in medians.items():
-        run = runs[key][s.BASE]
-        better = lower_is_better(run)
-        if better is None or min(base, patched) < 0 or _traded(runs, medians, key):
-            continue
-        before, after = (base, patched) if better else (patched, base)
-        # A count may differ by one for each CPU of the machine.
-        if after <= WORSE * before or (run["unit"] == "1" and after - before <= run["vcpus"] + 1):
-            continue
-        ratio = after / before if before else float("inf")
-        metric = run["metric"]
-        found[metric] = max(found.get(metric, (0, 0, "")), (ratio, run["vcpus"], run["model"] or s.NOMINAL))
-    return found
-
-
-def _traded(runs: Pairs, medians: Medians, key: tuple[str, ...]) -> bool:
-    """Whether the metric of `key` is the cheaper operation that took a dearer one's place."""
-    metric, _, phase = runs[key][s.BASE]["metric"].partition(".")
-    if metric not in compare.INSTEAD:
-        return False
-    number = [name for name in compare.KEY if name != "kernel"].index("metric")
-    other = key[:number] + (".".join(filter(None, (compare.INSTEAD[metric], phase))),) + key[number + 1 :]
-    if other not in medians:
-        return False
-    return (
-        medians[key][1] - medians[key][0]
-        <= 1.05 * (medians[other][0] - medians[other][1]) + runs[key][s.BASE]["vcpus"] + 1
+def _worse(all_runs: Sequence[Run], kernel: str) -> dict[str, Worst]:
+    """{metric: Worst} of one kernel."""
+    before, after = (
+        compare.collect([{**run, "kernel": ""} for run in all_runs if run["kernel"] == which])
+        for which in (s.BASE, kernel)
     )
+    medians = {
+        key: (statistics.median(before[key][1]), statistics.median(after[key][1])) for key in before if key in after
+    }
+    rises = {key: patched - base for key, (base, patched) in medians.items()}
+    found: dict[str, Worst] = {}
+    for key, (base, patched) in medians.items():
+        run, unit = dict(zip(compare.KEY, key)), before[key][0]
+        better, dearer = lower_is_better(run, unit), compare.dearer(key)
+        if better is None or min(base, patched) < 0:
+            continue
+        if dearer in rises and compare.traded(rises[key], -rises[dearer], run["vcpus"]):
+            continue
+        less, more = (base, patched) if better else (patched, base)
+        # A count may differ by one for each CPU of the machine.
+        if more <= WORSE * less or (unit == "1" and more - less <= run["vcpus"] + 1):
+            continue
+        worst = more / less if less else float("inf"), run["vcpus"], run["model"] or s.NOMINAL
+        found[run["metric"]] = max(found.get(run["metric"], (0, 0, "")), worst)
+    return found
 
 
 def entries(data: Data, name: str, metric: str, kernel: str) -> list[dict[str, Any]]:

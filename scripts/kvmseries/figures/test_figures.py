@@ -11,22 +11,9 @@ from kvmseries.base.errors import Fail
 from kvmseries.conftest import committed, write
 from kvmseries.data import ids, repeat, results
 from kvmseries.figures import query, slower, texts
+from kvmseries.report.conftest import make_run
 
-RUN = {
-    "series": "v5.10",
-    "arch": "arm64",
-    "accel": "tcg",
-    "clock": "virtual",
-    "model": "nominal",
-    "cpu": "neoverse-n1",
-    "config": "normal",
-    "params": [],
-    "test": "dirty_log_perf_test",
-    "args": "-b 1M -i 2",
-    "iteration": 2,
-    "metric": "dirty_memory_time",
-    "unit": "s",
-}
+RUN = make_run(clock="virtual", cpu="neoverse-n1", args="-b 1M -i 2", iteration=2)
 TODAY = {"base": "b" * 16, "series": "5" * 16, "upto:half": "a" * 16}
 README = """\
 {% set slower = ["What gets slower"] %}
@@ -240,17 +227,9 @@ TESTS = {"completed": "migration", "passes.running": "access_tracking_stress_tes
 
 
 def run_of(metric, base, series, **others):
+    keys = {**RUN, "test": TESTS.get(metric, RUN["test"]), "metric": metric, "vcpus": 4, **others}
     return [
-        {
-            **RUN,
-            "test": TESTS.get(metric, RUN["test"]),
-            "metric": metric,
-            "vcpus": 4,
-            "kernel": kernel,
-            "samples": [value] * 3,
-            **others,
-        }
-        for kernel, value in (("base", base), ("series", series))
+        {**keys, "kernel": kernel, "samples": [value] * 3} for kernel, value in (("base", base), ("series", series))
     ]
 
 
@@ -362,13 +341,8 @@ def test_one_that_names_two_runs_must_say_more(place):
 
 
 def test_sums_counts_by_another_and_variants(place):
-    place.results(
-        more=[
-            *run_of("syncs", 10, 5, unit="1"),
-            *run_of("kicks", 20, 5, unit="1"),
-            *run_of("dirty_memory_time", 2048e-6, 256e-6, model="line*2"),
-        ]
-    )
+    counts = run_of("syncs", 10, 5, unit="1") + run_of("kicks", 20, 5, unit="1")
+    place.results(more=[*counts, *run_of("dirty_memory_time", 2048e-6, 256e-6, model="line*2")])
 
     def text(form, metric, kernel="series", **more):
         return place.fig("dirty", f"{metric}/2", kernel, 4, form=form, **more)

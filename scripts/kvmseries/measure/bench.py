@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..data.shape import Host, Ids, Part, Run
 from ..kernel import build, kconfig, mutants, selftests, toolchain
 from ..source import catalog, trees
 from ..vm import image, machine as machines, run as guest
-from . import benchargs, counters
+from . import counters
 
 # Runs by unfinished.key().
 Table = dict[tuple[str, ...], Run]
@@ -31,20 +31,20 @@ Built = tuple[dict[tuple[str, tuple[str, ...]], build.Kernel], dict[str, Path]]
 class Job:
     """What to run: everything about a benchmark but the kernel."""
 
-    series: catalog.Series  # catalog.Series
+    series: catalog.Series
     arch: str
     test: str  # a key of bench.yaml
     line: tuple[str, ...]  # the test's arguments but the number of vCPUs
     vcpus: tuple[int, ...]
-    points: tuple[catalog.Point, ...]  # of Point
+    points: tuple[catalog.Point, ...]
     samples: int
-    configs: tuple[str, ...]  # overlays of the kernels: ("64k",)
-    counts: bool  # also boot lockstat kernels
-    times: bool
     cpu: str
-    accel: str
-    params: tuple[str, ...]
     kernel: str | None  # the user's tree, or None
+    configs: tuple[str, ...] = ()  # overlays of the kernels: ("64k",)
+    counts: bool = True  # also boot lockstat kernels
+    times: bool = True
+    accel: str = "tcg"  # "here": no guest
+    params: tuple[str, ...] = ()
     clock: str = "wall"
     models: tuple[str, ...] = (vtime.NOMINAL,)  # of the virtual clock; see vtime.py
     slice_ns: int = 500  # of the virtual clock
@@ -69,13 +69,35 @@ def case(test: str, name: str) -> dict[str, str]:
     return known[name] if name else {"args": ""}
 
 
+def defaults(test: str, arch: str, kernel: str) -> dict[str, str | int | None]:
+    """The options of `test` for `arch` and selftests of `kernel` ("7.3.4"): of another version they number their guest modes
+    otherwise.
+
+    Returns a dict of option to value, None for an option without one, in the order of the command
+    line: `args`, then what `since` has for this kernel or an earlier one, the latest last.
+    """
+    entry = settings(test)
+    found = dict(entry["args"].get(arch, {}))
+    since = {version(text): args for text, args in entry.get("since", {}).items()}
+    for first in sorted(since):
+        if first <= version(kernel):
+            found.update(since[first].get(arch, {}))
+    return found
+
+
+def version(text: str) -> tuple[int, int]:
+    """(major, minor) of a kernel's version, "7.3.4" or "7.3"."""
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
+
+
 def able(series: catalog.Series, arch: str, test: str, name: str, since: str | None) -> None:
     """Raises Usage if `series` has no `test` on `arch`, as a test of ours may be for some alone, or no case `name` of it, which
     is for linux `since` and later (None: for all)."""
     own = [f"{of} on {on}" for (of, on), programs in selftests.TESTS.items() if test in programs]
     if own and f"{series.name} on {arch}" not in own:
         raise Usage(f"{test} is a test of {' and '.join(own)}, and not of {series.name} on {arch}")
-    if since and benchargs.version(series.kernel) < benchargs.version(since):
+    if since and version(series.kernel) < version(since):
         raise Usage(f"case '{name}' of {test} is for linux {since} and later, and not for {series.kernel}")
 
 
@@ -94,7 +116,7 @@ def arguments(test: str, arch: str, extra: str, kernel: str) -> list[str]:
     less = [word[:-1] for word in words if re.fullmatch(r"-\w-", word)]
     words = [word for word in words if not re.fullmatch(r"-\w-", word)]
     line = []
-    for option, value in benchargs.defaults(test, arch, kernel).items():
+    for option, value in defaults(test, arch, kernel).items():
         if option not in words and option not in less:
             line += [option] if value is None else [option, str(value)]
     return line + words
@@ -201,24 +223,12 @@ def _left(job: Job, taken: unfinished.Taken) -> list[tuple[Round, catalog.Point]
 def what(job: Job) -> list[object]:
     """All that the figures of `job` follow from on this machine, for unfinished.Keeper; needs no tree but the user's."""
     host = results.host_info()
+    # Of the series and of the user's tree what they are; what a retry measures takes no place of a boot.
+    others = [field.name for field in fields(job) if field.name not in ("series", "points", "kernel", "retries")]
     return [
         job.series.name,
         [(point.label, point.count) for point in job.points],
-        job.arch,
-        job.test,
-        job.line,
-        job.vcpus,
-        job.samples,
-        job.configs,
-        job.counts,
-        job.times,
-        job.cpu,
-        job.accel,
-        job.params,
-        job.clock,
-        job.models,
-        job.slice_ns,
-        job.extra,
+        [getattr(job, name) for name in others],
         trees.key(job.series, job.kernel),
         state(job),
         [host[name] for name in ("machine", "cpu", "cpus", "kernel")],
@@ -247,16 +257,7 @@ def _measure(
             if not counted.get(outcome.name):
                 raise Fail(f"the virtual clock saw no phase of {outcome.name} (see {result.folder})")
             measures += counters.measures(counted[outcome.name])
-        collect(
-            table,
-            job,
-            point,
-            entry.config,
-            list(job.line),
-            count,
-            measures,
-            (job.accel, job.clock, entry.model if job.clock == "virtual" else ""),
-        )
+        collect(table, job, point, entry.config, list(job.line), count, measures, entry.model)
     return result.version
 
 
@@ -356,8 +357,7 @@ def scheduling(arch: str, test: str, kernel: str) -> list[str]:
     real-time ones that keep off each other's CPUs, unless bench.yaml wants it fair there."""
     if arch in settings(test).get("fair", ()):
         return []
-    major, minor = (int(part) for part in kernel.split(".")[:2])
-    server = settings(test).get("server") and (major, minor) >= _HAS_FAIR_SERVER
+    server = settings(test).get("server") and version(kernel) >= _HAS_FAIR_SERVER
     return [*(["sh", "-c", _FAIR_SERVER, "fair-server"] if server else []), "/tests/spread"]
 
 
@@ -429,12 +429,11 @@ def collect(
     line: Sequence[str],
     count: int,
     measures: Iterable[parse.Measure],
-    origin: tuple[str, str, str],
+    model: str = "",
 ) -> None:
     """Add one run's measures to `table`, a dict of runs by unfinished.key().
 
-    origin: (accel, clock, model).  Only its lock counts are taken of a lockstat kernel, all else
-    of the others.
+    Only its lock counts are taken of a lockstat kernel, all else of the others.
     """
     for measure in measures:
         if measure.metric.startswith("mmu_lock_") != ("lockstat" in config):
@@ -443,10 +442,10 @@ def collect(
             "series": job.series.name,
             "kernel": point.label,
             "arch": job.arch,
-            "accel": origin[0],
-            "clock": origin[1],
-            "model": origin[2],
-            "cpu": job.cpu if origin[0] == "tcg" else "host",
+            "accel": job.accel,
+            "clock": job.clock,
+            "model": model if job.clock == "virtual" else "",
+            "cpu": job.cpu if job.accel == "tcg" else "host",
             "config": kconfig.name(config),
             "params": list(job.params),
             "test": job.test,
@@ -483,6 +482,9 @@ def made_of(job: Job) -> Ids:
     }
     return {
         "kernels": {label: ids.source(tree.path, job.arch) for label, tree in trees_of.items()},
-        "tests": {**{name: ids.tests(tree.path) for name, tree in suites.items()}, "programs": ids.programs()},
+        "tests": {
+            **{name: ids.source(tree.path, ids.TESTS) for name, tree in suites.items()},
+            "programs": ids.programs(),
+        },
         "instrument": ids.instrument(),
     }

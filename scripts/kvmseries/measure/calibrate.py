@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy
 
@@ -32,7 +31,6 @@ _VCPUS = (1, 2, 4, 8, 16)
 class Fit:
     """What a step found."""
 
-    column: published.Column  # published.Column
     errors: dict[int, float]  # vCPUs -> time by published time, minus 1, with model.yaml as it is
     values: dict[str, tuple[float, float]]  # fitted parameter -> (ns in model.yaml, ns that fits better)
     residual: float  # root of the mean square of the errors that remain, by the linear model
@@ -46,7 +44,7 @@ def column(series: catalog.Series, arch: str) -> published.Column:
     return found[0]
 
 
-def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str | None, **more: Any) -> bench.Job:
+def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str | None) -> bench.Job:
     """The bench.Job that measures the column `wanted` with the fitted parameters moved in turn."""
     names = [name for name, entry in vtime.parameters(arch).items() if entry.get("fitted")]
     words = " ".join(
@@ -60,16 +58,11 @@ def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str
         vcpus=_VCPUS,
         points=catalog.points(series, wanted.kernels[0]),
         samples=1,
-        configs=(),
         counts=False,
-        times=True,
         cpu=vtime.CPUS[arch],
-        accel="tcg",
-        params=(),
         kernel=kernel,
         clock="virtual",
         models=(vtime.NOMINAL, *(f"{name}*{_STEP}" for name in names)),
-        **more,
     )
 
 
@@ -95,7 +88,6 @@ def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
     left = now + slopes @ step
     model = vtime.parameters(arch)
     return Fit(
-        wanted,
         {count: math.expm1(error) for count, error in zip(counts, now)},
         {name: (model[name]["ns"], model[name]["ns"] * math.exp(change)) for name, change in zip(names, step)},
         float(numpy.sqrt(numpy.mean(left**2))),
@@ -104,7 +96,7 @@ def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
 
 def _pages(entry: Run) -> int:
     """4 KiB pages that each vCPU of a run dirties, from its -b."""
-    size = published.options(entry["args"]).get("-b")
-    if not size:
+    found = published.pages(entry["args"])
+    if not found:
         raise Fail(f"'{entry['args']}' has no -b SIZE, which says how many pages a vCPU dirties")
-    return int(size[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[size[-1]] // 4096
+    return found

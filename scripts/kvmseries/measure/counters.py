@@ -18,6 +18,10 @@ from ..data import parse
 MAX_INVERSIONS = 0.1
 # Phases of a test whose counters are kept: those in which vCPUs fault.
 COUNTED = ("populate", "dirty", "fault", "access")
+COUNTS = (
+    *(f"faults_{kind}" for kind in ("permission", "translation", "access", "other")),
+    *("tlbi_local", "tlbi_broadcast", "atomics", "foreign_atomics"),
+)
 # Most turns that a CPU may pass which has gone on out of turn for longer than a translation block, as
 # a share of a phase's.  It is 0.4 % where TLBIs have CPUs pass 44 %, whatever the host's load.  Where a
 # CPU was let go for no reason it was up to 80 %, and one time of twenty off by 8 %.
@@ -49,22 +53,20 @@ def check(phases: Iterable[Counted], health: Counted, where: str | Path) -> None
     phases: its counters, a dict a phase; health: the last line.  `where` is named in the message.
     """
     for entry in phases:
+        phase = f"in the phase that ends with '{entry['line']}'"
         if entry["inversions"] > MAX_INVERSIONS * entry["accesses"]:
             raise Fail(
-                f"virtual time out of order: in the phase that ends with '{entry['line']}' "
-                f"{entry['inversions']} of {entry['accesses']} accesses to cache lines came "
-                f"too late; use fewer vCPUs (see {where})"
+                f"virtual time out of order: {phase} {entry['inversions']} of {entry['accesses']} accesses to cache lines "
+                f"came too late; use fewer vCPUs (see {where})"
             )
         if entry["strays"] > MAX_STRAYS * entry["turns"]:
             raise Fail(
-                f"virtual time out of order: in the phase that ends with '{entry['line']}' CPUs "
-                f"went on without their turn, {entry['strays']} of {entry['turns']} times "
-                f"(see {where})"
+                f"virtual time out of order: {phase} CPUs went on without their turn, {entry['strays']} of "
+                f"{entry['turns']} times (see {where})"
             )
         if entry["forced"]:
             raise Fail(
-                f"virtual time stood still in the phase that ends with '{entry['line']}', and "
-                f"QEMU's main loop went on: is the host overloaded? (see {where})"
+                f"virtual time stood still {phase}, and QEMU's main loop went on: is the host overloaded? (see {where})"
             )
     if health["late"]:
         raise Fail(f"a CPU ran without a clock {health['late']} times (see {where})")
@@ -99,17 +101,7 @@ def measures(entries: Iterable[Counted]) -> list[parse.Measure]:
         phase, iteration = parse.phase(entry["line"].split(":")[0])
         if phase not in COUNTED:
             continue
-        for name in (
-            "faults_permission",
-            "faults_translation",
-            "faults_access",
-            "faults_other",
-            "tlbi_local",
-            "tlbi_broadcast",
-            "atomics",
-            "foreign_atomics",
-        ):
-            found.append(parse.Measure(f"{name}.{phase}", iteration, entry[name], "1"))
+        found += [parse.Measure(f"{name}.{phase}", iteration, entry[name], "1") for name in COUNTS]
         if entry["faults_handled"]:
             found.append(
                 parse.Measure(f"instructions_per_fault.{phase}", iteration, entry["instructions_per_fault"], "1")

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..base import proc, progress
 from ..base.errors import Fail, Usage
 from ..data import ids, parse, results, unfinished
-from ..data.shape import Host, Ids, Part, Run
+from ..data.shape import Host, Ids, Run
 from ..kernel import selftests, toolchain
 from ..source import catalog, trees
 from . import bench
@@ -51,30 +51,17 @@ def run(
     counting = os.path.exists("/proc/lock_stat")
     point = catalog.Point(name, 0, job.series)
     taken = unfinished.Taken() if taken is None else taken
-    left = taken.left([(sample, count) for sample in range(job.samples) for count in job.vcpus], _part)
+    left = taken.left([(sample, count) for sample in range(job.samples) for count in job.vcpus], list)
     steps = progress.Steps(
         [(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}", 5 * count) for sample, count in left]
     )
     taken.versions[f"{name} {job.arch} here"] = platform.release()
-    for _, count in taken.each(left, _part, keep):
+    for _, count in taken.each(left, list, keep):
         with steps.step(f"here-{job.test}"):
             output = _once(job, folder, counting, count, line)
-        bench.collect(
-            taken.table,
-            job,
-            point,
-            ("lockstat",) if counting else (),
-            line,
-            count,
-            parse.parse(job.test, output),
-            ("here", "wall", ""),
-        )
+        measures = parse.parse(job.test, output)
+        bench.collect(taken.table, job, point, ("lockstat",) if counting else (), line, count, measures)
     return taken.runs, taken.versions
-
-
-def _part(one: tuple[int, int]) -> Part:
-    """The name of a round with so many vCPUs in unfinished.Taken."""
-    return list(one)
 
 
 def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequence[str]) -> str:
@@ -92,7 +79,7 @@ def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequen
 def made_of(job: bench.Job, name: str) -> Ids:
     """The ids for results.save(): which source the kernel that runs is of cannot be known."""
     tree = trees.worktree(job.series, len(job.series.patches), job.kernel)
-    tests: dict[str, str | None] = {job.series.name: ids.tests(tree.path), "programs": ids.programs()}
+    tests: dict[str, str | None] = {job.series.name: ids.source(tree.path, ids.TESTS), "programs": ids.programs()}
     return {"kernels": {name: None}, "tests": tests, "instrument": ids.instrument()}
 
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from kvmseries import report
 from kvmseries.base.errors import Usage
 from kvmseries.conftest import QEMU, RUN_JOB
 from kvmseries.data import ids, parse, results
 from kvmseries.data.test_parse import lock, OUTPUT
 from kvmseries.kernel import selftests
 from kvmseries.measure import bench
+from kvmseries.report import table
 from kvmseries.source import catalog
 from vtime import vtime
 
@@ -65,11 +65,6 @@ def test_points_that_are_none(mini, text, reason):
         catalog.points(mini, text)
 
 
-def test_an_unknown_test_is_answered_with_those_that_there_are():
-    with pytest.raises(Usage, match=f"unknown test 'nope': .* knows .*, {TEST}, .*"):
-        bench.settings("nope")
-
-
 def test_defaults_are_those_of_the_arch():
     arm = bench.arguments(TEST, "arm64", "", KERNEL)
     assert "-m" in arm and "-m" not in bench.arguments(TEST, "x86_64", None, KERNEL)
@@ -77,18 +72,19 @@ def test_defaults_are_those_of_the_arch():
     assert "None" not in arm and "-g" in arm
 
 
-def test_given_arguments_replace_defaults_of_their_name_and_extend_the_others():
+@pytest.mark.parametrize(
+    "extra, gone, less, more",
+    [
+        ("-i 7 -x 'a b'", "-i", "", ["-i", "7", "-x", "a b"]),
+        # A minus sign behind an option takes its default away.
+        ("-g- -m- -x 1", "-m", "-g", ["-x", "1"]),
+    ],
+)
+def test_given_arguments_replace_defaults_of_their_name_and_extend_the_others(extra, gone, less, more):
     plain = bench.arguments(TEST, "arm64", "", KERNEL)
-    line = bench.arguments(TEST, "arm64", "-i 7 -x 'a b'", KERNEL)
-    position = plain.index("-i")
-    assert line == plain[:position] + plain[position + 2 :] + ["-i", "7", "-x", "a b"]
-
-
-def test_a_minus_sign_behind_an_option_takes_its_default_away():
-    plain = bench.arguments(TEST, "arm64", "", KERNEL)
-    line = bench.arguments(TEST, "arm64", "-g- -m- -x 1", KERNEL)
-    position = plain.index("-m")
-    assert line == [word for word in plain[:position] + plain[position + 2 :] if word != "-g"] + ["-x", "1"]
+    position = plain.index(gone)
+    left = [word for word in plain[:position] + plain[position + 2 :] if word != less]
+    assert bench.arguments(TEST, "arm64", extra, KERNEL) == left + more
 
 
 def test_cases_are_arguments_that_the_test_takes():
@@ -104,20 +100,8 @@ def test_cases_are_arguments_that_the_test_takes():
     "series, arch, test, name, reason",
     [
         ("v5.10", "arm64", "dirty_hold_test", "", "a test of v7.3 on arm64, and not of v5.10 on arm64"),
-        (
-            "v7.3",
-            "x86_64",
-            "vm_killed_test",
-            "",
-            "a test of v5.10 on arm64 and v7.3 on arm64, and not of v7.3 on x86_64",
-        ),
-        (
-            "v5.10",
-            "arm64",
-            TEST,
-            "rings",
-            "'rings' of dirty_log_perf_test is for linux 7.0 and later, and not for 5.10",
-        ),
+        ("v7.3", "x86_64", "vm_killed_test", "", "of v5.10 on arm64 and v7.3 on arm64, and not of v7.3 on x86_64"),
+        ("v5.10", "arm64", TEST, "rings", f"'rings' of {TEST} is for linux 7.0 and later, and not for 5.10"),
         ("v7.3", "arm64", TEST, "rings", ""),
         ("v7.3", "arm64", "vm_killed_test", "2g", ""),
         ("v5.10", "arm64", "vm_killed_test", "", ""),
@@ -129,17 +113,19 @@ def test_what_a_series_does_not_have_is_refused_at_once(series, arch, test, name
         bench.able(catalog.load(series), arch, test, name, bench.case(test, name).get("since"))
 
 
-def test_an_unknown_case_is_answered_with_those_that_there_are():
-    with pytest.raises(Usage, match=f"unknown case 'nope': {TEST} has zhang2022, "):
-        bench.case(TEST, "nope")
-
-
 @pytest.mark.parametrize(
-    "extra, reason", [("-v 4", "comes from --vcpus"), ("-v4", "from --vcpus"), ("-i '2", "No closing quotation")]
+    "ask, reason",
+    [
+        (lambda: bench.settings("nope"), f"unknown test 'nope': .* knows .*, {TEST}, .*"),
+        (lambda: bench.case(TEST, "nope"), f"unknown case 'nope': {TEST} has zhang2022, "),
+        (lambda: bench.arguments(TEST, "arm64", "-v 4", KERNEL), "--test-args.*comes from --vcpus"),
+        (lambda: bench.arguments(TEST, "arm64", "-v4", KERNEL), "--test-args.*from --vcpus"),
+        (lambda: bench.arguments(TEST, "arm64", "-i '2", KERNEL), "--test-args.*No closing quotation"),
+    ],
 )
-def test_arguments_that_cannot_be(extra, reason):
-    with pytest.raises(Usage, match=f"--test-args.*{reason}"):
-        bench.arguments(TEST, "arm64", extra, KERNEL)
+def test_what_cannot_be_asked_for(ask, reason):
+    with pytest.raises(Usage, match=reason):
+        ask()
 
 
 def test_huge_pages_are_reserved_when_the_backing_needs_them():
@@ -196,27 +182,32 @@ def kept(tmp_path):
     (tmp_path / "kept").mkdir()
 
 
+def twice(kernel, tmp_path):
+    """The command line of two rounds on vCPU counts 1 and 2."""
+    return *WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json"
+
+
 @pytest.fixture
 def measured(series, built, qemu, program, patches, kernel, tmp_path):
-    """measured(option...): the results of bench by the wall clock on vCPU counts 1 and 2, two
-    rounds."""
+    """measured(option...): the results of bench by the wall clock, and what it printed."""
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     qemu(GUEST + RUN_JOB)
 
     def run(*options):
-        done = series(
-            *WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json", *options
-        )
+        done = series(*twice(kernel, tmp_path), *options)
         assert done.status == 0, done.err
         return results.load(tmp_path / "kept/x.json"), done
 
     return run
 
 
+def _run(data, **wanted):
+    (found,) = [run for run in data["runs"] if wanted.items() <= run.items()]
+    return found
+
+
 def _samples(data, **wanted):
-    found = [run["samples"] for run in data["runs"] if all(run[key] == value for key, value in wanted.items())]
-    assert len(found) == 1
-    return found[0]
+    return _run(data, **wanted)["samples"]
 
 
 def test_bench_measures_times_and_counts_on_their_own_kernels(measured):
@@ -241,7 +232,7 @@ def test_results_say_what_they_are_of(measured, kernel, tmp_path):
     data, _ = measured()
     made, tree = data["made"], next((tmp_path / "out/trees").glob("*/series"))
     assert made["ids"]["kernels"] == {"base": ids.source(kernel, "arm64"), "series": ids.source(tree, "arm64")}
-    assert made["ids"]["tests"] == {"mini": ids.tests(tree), "programs": ids.programs()}
+    assert made["ids"]["tests"] == {"mini": ids.source(tree, ids.TESTS), "programs": ids.programs()}
     assert made["ids"]["instrument"] == ids.instrument() and set(made["ids"]) == {"kernels", "tests", "instrument"}
     assert made["rounds"] == 2
     assert str(tmp_path) not in json.dumps(made)
@@ -313,9 +304,7 @@ def breaks(measured, refused, qemu, kernel, tmp_path):
         log = tmp_path / "numbers"
         log.write_text("", encoding="utf-8")
         qemu(GUEST + BREAKS % (log, log, number) + RUN_JOB)
-        line = refused(
-            *WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json", *options
-        )
+        line = refused(*twice(kernel, tmp_path), *options)
         qemu(GUEST + f"echo x >> '{log}'\n" + RUN_JOB)
         return line
 
@@ -334,7 +323,7 @@ def test_boots_of_a_bench_that_breaks_off_are_kept_and_not_run_again(breaks, mea
     assert kept["made"]["ids"]["kernels"] and kept["made"]["command"].startswith("scripts/series ")
     # It can be read, and says what it is.
     console = Console(width=200, record=True, file=open("/dev/null", "w", encoding="utf-8"))
-    report.print_table([kept], console)
+    table.print_table([kept], console)
     assert "unfinished: 3 boots of 6" in console.export_text()
     data, done = measured()
     assert f"going on with the 3 boots of {part}" in done.err
@@ -355,10 +344,7 @@ def test_an_interrupt_keeps_what_was_measured(measured, series, kernel, tmp_path
         return run(*words)
 
     monkeypatch.setattr(bench.guest, "run", interrupt)
-    assert (
-        series(*WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json").status
-        == 130
-    )
+    assert series(*twice(kernel, tmp_path)).status == 130
     assert len(results.load(tmp_path / "kept/x.unfinished.json")["made"]["unfinished"]["parts"]) == 2
     measured()
     assert len(boots) == 3 + 4
@@ -381,40 +367,24 @@ def test_what_is_left_of_other_sources_is_not_gone_on_with(breaks, measured, mon
 
 def test_lock_counts_are_of_the_lockstat_kernel_and_all_else_of_the_other():
     job = SimpleNamespace(series=SimpleNamespace(name="mini"), arch="arm64", cpu="max", params=(), test=TEST)
+    job.accel, job.clock = "tcg", "virtual"
     found = [
         parse.Measure(name, None, 1, unit)
         for name, unit in (("populate_memory_time", "s"), ("mmu_lock_contentions", "1"), ("atomics.dirty", "1"))
     ]
     for config, names in (((), ["populate_memory_time", "atomics.dirty"]), (("lockstat",), ["mmu_lock_contentions"])):
         table = {}
-        bench.collect(table, job, SimpleNamespace(label="base"), config, [], 1, found, ("tcg", "virtual", "nominal"))
+        bench.collect(table, job, SimpleNamespace(label="base"), config, [], 1, found, "nominal")
         assert [entry["metric"] for entry in table.values()] == names
 
 
 # In virtual time
 
 PHASE = {
-    "ps": 1,
-    "instructions": 9,
-    "exceptions": 0,
-    "tlbi_local": 1,
-    "tlbi_broadcast": 2,
-    "dsb": 0,
-    "dc": 0,
-    "atomics": 40,
-    "foreign_atomics": 4,
-    "faults_permission": 10,
-    "faults_translation": 20,
-    "faults_access": 0,
-    "faults_other": 0,
-    "faults_handled": 5,
-    "instructions_per_fault": 1000,
-    "accesses": 1000,
-    "inversions": 0,
-    "forced": 0,
-    "turns": 10,
-    "passes": 4,
-    "strays": 0,
+    **dict.fromkeys(("exceptions", "dsb", "dc", "faults_access", "faults_other", "inversions", "forced", "strays"), 0),
+    **{"ps": 1, "instructions": 9, "tlbi_local": 1, "tlbi_broadcast": 2, "atomics": 40, "foreign_atomics": 4},
+    **{"faults_permission": 10, "faults_translation": 20, "faults_handled": 5, "instructions_per_fault": 1000},
+    **{"accesses": 1000, "turns": 10, "passes": 4},
 }
 HEALTH = {"end": True, "late": 0, "polls": 1, "reads": 1}
 SYMBOLS = "".join(
@@ -565,7 +535,10 @@ def test_the_base_of_another_series_runs_the_tests_of_that_base(virtual, other, 
         selftests, "build", lambda series, *rest: asked.append((series.name, rest[-1])) or build_(series, *rest)
     )
     named = []
-    monkeypatch.setattr(ids, "tests", lambda tree: named.append(tree.name) or "0" * 16)
+    source = ids.source
+    monkeypatch.setattr(
+        ids, "source", lambda tree, what: named.append(tree.name) if what == ids.TESTS else source(tree, what)
+    )
     virtual("--no-counts", "--samples", "1", "--kernels", "series,other:base")
     assert asked == [("mini", len(other.patches)), ("other", 0)] and named == ["series", "base"]
 
@@ -590,15 +563,15 @@ def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, with_t
 
 
 @pytest.mark.parametrize(
-    "health, prints, reason",
+    "health, reason",
     [
-        ({"strays": 3}, ":", "without their turn, 3 of 10 times"),
-        ({"late": 1}, ":", "a CPU ran without a clock 1 times"),
-        ({"end": False}, ":", "the virtual clock broke off"),
+        ({"strays": 3}, "without their turn, 3 of 10 times"),
+        ({"late": 1}, "a CPU ran without a clock 1 times"),
+        ({"end": False}, "the virtual clock broke off"),
     ],
 )
-def test_a_virtual_clock_that_is_not_to_be_trusted_gives_no_results(virtual, tmp_path, health, prints, reason):
-    done, _, _ = virtual("--no-counts", "--kernels", "base", health=health, prints=prints)
+def test_a_virtual_clock_that_is_not_to_be_trusted_gives_no_results(virtual, tmp_path, health, reason):
+    done, _, _ = virtual("--no-counts", "--kernels", "base", health=health)
     assert done.status == 1 and reason in done.err.splitlines()[-1]
     assert not (tmp_path / "kept/x.json").exists()
 
@@ -642,7 +615,7 @@ def test_a_retry_measures_all_rounds_of_the_kernel_again_and_keeps_what_was_ther
     assert done.status == 0, done.err
     slices = ["base line=47000 slice=500000", "base line=47000 slice=400000", "base line=47000 slice=625000"]
     assert boots == slices * 3  # once, and two of three retries
-    run = next(run for run in data["runs"] if (run["metric"], run["iteration"]) == ("dirty_memory_time", 1))
+    run = _run(data, metric="dirty_memory_time", iteration=1)
     assert run["samples"] == [1.3] * 3 and run["repeats"] is True
     assert run["earlier"] == [[1.5, 1.4, 1.6]] * 2
     assert re.findall(r"on base again \(retry (\d) of 3, round (\d)\) ", done.err) == [
@@ -655,21 +628,14 @@ def test_retries_that_do_not_help_are_counted_and_fail(virtual, tmp_path):
     done, _, boots = virtual("--no-counts", "--kernels", "base", "--retry", "1", prints=BY_SLICE % tmp_path)
     assert done.status == 1 and "does not repeat" in done.err.splitlines()[-1]
     assert len(boots) == 6
-    run = next(
-        run
-        for run in results.load(tmp_path / "kept/x.json")["runs"]
-        if (run["metric"], run["iteration"]) == ("dirty_memory_time", 1)
-    )
+    run = _run(results.load(tmp_path / "kept/x.json"), metric="dirty_memory_time", iteration=1)
     assert (run["repeats"], len(run["earlier"])) == (False, 1)
 
 
 def test_only_the_kernel_that_does_not_repeat_is_measured_again(virtual, tmp_path):
     """And no variant of the model, and no lock counts."""
     _, _, boots = virtual(
-        "--samples",
-        "2",
-        "--retry",
-        "1",
+        *("--samples", "2", "--retry", "1"),
         prints="[ $kernel = series ] || " + BY_SLICE % tmp_path + "\n[ $kernel = base ] || sed -i 's|^# metric "
         f"dirty_memory_time/1 .*|# metric dirty_memory_time/1 1.300000000 s|' '{tmp_path}/output'",
     )

@@ -9,6 +9,7 @@ import pytest
 from kvmseries.base.errors import Fail
 from kvmseries.data import published
 from kvmseries.measure import bench, calibrate
+from kvmseries.report.conftest import make_run
 from vtime import vtime
 
 COUNTS = (1, 2, 4, 8, 16)
@@ -34,14 +35,10 @@ def _runs(page_ns, models):
     runs = []
     for model in models:
         for count in COUNTS:
-            entry = {
-                "model": model,
-                "vcpus": count,
-                "args": "-b 2M -i 2 -g",
-                "metric": "dirty_memory_time",
-                "iteration": 2,
-                "samples": [page_ns(count, model) * 512 / 1e9],
-            }
+            samples = [page_ns(count, model) * 512 / 1e9]
+            entry = make_run(
+                clock="virtual", model=model, vcpus=count, args="-b 2M -i 2 -g", iteration=2, samples=samples
+            )
             runs += [
                 {**entry, "iteration": 1, "samples": [9.0]},
                 entry,

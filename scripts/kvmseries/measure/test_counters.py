@@ -13,18 +13,8 @@ from kvmseries.data.test_parse import CLEARED, NEWER, OUTPUT
 from kvmseries.measure import counters
 from vtime import vtime
 
-ENTRY = {
-    "faults_permission": 5,
-    "faults_translation": 6,
-    "faults_access": 7,
-    "faults_other": 8,
-    "tlbi_local": 9,
-    "tlbi_broadcast": 10,
-    "atomics": 11,
-    "foreign_atomics": 12,
-    "faults_handled": 4,
-    "instructions_per_fault": 2.5,
-}
+ENTRY = {**{name: number for number, name in enumerate(counters.COUNTS, 5)}, "faults_handled": 4}
+ENTRY["instructions_per_fault"] = 2.5
 GOOD = {"line": "a", "accesses": 100, "inversions": 10, "turns": 100, "strays": 2, "forced": 0}
 HEALTH = {"end": True, "late": 0, "polls": 1, "reads": 1}
 
@@ -84,7 +74,8 @@ def test_measures_are_counters_by_phase(line, phase, iteration):
     assert found[-1] == Measure(f"instructions_per_fault.{phase}", iteration, 2.5, "1")
     assert {(measure.iteration, measure.unit) for measure in found} == {(iteration, "1")}
     assert {measure.metric.removesuffix(f".{phase}"): measure.value for measure in found[:-1]} == {
-        name: ENTRY[name] for name in list(ENTRY)[:8]
+        **{f"faults_{kind}": number for number, kind in enumerate(("permission", "translation", "access", "other"), 5)},
+        **{"tlbi_local": 9, "tlbi_broadcast": 10, "atomics": 11, "foreign_atomics": 12},
     }
 
 

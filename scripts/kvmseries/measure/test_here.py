@@ -42,6 +42,8 @@ def test_what_was_measured_before_a_failure_is_not_measured_again(monkeypatch):
     job = SimpleNamespace(
         series=SimpleNamespace(name="mini"),
         arch="x",
+        accel="here",
+        clock="wall",
         test="dirty_log_perf_test",
         line=(),
         vcpus=(1, 2),
@@ -56,6 +58,7 @@ def test_what_was_measured_before_a_failure_is_not_measured_again(monkeypatch):
     assert (asked, left, taken.parts) == ([1, 2, 1], [3, 2], [[0, 1], [0, 2]])
     runs, versions = here.run(job, "base", taken, left.append)
     assert (asked, left) == ([1, 2, 1, 1, 2], [3, 2, 1, 0])
+    assert {(run["accel"], run["clock"], run["model"], run["cpu"]) for run in runs} == {("here", "wall", "", "host")}
     assert {len(run["samples"]) for run in runs} == {2} and versions == {"base x here": platform.release()}
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich import box
@@ -31,7 +31,7 @@ from rich.text import Text
 
 from ..base.errors import Fail
 from ..data import benchmarks, summary as s
-from ..data.shape import KEYS, Results
+from ..data.shape import KEYS, Results, Run
 from .layout import count_text, TO
 
 KEY = tuple(key for key in KEYS if key not in ("samples", "unit"))
@@ -67,12 +67,15 @@ class Change:
     verdict: str
 
     @property
+    def rise(self) -> float:
+        """after minus before, of the medians."""
+        return statistics.median(self.after) - statistics.median(self.before)
+
+    @property
     def relative(self) -> float:
         """after by before, of the medians, minus 1; infinite if it came from 0."""
-        before, after = map(statistics.median, (self.before, self.after))
-        if before == after:
-            return 0.0
-        return after / before - 1 if before else float("inf")
+        before = statistics.median(self.before)
+        return self.rise / before if before else float("inf") if self.rise else 0.0
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def compare(before: Results, after: Results, names: Sequence[str] = ("the first 
 
     Raises Fail if they have nothing in common that can be compared.
     """
-    old, new = _collect(before), _collect(after)
+    old, new = collect(before["runs"]), collect(after["runs"])
     common = [key for key in old if key in new]
     if not common:
         raise Fail(f"{names[0]} and {names[1]} have nothing in common: {_differences(old, new)}")
@@ -121,14 +124,14 @@ def compare(before: Results, after: Results, names: Sequence[str] = ("the first 
         )
     if not changes:
         raise Fail(f"{names[0]} and {names[1]} have nothing in common that can be compared: " + ", ".join(left_out))
-    judged = [_traded(key, change, changes) for key, change in changes.items()]
+    judged = [_judged(key, change, changes) for key, change in changes.items()]
     return Comparison(judged, left_out, (len(old) - len(common), len(new) - len(common)))
 
 
-def _collect(data: Results) -> dict[Key, tuple[str, list[float]]]:
+def collect(runs: Iterable[Run]) -> dict[Key, tuple[str, list[float]]]:
     """{values of KEY: (unit, samples)}; runs that differ in nothing else are further samples."""
     found: dict[Key, tuple[str, list[float]]] = {}
-    for run in data["runs"]:
+    for run in runs:
         fields: Mapping[str, Any] = run
         key = tuple(tuple(fields[name]) if isinstance(fields[name], list) else fields[name] for name in KEY)
         found.setdefault(key, (run["unit"], []))[1].extend(run["samples"])
@@ -193,22 +196,24 @@ def _verdict(key: Mapping[str, Any], unit: str, before: Sequence[float], after: 
     return WORSE if (new > old) != (column.better == "more") else BETTER
 
 
-def _traded(key: Key, change: Change, changes: Mapping[Key, Change]) -> Change:
-    """`change`, not judged if it is the cheaper operation that took a dearer one's place."""
-    dearer = INSTEAD.get(_metric(change.key))
-    if change.verdict != WORSE or not dearer:
-        return change
-    phase = change.key["metric"][len(_metric(change.key)) :]
+def dearer(key: Key) -> Key | None:
+    """The key of the dearer operation in whose place that of `key` may have come, or None."""
     number = KEY.index("metric")
-    other = changes.get(key[:number] + (dearer + phase,) + key[number + 1 :])
-    if other is None:
-        return change
-    rise = statistics.median(change.after) - statistics.median(change.before)
-    fall = statistics.median(other.before) - statistics.median(other.after)
-    slack = max(CONTENDED * rise, change.key["vcpus"] + 1)
-    if rise > fall + slack:
-        return change
-    return Change(change.key, change.unit, change.before, change.after, CHANGED)
+    metric, dot, phase = key[number].partition(".")
+    return (*key[:number], INSTEAD[metric] + dot + phase, *key[number + 1 :]) if metric in INSTEAD else None
+
+
+def traded(rise: float, fall: float, vcpus: int) -> bool:
+    """Whether a cheaper operation that rose so much came in the place of the dearer one that fell so much."""
+    return rise <= fall + max(CONTENDED * rise, vcpus + 1)
+
+
+def _judged(key: Key, change: Change, changes: Mapping[Key, Change]) -> Change:
+    """`change`, not judged if it is the cheaper operation that took a dearer one's place."""
+    other = changes.get(dearer(key) or ())
+    if change.verdict == WORSE and other and traded(change.rise, -other.rise, change.key["vcpus"]):
+        return replace(change, verdict=CHANGED)
+    return change
 
 
 def _samples_text(samples: Sequence[float], unit: str) -> str:

@@ -13,24 +13,20 @@ HOST = {
     "kernel": "6.12.0-fixture",
     "tools": {"qemu-system-aarch64": "QEMU emulator version 10.0.2", "missing-tool": None},
     "kernels": {
-        "base arm64 normal": "5.10.262-fixture",
-        "series arm64 normal": "5.10.262-fixture-series",
-        "base arm64 lockstat": "5.10.262-fixture",
-        "series arm64 lockstat": "5.10.262-fixture-series",
+        f"{kernel} arm64 {config}": f"5.10.262-fixture{'-series' * (kernel == 'series')}"
+        for config in ("normal", "lockstat")
+        for kernel in ("base", "series")
     },
 }
 PAGES = 1024  # a vCPU
-COUNTERS = (
+COUNTERS = [
     "instructions_per_fault",
-    "faults_permission",
-    "faults_translation",
-    "faults_access",
-    "faults_other",
+    *(f"faults_{kind}" for kind in ("permission", "translation", "access", "other")),
     "tlbi_local",
     "tlbi_broadcast",
     "atomics",
     "foreign_atomics",
-)
+]
 
 
 def make_run(**keys):
@@ -87,59 +83,37 @@ def _times(kernel, vcpus, **keys):
 def _counts(kernel, vcpus, **keys):
     faults = PAGES * vcpus
     wait = (vcpus - 1) * 0.11
+    dirty = (faults, 0) if kernel == "base" else (0, faults)
     shares = {
         "setup": (7, 0),
         "populate": (faults + 30, 0),
         "enable": (3, 0),
-        "dirty": (faults, 0),
+        "dirty": dirty,
         "get": (2, 0),
         "clear": (16 * vcpus, 0),
         "disable": (3, 0),
         "exit": (12, 0),
     }
-    if kernel != "base":
-        shares["dirty"] = (0, faults)
+    names = ("write_acquisitions", "read_acquisitions", "write_contentions", "read_contentions")
+
+    def counted(metric, samples, iteration=None):
+        return make_run(
+            **{**keys, "kernel": kernel, "vcpus": vcpus, "config": "lockstat", "unit": "1", "iteration": iteration},
+            metric=f"mmu_lock_{metric}",
+            samples=samples,
+        )
+
     total = [0, 0, 0, 0]
     for phase, (writes, reads) in shares.items():
-        times = (1, 2) if phase in ("dirty", "get", "clear") else (None,)
-        for iteration in times:
+        for iteration in (1, 2) if phase in ("dirty", "get", "clear") else (None,):
             numbers = (writes, reads, int(writes * wait), int(reads * wait * 0.01))
             total = [a + b for a, b in zip(total, numbers)]
-            for metric, number in zip(
-                ("write_acquisitions", "read_acquisitions", "write_contentions", "read_contentions"), numbers
-            ):
-                yield make_run(
-                    kernel=kernel,
-                    vcpus=vcpus,
-                    config="lockstat",
-                    unit="1",
-                    metric=f"mmu_lock_{metric}.{phase}",
-                    iteration=iteration,
-                    samples=[number],
-                    **keys,
-                )
-    for metric, number in zip(
-        ("write_acquisitions", "read_acquisitions", "write_contentions", "read_contentions"), total
-    ):
-        spread = number // 20 if "contentions" in metric else 0
-        yield make_run(
-            kernel=kernel,
-            vcpus=vcpus,
-            config="lockstat",
-            unit="1",
-            metric=f"mmu_lock_{metric}",
-            samples=[number, number + spread],
-            **keys,
-        )
-    yield make_run(
-        kernel=kernel,
-        vcpus=vcpus,
-        config="lockstat",
-        unit="1",
-        metric="mmu_lock_contentions",
-        samples=[total[2] + total[3] + extra for extra in (0, total[2] // 20 + total[3] // 20)],
-        **keys,
-    )
+            for metric, number in zip(names, numbers):
+                yield counted(f"{metric}.{phase}", [number], iteration)
+    for metric, number in zip(names, total):
+        yield counted(metric, [number, number + (number // 20 if "contentions" in metric else 0)])
+    both = total[2] + total[3]
+    yield counted("contentions", [both, both + total[2] // 20 + total[3] // 20])
 
 
 def full_results(kernels=("base", "series"), vcpus=(1, 2, 4), **keys):
@@ -234,16 +208,12 @@ def aging_runs(kernel, alone=False, args=AGING, vcpus=(1, 4, 16), time="fault", 
             f"instructions_per_fault.{time}": (2650 if alone else 2700, "1"),
         }
         if not alone:
-            figures |= {
-                "pass_median.idle": (idle, "s"),
-                "pass_median.running": (busy, "s"),
-                "pass_p99.running": (busy * 1.1, "s"),
-                "pass_max.running": (busy * 1.2, "s"),
-                "young.idle": (16 * count, "1"),
-                "young.running": (15.4 * count, "1"),
-                "false_idle.after": (0, "1"),
-                "touched.after": (11 * count, "1"),
-            }
+            us = {"pass_median.idle": idle, "pass_median.running": busy, "pass_p99.running": busy * 1.1}
+            us["pass_max.running"] = busy * 1.2
+            counts = {"young.idle": 16 * count, "young.running": 15.4 * count, "false_idle.after": 0}
+            counts["touched.after"] = 11 * count
+            figures |= {name: (value, "s") for name, value in us.items()}
+            figures |= {name: (value, "1") for name, value in counts.items()}
         for metric, (value, unit) in figures.items():
             for iteration in (1, 2, 3, None):
                 if iteration is None and not metric.startswith(("pass", "young", "false", "touched")):
@@ -280,15 +250,8 @@ def merging_runs(kernel, vcpus=(2, 8), **more):
             "args": MERGING,
             **more,
         }
-        names = (
-            "read_merged_exits_per_page",
-            "write_merged_exits_per_page",
-            "read_while_merged_exits_per_page",
-            "merge_ksmd_time",
-            "read_merged_vcpu_time",
-            "write_merged_vcpu_time",
-            "merge_ksmd_time_while_read",
-        )
+        names = [f"{way}_exits_per_page" for way in ("read_merged", "write_merged", "read_while_merged")]
+        names += ["merge_ksmd_time", "read_merged_vcpu_time", "write_merged_vcpu_time", "merge_ksmd_time_while_read"]
         figures = {
             name: (number * 1e-6 if name in names[3:] else number, "s" if name in names[3:] else "1")
             for name, number in zip(names, MERGES[kernel][count])

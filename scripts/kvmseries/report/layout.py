@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Optional, Union
@@ -86,14 +87,15 @@ def count_text(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def _three_digits(number: float) -> str:
+    """A number from 1 on to three significant digits: "1,234", "12.3", "1.04"."""
+    return f"{number:,.{0 if abs(number) >= 99.95 else 1 if abs(number) >= 9.995 else 2}f}"
+
+
 def ratio_text(number: float) -> str:
     """A ratio to two or three significant digits: "1.04", "0.087", "0.0012", "127"."""
-    if number >= 99.95:
-        return f"{number:,.0f}"
-    if number >= 9.995:
-        return f"{number:.1f}"
     if number >= 0.0995 or number == 0:
-        return f"{number:.2f}"
+        return _three_digits(number)
     return f"{number:.3f}" if number >= 0.00995 else f"{number:.2g}"
 
 
@@ -141,15 +143,10 @@ def rows_of(summary: s.Summary, vcpus: int, columns: Sequence[tuple[Text, Getter
     return rows
 
 
-def getter(summary: s.Summary, column: Column) -> Getter:
-    """Summary.value() of one Column."""
-    return lambda kernel, vcpus: summary.value(kernel, vcpus, column)
-
-
 def main_sheet(summary: s.Summary) -> Sheet:
     """All that the head of a test's columns in bench.yaml says is shown: per vCPU count and kernel."""
     columns = summary.columns()
-    made = [(text_of(column), getter(summary, column), column.show) for column in columns]
+    made = [(text_of(column), functools.partial(summary.value, column=column), column.show) for column in columns]
     blocks: list[Block] = [(vcpus, rows_of(summary, vcpus, made)) for vcpus in summary.vcpus]
     heads = [Head(column.head, _with_unit(column)) for column in columns]
     return Sheet(heads, [block for block in blocks if block[1]], _notes(summary, columns))
@@ -180,11 +177,15 @@ def phase_sheet(summary: s.Summary, vcpus: int) -> Sheet:
     names = [metric for metric in summary.metrics() if benchmarks.counted(metric)]
     metrics = list(dict.fromkeys(name.split(".", 1)[0] for name in names))
 
-    def value(metric: str, phase: str) -> Getter:
-        return lambda kernel, count: summary.last(kernel, count, f"{metric}.{phase}")
-
     blocks: list[Block] = [
-        (phase, rows_of(summary, vcpus, [(count_text, value(metric, phase), "") for metric in metrics]))
+        (
+            phase,
+            rows_of(
+                summary,
+                vcpus,
+                [(count_text, functools.partial(summary.last, metric=f"{metric}.{phase}"), "") for metric in metrics],
+            ),
+        )
         for phase in summary.phases()
     ]
     return Sheet(
@@ -206,22 +207,19 @@ def repeat_notes(summary: s.Summary) -> list[str]:
         found.setdefault(s.short(run["kernel"]), []).append(run["vcpus"])
     lines = []
     for (metric, why), kernels in places.items():
-        where = "; ".join(
-            f"{kernel} with {', '.join(map(str, dict.fromkeys(counts)))} vCPUs" for kernel, counts in kernels.items()
-        )
+        counts = {kernel: ", ".join(map(str, dict.fromkeys(vcpus))) for kernel, vcpus in kernels.items()}
+        where = "; ".join(f"{kernel} with {vcpus} vCPUs" for kernel, vcpus in counts.items())
         lines.append(
             f"{DIFFERS} {metric} does not repeat from round to round ({where}): the least and the greatest "
             f"are shown. {f'By chance: {why}.' if why else 'No reason is known.'}"
         )
-    if summary.retries:
-        lines.append(
-            "Measured again, because rounds did not agree: "
-            + "; ".join(
-                f"{s.short(kernel)} with {vcpus_text(vcpus)}, {count} retr{'ies' if count > 1 else 'y'}"
-                for (kernel, vcpus), count in summary.retries.items()
-            )
-            + ". The results file keeps the earlier samples."
-        )
+    again = [
+        f"{s.short(kernel)} with {vcpus_text(vcpus)}, {count} retr{'ies' if count > 1 else 'y'}"
+        for (kernel, vcpus), count in summary.retries.items()
+    ]
+    if again:
+        what = f"Measured again, because rounds did not agree: {'; '.join(again)}."
+        lines.append(f"{what} The results file keeps the earlier samples.")
     return lines
 
 
@@ -232,16 +230,10 @@ def notes(results: Iterable[state.Results], summary: s.Summary) -> list[str]:
 
 def time_text(seconds: float) -> str:
     """A time with its unit to three significant digits: "19.6 us", "507 ns"."""
-
-    def digits(number: float) -> str:
-        if abs(number) >= 99.95:
-            return f"{number:,.0f}"
-        return f"{number:.1f}" if abs(number) >= 9.995 else f"{number:.2f}"
-
-    for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
-        if abs(seconds) * scale >= 0.9995:
-            return f"{digits(seconds * scale)} {unit}"
-    return f"{digits(seconds * 1e9)} ns"
+    unit, scale = next(
+        ((unit, scale) for unit, scale in benchmarks.TIMES.items() if abs(seconds) * scale >= 0.9995), ("ns", 1e9)
+    )
+    return f"{_three_digits(seconds * scale)} {unit}"
 
 
 def vcpus_text(count: int) -> str:

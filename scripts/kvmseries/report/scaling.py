@@ -7,14 +7,11 @@ own, else the last.  Growth means nothing on the wall clock of an emulator, whic
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..data import published, summary as s
 from . import layout
-
-PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -42,17 +39,9 @@ class Curve:
     @property
     def worst(self) -> tuple[float, int] | None:
         """(error, vCPUs) where it is furthest off, or None."""
-        errors = ((self.error(vcpus), vcpus) for vcpus in sorted(self.growth))
-        return max(
-            ((error, vcpus) for error, vcpus in errors if error is not None),
-            key=lambda pair: abs(pair[0]),
-            default=None,
-        )
-
-
-@functools.lru_cache(maxsize=None)
-def _published() -> tuple[published.Column, ...]:
-    return published.load()
+        errors = {vcpus: self.error(vcpus) for vcpus in sorted(self.growth)}
+        known = [(error, vcpus) for vcpus, error in errors.items() if error is not None]
+        return max(known, key=lambda pair: abs(pair[0]), default=None)
 
 
 def chosen(summary: s.Summary, metric: str) -> tuple[int | None, list[published.Column]]:
@@ -60,7 +49,7 @@ def chosen(summary: s.Summary, metric: str) -> tuple[int | None, list[published.
     group = summary.group
     columns = [
         column
-        for column in _published()
+        for column in published.load()
         if column.metric == metric and column.fits(group.series, group.arch, group.test, group.args)
     ]
     known = summary.iterations(metric)
@@ -81,19 +70,12 @@ def curves(summary: s.Summary, metric: str) -> list[Curve]:
         values = _values(summary, kernel, metric, iteration, s.NOMINAL)
         if not values:
             continue
-        growths = [_growth(values)] + [
-            _growth(_values(summary, kernel, metric, iteration, model)) for model in summary.variants
-        ]
-        band = {
-            vcpus: (
-                min(line[vcpus] for line in growths if vcpus in line),
-                max(line[vcpus] for line in growths if vcpus in line),
-            )
-            for vcpus in growths[0]
-            if any(vcpus in line for line in growths[1:])
-        }
+        growth = _growth(values)
+        others = [_growth(_values(summary, kernel, metric, iteration, model)) for model in summary.variants]
+        ends = {vcpus: [line[vcpus] for line in (growth, *others) if vcpus in line] for vcpus in growth}
+        band = {vcpus: (min(all_), max(all_)) for vcpus, all_ in ends.items() if len(all_) > 1}
         column = next((one for one in columns if kernel in one.kernels), None)
-        found.append(Curve(kernel, values, growths[0], band, column))
+        found.append(Curve(kernel, values, growth, band, column))
     return found
 
 
@@ -104,16 +86,6 @@ def _values(summary: s.Summary, kernel: str, metric: str, iteration: int | None,
 
 def _growth(values: Mapping[int, s.Value]) -> dict[int, float]:
     return {vcpus: value.median / values[1].median for vcpus, value in values.items()} if 1 in values else {}
-
-
-def pages(args: str) -> int | None:
-    """Pages of 4 KiB that a vCPU has by the test's arguments, or None if they do not say."""
-    size = published.options(args).get("-b") or ""
-    unit = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}.get(size[-1:].lower())
-    digits = size[:-1] if unit else size
-    if not (digits.isascii() and digits.isdigit()):
-        return None
-    return int(digits) * (unit or 1) // PAGE or None
 
 
 def error_text(error: float) -> str:
@@ -142,62 +114,42 @@ def errors(lines: Iterable[Curve]) -> list[str]:
 def sheet(summary: s.Summary, metric: str) -> layout.Sheet:
     """The Sheet of a metric's curves: time a page, growth, band, published growth, error."""
     lines = curves(summary, metric)
-    count = pages(summary.group.args)
+    count = published.pages(summary.group.args)
+    banded, compared = any(curve.band for curve in lines), any(curve.column for curve in lines)
+    head, theirs = name(summary, metric), "published"
+    columns = [layout.Head(head, "ns a page" if count else "ns"), layout.Head(head, "growth")]
+    columns += [layout.Head(head, "band")] * banded
+    columns += [layout.Head(theirs, of) for of in ("ns a page", "growth", "error of growth") if compared]
 
-    def number(value: float | None, text: Callable[[float], str] = layout.ratio_text) -> layout.Cell:
+    def number(value: float | None, text: layout.Text = layout.ratio_text) -> layout.Cell:
         return layout.Cell() if value is None else layout.Cell(text(value))
 
-    def page(curve: Curve, vcpus: int) -> layout.Cell:
-        return layout.value_cell(curve.values[vcpus], lambda seconds: f"{seconds / (count or 1) * 1e9:,.0f}")
-
-    def band(curve: Curve, vcpus: int) -> layout.Cell:
-        ends = [layout.ratio_text(end) for end in curve.band.get(vcpus, ())]
-        return layout.Cell(layout.TO.join(ends)) if ends else layout.Cell()
-
-    head, theirs = name(summary, metric), "published"
-    columns: list[tuple[layout.Head, Callable[[Curve, int], layout.Cell]]] = [
-        (layout.Head(head, "ns a page" if count else "ns"), page),
-        (layout.Head(head, "growth"), lambda curve, vcpus: number(curve.growth.get(vcpus))),
-    ]
-    if any(curve.band for curve in lines):
-        columns.append((layout.Head(head, "band"), band))
-    if any(curve.column for curve in lines):
-        columns += [
-            (
-                layout.Head(theirs, "ns a page"),
-                lambda curve, vcpus: number(curve.column.page_ns(vcpus) if curve.column else None, layout.count_text),
-            ),
-            (
-                layout.Head(theirs, "growth"),
-                lambda curve, vcpus: number(curve.column.growth.get(vcpus) if curve.column else None),
-            ),
-            (layout.Head(theirs, "error of growth"), lambda curve, vcpus: number(curve.error(vcpus), error_text)),
+    def cells(curve: Curve, vcpus: int) -> list[layout.Cell]:
+        found = [
+            layout.value_cell(curve.values[vcpus], lambda seconds: f"{seconds / (count or 1) * 1e9:,.0f}"),
+            number(curve.growth.get(vcpus)),
         ]
+        if banded:
+            ends = map(layout.ratio_text, curve.band.get(vcpus, ()))
+            found.append(layout.Cell(layout.TO.join(ends) or layout.MISSING))
+        if compared:
+            column = curve.column
+            found.append(number(column.page_ns(vcpus) if column else None, layout.count_text))
+            found.append(number(column.growth.get(vcpus) if column else None))
+            found.append(number(curve.error(vcpus), error_text))
+        return found
+
     blocks: list[layout.Block] = [
-        (
-            vcpus,
-            [
-                (s.short(curve.kernel), [cell(curve, vcpus) for _, cell in columns])
-                for curve in lines
-                if vcpus in curve.values
-            ],
-        )
+        (vcpus, [(s.short(curve.kernel), cells(curve, vcpus)) for curve in lines if vcpus in curve.values])
         for vcpus in summary.vcpus
     ]
-    notes = [f"{head}. Growth: relative to the time with 1 vCPU of the same kernel."]
-    if any(curve.band for curve in lines):
-        notes[0] += (
+    note = f"{head}. Growth: relative to the time with 1 vCPU of the same kernel."
+    if banded:
+        note += (
             f" Band: least and greatest growth over {len(summary.variants)} variants of "
             "the model, one parameter halved or doubled in each."
         )
-    return layout.Sheet(
-        [column for column, _ in columns], [block for block in blocks if block[1]], notes + errors(lines)
-    )
-
-
-def sheets(summary: s.Summary) -> list[layout.Sheet]:
-    """The Sheets of the main times whose growth is known."""
-    return [sheet(summary, metric) for metric in growing(summary)]
+    return layout.Sheet(columns, [block for block in blocks if block[1]], [note, *errors(lines)])
 
 
 def growing(summary: s.Summary) -> list[str]:

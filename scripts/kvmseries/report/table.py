@@ -1,8 +1,7 @@
-"""The tables as text: for the terminal, as Markdown, and as ASCII for mail."""
+"""The tables as text, for the terminal."""
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Callable, Sequence
 
@@ -16,7 +15,6 @@ from ..data import benchmarks, summary as s
 from ..data.shape import Results
 from . import layout, scaling, verdict
 
-WIDTH = 75  # of an ASCII table: it survives being quoted in mail
 NOTHING = "No runs in these results."
 PLAIN = str.maketrans({layout.MISSING: "-", layout.TO: "-", "\u00d7": "x", verdict.ARROW: "->"})
 
@@ -30,7 +28,8 @@ def _ascii(text: str) -> str:
 
 def sheets(summary: s.Summary) -> list[layout.Sheet]:
     """The tables of a group."""
-    return [sheet for sheet in (*scaling.sheets(summary), layout.main_sheet(summary)) if sheet]
+    growths = [scaling.sheet(summary, metric) for metric in scaling.growing(summary)]
+    return [sheet for sheet in (*growths, layout.main_sheet(summary)) if sheet]
 
 
 def describe(summary: s.Summary) -> list[str]:
@@ -48,34 +47,27 @@ def _judgement(summary: s.Summary) -> list[str]:
     return [line for line in (found.head, *found.lines()) if line]
 
 
-def _cells(sheet: layout.Sheet, aligned: bool = True) -> list[list[str]]:
-    """[block, label, cell, ...] of each row; aligned: spreads are padded so that numbers stay below each other."""
+def _cells(sheet: layout.Sheet) -> list[list[str]]:
+    """[block, label, cell, ...] of each row; spreads are padded so that numbers stay below each other."""
     rows = [cells for _, block in sheet.blocks for _, cells in block]
-    columns = []
-    for number in range(len(sheet.columns)):
-        cells = [row[number] for row in rows]
-        spreads = [f"({cell.spread})" if cell.spread else "" for cell in cells]
-        room = max(map(len, spreads)) if aligned else 0
-        columns.append(
-            [
-                f"{cell.text} {spread:<{room}}" if room else f"{cell.text} {spread}".strip()
-                for cell, spread in zip(cells, spreads)
-            ]
-        )
-    lines = iter(zip(*columns))
+    spreads = [[f"({cell.spread})" if cell.spread else "" for cell in cells] for cells in rows]
+    rooms = [max(map(len, column)) for column in zip(*spreads)]
+    texts = (
+        [f"{cell.text} {spread:<{room}}" if room else cell.text for cell, spread, room in zip(cells, row, rooms)]
+        for cells, row in zip(rows, spreads)
+    )
     return [
-        [str(of) if number == 0 else "", label, *next(lines)]
+        ["" if number else str(of), label, *next(texts)]
         for of, block in sheet.blocks
         for number, (label, _) in enumerate(block)
     ]
 
 
-def _rich_table(sheet: layout.Sheet, clean: Clean, lines: box.Box = box.SIMPLE_HEAD) -> Table:
-    """The Sheet as a rich Table, as narrow as its cells and the longest words of its headings; lines: a box."""
-    framed = lines is not box.SIMPLE_HEAD
+def _rich_table(sheet: layout.Sheet, clean: Clean) -> Table:
+    """The Sheet as a rich Table, as narrow as its cells and the longest words of its headings."""
     heads = list(dict.fromkeys(column.head for column in sheet.columns))
     title = Text(clean(heads[0])) if len(heads) == 1 and heads[0] != benchmarks.PLAIN else None
-    table = Table(box=lines, pad_edge=framed, show_edge=framed, title=title, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title, title_justify="left")
     rows = [[clean(cell) for cell in row] for row in _cells(sheet)]
     for number, head in enumerate([sheet.block_head, "kernel", *map(clean, sheet.names)]):
         room = max([len(row[number]) for row in rows] + [len(word) for word in head.split()])
@@ -86,20 +78,17 @@ def _rich_table(sheet: layout.Sheet, clean: Clean, lines: box.Box = box.SIMPLE_H
             min_width=room,
         )
     for row, later in zip(rows, [*rows[1:], [""]]):
-        ratio = row[1].endswith(layout.RATIO) and not framed
+        ratio = row[1].endswith(layout.RATIO)
         table.add_row(*map(Text, row), style="bold" if ratio else "", end_section=bool(later[0]) or later == [""])
     return table
 
 
-_WIDE = Console(width=10000, file=io.StringIO())
-
-
-def _fitted(sheet: layout.Sheet, width: int, draw: Callable[[layout.Sheet], Table]) -> list[layout.Sheet]:
-    """Sheets that draw() makes into tables of at most `width`: the Sheet itself, or one for each heading, or less.  Notes stay
-    with the last."""
+def _fitted(sheet: layout.Sheet, console: Console, clean: Clean) -> list[layout.Sheet]:
+    """Sheets that fit the console as tables: the Sheet itself, or one for each heading, or less.  Notes stay with the last."""
 
     def fits(one: layout.Sheet) -> bool:
-        return Measurement.get(_WIDE, _WIDE.options, draw(one)).maximum <= width
+        options = console.options.update(width=10000)
+        return Measurement.get(console, options, _rich_table(one, clean)).maximum <= console.width
 
     if fits(sheet):
         return [sheet]
@@ -134,7 +123,7 @@ def print_table(results: Sequence[Results], console: Console) -> None:
             say(line, "" if number else "bold")
         found = sheets(summary)
         for sheet in found:
-            for part in _fitted(sheet, console.width, lambda one: _rich_table(one, clean)):
+            for part in _fitted(sheet, console, clean):
                 console.print()
                 console.print(_rich_table(part, clean))
                 for note in part.notes:
@@ -143,52 +132,3 @@ def print_table(results: Sequence[Results], console: Console) -> None:
             say("Nothing of these runs is in a table.")
         for line in layout.notes(results, summary):
             say(line, "yellow")
-
-
-def _markdown(text: str) -> str:
-    for character in "\\|*_`<>[]":
-        text = text.replace(character, "\\" + character)
-    return text
-
-
-def _markdown_sheet(sheet: layout.Sheet) -> str:
-    heads = [sheet.block_head, "kernel", *sheet.names]
-    lines = [[_markdown(cell) for cell in row] for row in [heads, *_cells(sheet, aligned=False)]]
-    lines.insert(1, ["--:", ":--", *["--:"] * len(sheet.columns)])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def markdown_table(results: Sequence[Results]) -> str:
-    """The tables as Markdown; for each group a heading line, the verdict, tables and notes."""
-    parts = []
-    for summary in s.summarise(results):
-        title, how = describe(summary)
-        parts.append(f"**{_markdown(title)}** ({_markdown(how)})")
-        parts += map(_markdown, _judgement(summary))
-        for sheet in sheets(summary):
-            parts += [_markdown_sheet(sheet), *map(_markdown, sheet.notes)]
-        parts += map(_markdown, layout.notes(results, summary))
-    return "\n\n".join(parts or [NOTHING]) + "\n"
-
-
-def ascii_table(results: Sequence[Results]) -> str:
-    """The tables in the style of kvmarm's cover letters, at most WIDTH columns wide."""
-    file = io.StringIO()
-    console = Console(file=file, width=WIDTH, color_system=None, legacy_windows=False)
-
-    def draw(sheet: layout.Sheet) -> Table:
-        return _rich_table(sheet, _ascii, box.ASCII)
-
-    for summary in s.summarise(results):
-        for text in (*describe(summary), *_judgement(summary)):
-            print("\n".join(textwrap.wrap(_ascii(text), WIDTH)), file=file)
-        for sheet in sheets(summary):
-            print(file=file)
-            for part in _fitted(sheet, WIDTH, draw):
-                console.print(draw(part))
-            for note in sheet.notes:
-                print("\n".join(textwrap.wrap(_ascii(note), WIDTH)), file=file)
-        for text in layout.notes(results, summary):
-            print("\n".join(textwrap.wrap(_ascii(text), WIDTH)), file=file)
-        print(file=file)
-    return (file.getvalue() or f"{NOTHING}\n").rstrip("\n") + "\n"

@@ -46,65 +46,49 @@ def printed(comparison):
     return " ".join(file.getvalue().split())
 
 
-@pytest.mark.parametrize(
-    "before, after, vcpus, verdict",
-    [
-        ([1.0], [1.0], 1, "same"),
-        ([1.0], [1.019], 1, "same"),
-        ([1.0], [1.021], 1, "worse"),
-        ([1.0], [0.979], 1, "better"),
-        ([1.0], [1.049], 2, "same"),
-        ([1.0], [1.051], 2, "worse"),
-        ([1.0], [0.94], 64, "better"),
-        ([1.0, 1.1, 1.2], [1.19, 1.3, 1.4], 2, "same"),
-        ([1.0, 1.1, 1.2], [1.21, 1.3, 1.4], 2, "worse"),
-        ([1.21, 1.3, 1.4], [1.0, 1.1, 1.2], 2, "better"),
-        ([0.0], [0.0], 1, "same"),
-        ([0.0], [0.1], 1, "worse"),
-    ],
-)
-def test_virtual_time_beyond_spread_and_floor(before, after, vcpus, verdict):
-    assert outcome(virtual(before, vcpus), virtual(after, vcpus)) == verdict
+LESS = [
+    name.replace(".*", ".dirty")
+    for name, column in benchmarks.columns(benchmarks.COMMON).items()
+    if column.better == "less" and not name.startswith(s.PER_FAULT)
+]
+PER_FAULT = s.PER_FAULT + ".dirty"
 
 
 @pytest.mark.parametrize(
-    "before, after, vcpus, verdict",
+    "metric, before, after, vcpus, verdict",
     [
-        ([3350], [3350], 1, "same"),
-        ([3350], [3351], 1, "worse"),
-        ([3350], [3349], 1, "better"),
-        ([3350, 3350], [3351, 3351], 1, "worse"),
-        ([3350, 3352], [3353], 1, "same"),
-        ([3350], [3400], 2, "same"),
-        ([3350], [3600], 2, "worse"),
+        (s.DIRTY, [1.0], [1.0], 1, "same"),
+        (s.DIRTY, [1.0], [1.019], 1, "same"),
+        (s.DIRTY, [1.0], [1.021], 1, "worse"),
+        (s.DIRTY, [1.0], [0.979], 1, "better"),
+        (s.DIRTY, [1.0], [1.049], 2, "same"),
+        (s.DIRTY, [1.0], [1.051], 2, "worse"),
+        (s.DIRTY, [1.0], [0.94], 64, "better"),
+        (s.DIRTY, [1.0, 1.1, 1.2], [1.19, 1.3, 1.4], 2, "same"),
+        (s.DIRTY, [1.0, 1.1, 1.2], [1.21, 1.3, 1.4], 2, "worse"),
+        (s.DIRTY, [1.21, 1.3, 1.4], [1.0, 1.1, 1.2], 2, "better"),
+        (s.DIRTY, [0.0], [0.0], 1, "same"),
+        (s.DIRTY, [0.0], [0.1], 1, "worse"),
+        # Instructions per fault are exact with one vCPU.
+        (PER_FAULT, [3350], [3350], 1, "same"),
+        (PER_FAULT, [3350], [3351], 1, "worse"),
+        (PER_FAULT, [3350], [3349], 1, "better"),
+        (PER_FAULT, [3350, 3350], [3351, 3351], 1, "worse"),
+        (PER_FAULT, [3350, 3352], [3353], 1, "same"),
+        (PER_FAULT, [3350], [3400], 2, "same"),
+        (PER_FAULT, [3350], [3600], 2, "worse"),
+        *((metric, [1000], [1050], 2, "same") for metric in LESS),
+        *((metric, [1000], [1051], 2, "worse") for metric in LESS),
+        *((metric, [1000], [949], 2, "better") for metric in LESS),
+        *((metric, [3], [6], 2, "same") for metric in LESS),
+        *((metric, [3], [7], 2, "worse") for metric in LESS),
+        *((metric, [0], [3], 2, "same") for metric in LESS),
+        *((metric, [0], [4], 2, "worse") for metric in LESS),
     ],
 )
-def test_instructions_per_fault_are_exact_with_one_vcpu(before, after, vcpus, verdict):
-    assert outcome(count(before, vcpus=vcpus), count(after, vcpus=vcpus)) == verdict
-
-
-@pytest.mark.parametrize(
-    "metric",
-    [
-        name.replace(".*", ".dirty")
-        for name, column in benchmarks.columns(benchmarks.COMMON).items()
-        if column.better == "less" and not name.startswith(s.PER_FAULT)
-    ],
-)
-@pytest.mark.parametrize(
-    "before, after, verdict",
-    [
-        (1000, 1050, "same"),
-        (1000, 1051, "worse"),
-        (1000, 949, "better"),
-        (3, 6, "same"),
-        (3, 7, "worse"),
-        (0, 3, "same"),
-        (0, 4, "worse"),
-    ],
-)
-def test_counts(metric, before, after, verdict):
-    assert outcome(count([before], metric, vcpus=2), count([after], metric, vcpus=2)) == verdict
+def test_what_is_beyond_spread_and_floor(metric, before, after, vcpus, verdict):
+    keys = {"metric": metric, "vcpus": vcpus, "unit": "s" if metric == s.DIRTY else "1"}
+    assert outcome(virtual(before, **keys), virtual(after, **keys)) == verdict
 
 
 def test_a_metric_that_is_not_known_is_not_judged():
@@ -284,15 +268,8 @@ def test_the_verb(tmp_path, capsys):
     ],
 )
 def test_merging(metric, unit, before, after, verdict):
-    assert (
-        outcome(
-            *(
-                virtual([number], 2, metric=metric, unit=unit, test="change_pte_test", iteration=2)
-                for number in (before, after)
-            )
-        )
-        == verdict
-    )
+    keys = {"vcpus": 2, "metric": metric, "unit": unit, "test": "change_pte_test", "iteration": 2}
+    assert outcome(virtual([before], **keys), virtual([after], **keys)) == verdict
 
 
 def test_exits_meanwhile_are_no_evidence_in_an_emulator():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvmseries.data import summary as s
+from kvmseries.data import published, summary as s
 from kvmseries.report import layout, scaling
 from kvmseries.report.conftest import GROWTH, HUGETLB, make_file, make_run, only, virtual_results
 
@@ -87,9 +87,9 @@ def test_emulated_wall_clock_has_no_curves_and_real_hardware_has():
 
 
 @pytest.mark.parametrize(
-    "iterations, chosen, published", [((1, 2), 2, True), ((1, 2, 3), 2, True), ((1,), 1, False), ((None,), None, False)]
+    "iterations, chosen, compared", [((1, 2), 2, True), ((1, 2, 3), 2, True), ((1,), 1, False), ((None,), None, False)]
 )
-def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, published):
+def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, compared):
     data = make_file(
         *(
             make_run(clock="virtual", args=HUGETLB, iteration=iteration, samples=[iteration or 9.0])
@@ -97,7 +97,7 @@ def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, publ
         )
     )
     iteration, columns = scaling.chosen(only([data]), s.DIRTY)
-    assert (iteration, bool(columns)) == (chosen, published)
+    assert (iteration, bool(columns)) == (chosen, compared)
     assert curves(data)["base"].values[1].median == (chosen or 9.0)
 
 
@@ -118,12 +118,12 @@ def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, publ
     ],
 )
 def test_pages(args, pages):
-    assert scaling.pages(args) == pages
+    assert published.pages(args) == pages
 
 
 def test_sheet_of_time_a_page():
     summary = only([virtual_results(("base", "series"), {"line*2": 1.5})])
-    sheet, populate = scaling.sheets(summary)
+    sheet, populate = (scaling.sheet(summary, metric) for metric in scaling.growing(summary))
     assert [column.name for column in sheet.columns] == [
         "ns a page",
         "growth",

@@ -3,6 +3,7 @@ became worse, from the data alone: the columns of bench.yaml for which less or m
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -56,7 +57,7 @@ class _Measure:
 def _measures(summary: s.Summary) -> list[_Measure]:
     """What is compared: the columns that are main first.  Nothing that depends on the wall clock of an emulator."""
     found = [
-        _Measure(_words(column), column, layout.getter(summary, column))
+        _Measure(_words(column), column, functools.partial(summary.value, column=column))
         for column in sorted(summary.columns(), key=lambda column: not column.main)
         if column.better != "none"
     ]
@@ -64,7 +65,7 @@ def _measures(summary: s.Summary) -> list[_Measure]:
         counted = benchmarks.counted(metric)
         if counted and counted.title != counted.name:
             words = f"{counted.title} ({metric.split('.', 1)[1]})"
-            found.append(_Measure(words, counted, _last(summary, metric)))
+            found.append(_Measure(words, counted, functools.partial(summary.last, metric=metric)))
     if summary.group.emulated:
         found = [one for one in found if not one.column.timed and "contentions" not in one.column.name]
     return found
@@ -72,10 +73,6 @@ def _measures(summary: s.Summary) -> list[_Measure]:
 
 def _words(column: Column) -> str:
     return column.title if column.head == benchmarks.PLAIN else f"{column.title} ({column.head})"
-
-
-def _last(summary: s.Summary, metric: str) -> Getter:
-    return lambda kernel, vcpus: summary.last(kernel, vcpus, metric)
 
 
 @dataclass(frozen=True)

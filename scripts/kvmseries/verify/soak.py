@@ -136,7 +136,7 @@ class Soak:
         self.series, self.accel, self.plan = series, accel, plan(series)
         self.tree = trees.worktree(series, len(series.patches))
         self.source = {arch: ids.source(self.tree.path, arch) for arch in series.arches}
-        self.tests = ids.suite(self.tree.path)
+        self.tests = ids.source(self.tree.path, ids.SUITE)
 
     def run(self, one: Configuration, name: str) -> Part:
         """Run the part `name` on the Configuration `one`.  A guest that dies is a part that has failed; Fail
