@@ -207,7 +207,7 @@ def _refused(folder, monkeypatch):
     """What filling the cache directory `folder` says, in each of the ways in which it is filled."""
     monkeypatch.setenv("SERIES_CACHE", str(folder))
     lines = []
-    for fill in (_fill_whole, toolchain.environment, lambda: debian.fetch_of("herd", "sid")):
+    for fill in (_fill_whole, toolchain.environment, lambda: debian.fetch_native("herd", "amd64")):
         with pytest.raises(Fail) as caught:
             fill()
         lines.append(str(caught.value))
@@ -242,7 +242,7 @@ def test_a_cache_that_is_full_is_one_line_and_nothing_half_written(small_disk, m
         while True:
             file.write(b"x" * 4096)
     before = below(small_disk)
-    for fill in (toolchain.environment, lambda: debian.fetch_of("herd", "sid")):
+    for fill in (toolchain.environment, lambda: debian.fetch_native("herd", "amd64")):
         with pytest.raises(Fail, match="^disk full: .*set SERIES_CACHE to a bigger disk"):
             fill()
     assert not [

@@ -79,11 +79,7 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
         what = f"{PROJECTS[series.project].title} {package.kernel}"
 
         def fill(folder: Path) -> None:
-            if package.file:
-                _unpack(debian.fetch_source(package), folder)
-                return
-            deb = debian.fetch_pinned(package.package, package.version, package.suite, package.sha256)
-            _unpack_deb(deb, folder)
+            (_unpack if package.file else _unpack_deb)(fetch(package), folder)
 
     # whole() makes what is above it, and removes that if it fails.
     path = paths.out("trees") / key / "base"
@@ -174,6 +170,11 @@ def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None
 
     digest = hashlib.sha256(f"{kernel} {state}".encode()).hexdigest()[:12]
     return f"{series.name}-user-{digest}", fill, str(kernel)
+
+
+def fetch(source: Version) -> Path:
+    """The path of the package of `source`, see debian.fetch_pinned()."""
+    return debian.fetch_pinned(source.package, source.version, source.suite, source.sha256, source.file)
 
 
 def _unpack_deb(deb: Path, folder: Path) -> None:
