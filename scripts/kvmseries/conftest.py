@@ -252,6 +252,12 @@ def fake(folder, name, script):
     (folder / name).chmod(0o755)
 
 
+def compilers(program):
+    """What builds for arm64 but make, as programs that only say their version."""
+    for name in ("flex", "bison", "bc", "ccache", "rsync", "aarch64-linux-gnu-gcc"):
+        program(name, COMPILER)
+
+
 @pytest.fixture
 def program(tmp_path):
     """program(name, script): a fake program that is found before the machine's own."""

@@ -10,7 +10,7 @@ import pytest
 from kvmseries import cli
 from kvmseries.base import paths
 from kvmseries.commands import boot
-from kvmseries.conftest import ARM, below, COMPILER, edit, git, MMU, RUN_JOB, snapshot, SUBJECTS, write
+from kvmseries.conftest import ARM, below, COMPILER, compilers, edit, git, MMU, RUN_JOB, snapshot, SUBJECTS, write
 from kvmseries.kernel import kconfig
 from kvmseries.source import trees
 from kvmseries.vm import machine
@@ -440,9 +440,7 @@ def test_kvm_of_another_arch(refused, monkeypatch):
 
 
 def test_a_compiler_error_is_told_with_the_log(refused, only_tools, kernel, program):
-    for name in ("flex", "bison", "bc", "ccache", "rsync"):
-        program(name, "")
-    program("aarch64-linux-gnu-gcc", COMPILER)
+    compilers(program)
     program("make", "echo '  CC x.o'; echo 'x.c:3:1: error: expected expression'; exit 2\n")
     line = refused("build", "mini", "--tree", kernel)
     assert line.startswith("make allnoconfig failed: x.c:3:1: error: expected expression (see ")

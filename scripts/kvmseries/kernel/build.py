@@ -7,6 +7,7 @@ compiled once its base is built.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections import Counter
@@ -90,16 +91,11 @@ def _build(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, no
     _remove_torn(folder)
     log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-{config.name}.log")
     make = _configure(tree, arch, config, folder, log)
-    env = toolchain.environment()
     title = f"build {tree.point} for {arch} ({config.name})"
-    target = "Image" if arch == "arm64" else "bzImage"
-    if note:
-        note(title)
-        proc.run([*make, target], title, log=log, env=env)
-    else:
-        estimate = seconds(arch, config.name, tree.count)
-        with single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate):
-            proc.run([*make, target], title, log=log, env=env)
+    estimate = seconds(arch, config.name, tree.count)
+    step = single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate)
+    with contextlib.nullcontext(note(title)) if note else step:
+        proc.run([*make, Path(_IMAGE[arch]).name], title, log=log, env=toolchain.environment())
     release = _read(folder / "include/config/kernel.release").strip()
     stamp.write(made, wanted, release=release)
     return release
@@ -131,19 +127,15 @@ def configure(tree: trees.Tree, arch: str, configs: Iterable[str]) -> None:
 
 def _configure(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, log: Path) -> list[str]:
     """Have .config of `config` in `folder`; returns make's command line without a target."""
-    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch), f"LOCALVERSION=-{tree.point}"]
+    make = toolchain.make(tree.path, folder, arch, f"-{tree.point}")
     allconfig = folder / "fragments.config"
     if not (folder / ".config").exists() or _read(allconfig) != config.text:
         # fragments.config is what .config was made from and found right with, so it comes last.
         paths.remove(allconfig)
         wish = allconfig.with_suffix(".new")
         wish.write_text(config.text, encoding="utf-8")
-        proc.run(
-            [*make, "allnoconfig"],
-            "make allnoconfig",
-            log=log,
-            env={**toolchain.environment(), "KCONFIG_ALLCONFIG": str(wish)},
-        )
+        env = {**toolchain.environment(), "KCONFIG_ALLCONFIG": str(wish)}
+        proc.run([*make, "allnoconfig"], "make allnoconfig", log=log, env=env)
         kconfig.check(config, _read(folder / ".config"))
         wish.replace(allconfig)
     return make
@@ -183,21 +175,9 @@ def examine(kernel: Kernel, names: Collection[str]) -> Counter[str]:
         for path in objects:
             # Or make would find nothing to do, and gcc say nothing.
             paths.remove(folder / path)
-        text = proc.run(
-            [
-                "make",
-                "-C",
-                str(tree.path),
-                f"O={folder}",
-                *toolchain.make_arguments(kernel.arch),
-                f"LOCALVERSION=-{tree.point}",
-                "W=1",
-                "C=2",
-                *map(str, objects),
-            ],
-            f"W=1 and sparse on {tree.point} ({kernel.arch})",
-            env=toolchain.environment(),
-        )
+        make = toolchain.make(tree.path, folder, kernel.arch, f"-{tree.point}")
+        what = f"W=1 and sparse on {tree.point} ({kernel.arch})"
+        text = proc.run([*make, "W=1", "C=2", *map(str, objects)], what, env=toolchain.environment())
     return about(text, names)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from kvmseries.base import paths, proc
 from kvmseries.base.errors import Fail
+from kvmseries.conftest import compilers, write
 from kvmseries.kernel import selftests
 from kvmseries.measure import bench
 
@@ -39,10 +40,8 @@ $(OUTPUT)/kvm_util.o:
 @pytest.fixture
 def make(program, mini, kernel, tmp_path, monkeypatch):
     """make(): builds for arm64, returns the directory; make.count holds an x for each real run."""
-    for name in ("flex", "bison", "bc", "ccache", "rsync"):
-        program(name, "")
+    compilers(program)
     program("make", MAKE)
-    program("aarch64-linux-gnu-gcc", "echo 1.0\n")
     monkeypatch.setenv("COUNT", str(tmp_path / "count"))
 
     def run(count=None):
@@ -52,11 +51,8 @@ def make(program, mini, kernel, tmp_path, monkeypatch):
     return run
 
 
-def test_the_programs_are_those_that_can_be_run(make):
+def test_the_programs_are_those_that_can_be_run_and_ours_goes_before_the_tree_s(make):
     assert selftests.programs(make()) == ["arm64/some_test", "lockphase", "own_test"]
-
-
-def test_of_a_test_that_is_ours_and_the_tree_s_ours_is_kept(make):
     assert (make() / "own_test").read_text(encoding="utf-8") == "ours\n"
 
 
@@ -64,9 +60,7 @@ def test_what_is_built_is_not_built_again_until_a_program_of_ours_changes(make, 
     assert make() == make()
     assert make.count.read_text(encoding="utf-8") == "x\n"
     for name in ("Makefile", "tree.mk", "guest/lockphase.c", "guest/spread.c", "lib/compat.h", "tests/x_test.c"):
-        path = tmp_path / "ours" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("another\n", encoding="utf-8")
+        write(tmp_path / "ours" / name, "another\n")
     monkeypatch.setattr(paths, "TESTS", tmp_path / "ours")
     for number, name in enumerate(("Makefile", "guest/spread.c", "lib/compat.h", "tests/x_test.c"), 2):
         (tmp_path / "ours" / name).write_text(f"{number}\n", encoding="utf-8")

@@ -12,30 +12,27 @@ from kvmseries.kernel import toolchain
 
 
 @pytest.mark.parametrize(
-    "gcc, kernel",
+    "gcc, kernel, oldest",
     [
-        ("12.2.0", "5.10.262"),
-        ("4.9.4", "5.10.262"),
-        ("12", "7.3.4"),
-        ("8.1.0", "6.16.0"),
-        ("5.1.0", "6.1.5"),
-        ("some words", "5.10.262"),
+        ("12.2.0", "5.10.262", None),
+        ("4.9.4", "5.10.262", None),
+        ("12", "7.3.4", None),
+        ("8.1.0", "6.16.0", None),
+        ("5.1.0", "6.1.5", None),
+        ("some words", "5.10.262", None),
+        ("4.8.5", "5.10.262", "4.9"),
+        ("7.5.0", "7.3.4", "8.1"),
+        ("4.9.4", "6.1.5", "5.1"),
     ],
 )
-def test_a_compiler_that_will_do(program, gcc, kernel):
-    program(f"{toolchain.prefix('arm64')}gcc", f"echo '{gcc}'\n")
-    toolchain.check("arm64", kernel)
-
-
-@pytest.mark.parametrize(
-    "gcc, kernel, oldest", [("4.8.5", "5.10.262", "4.9"), ("7.5.0", "7.3.4", "8.1"), ("4.9.4", "6.1.5", "5.1")]
-)
-def test_a_compiler_that_is_too_old(program, gcc, kernel, oldest):
+def test_a_compiler_that_is_too_old_is_told(program, gcc, kernel, oldest):
     name = f"{toolchain.prefix('arm64')}gcc"
     program(name, f"echo '{gcc}'\n")
-    with pytest.raises(
-        Fail, match=f"^linux {kernel} needs gcc {oldest} or newer, and {name} is {gcc}: install a newer one"
-    ):
+    if not oldest:
+        toolchain.check("arm64", kernel)
+        return
+    line = f"^linux {kernel} needs gcc {oldest} or newer, and {name} is {gcc}: install a newer one"
+    with pytest.raises(Fail, match=line):
         toolchain.check("arm64", kernel)
 
 
@@ -48,12 +45,7 @@ def test_the_compilers_here_link_static_programs(arch):
 @pytest.mark.parametrize(
     "name, machine, arch, line",
     [
-        (
-            "fedora",
-            "x86_64",
-            "x86_64",
-            "^gcc links no static program, .*: run it in .*, or install the package that has it, such as libc6-dev$",
-        ),
+        ("debian", "x86_64", "x86_64", "^gcc links no static program, .*: install the package libc6-dev, or run `make"),
         (
             "fedora",
             "x86_64",
@@ -61,12 +53,7 @@ def test_the_compilers_here_link_static_programs(arch):
             "^aarch64-linux-gnu-gcc links .*: use --arch x86_64, or run it in a container of",
         ),
         ("fedora", "riscv64", "arm64", "^aarch64-linux-gnu-gcc links .* are static: run it in a container of"),
-        (
-            "debian",
-            "x86_64",
-            "arm64",
-            "^aarch64-linux-gnu-gcc links .*: install the package libc6-dev-arm64-cross, or run `make",
-        ),
+        ("debian", "x86_64", "arm64", "^aarch64-.* links .*: install the package libc6-dev-arm64-cross, or run `make"),
     ],
 )
 def test_a_compiler_without_a_static_library(tmp_path, monkeypatch, program, name, machine, arch, line):

@@ -6,26 +6,25 @@ import os
 import platform
 import re
 import tempfile
+from pathlib import Path
 
 from ..base import debian, distro, paths, proc
 from ..base.errors import Fail
 
-# arch -> (kernel's ARCH, GNU machine, QEMU's target, Debian's architecture)
-_ARCH = {"arm64": ("arm64", "aarch64", "aarch64", "arm64"), "x86_64": ("x86_64", "x86_64", "x86_64", "amd64")}
-
-
+# arch, as the kernel's ARCH names it -> (GNU's and QEMU's name, Debian's)
+_ARCH = {"arm64": ("aarch64", "arm64"), "x86_64": ("x86_64", "amd64")}
 # (kernel, oldest gcc) from Documentation/process/changes.rst, newest first.
 _OLDEST_GCC = (((6, 16), (8, 1)), ((5, 15), (5, 1)), ((0, 0), (4, 9)))
 
 
 def machine(arch: str) -> str:
     """uname -m of `arch`, which is QEMU's name for it, too."""
-    return _ARCH[arch][1]
+    return _ARCH[arch][0]
 
 
 def debian_arch(arch: str) -> str:
     """Debian's name for `arch`."""
-    return _ARCH[arch][3]
+    return _ARCH[arch][1]
 
 
 def prefix(arch: str) -> str:
@@ -35,10 +34,8 @@ def prefix(arch: str) -> str:
 
 def install(arch: str) -> None:
     """Install and check what builds for `arch`."""
-    cross = [f"build-{arch}"] if prefix(arch) else []
-    debian.install("build", *cross)
-    proc.need(f"{prefix(arch)}gcc")
-    for program in ("make", "flex", "bison", "bc", "ccache", "rsync"):
+    debian.install("build", *([f"build-{arch}"] if prefix(arch) else []))
+    for program in (f"{prefix(arch)}gcc", "make", "flex", "bison", "bc", "ccache", "rsync"):
         proc.need(program)
 
 
@@ -47,8 +44,8 @@ def check(arch: str, kernel: str) -> None:
     program = f"{prefix(arch)}gcc"
     wanted = tuple(int(part) for part in kernel.split(".")[:2])
     oldest = next(gcc for since, gcc in _OLDEST_GCC if wanted >= since)
-    found = re.fullmatch(
-        r"(\d+)(?:\.(\d+))?(?:\.\d+)?", proc.run([program, "-dumpfullversion", "-dumpversion"], "gcc").strip()
+    found = re.match(
+        r"(\d+)(?:\.(\d+))?[\d.]*$", proc.run([program, "-dumpfullversion", "-dumpversion"], "gcc").strip()
     )
     if found and (int(found[1]), int(found[2] or 0)) < oldest:
         raise Fail(
@@ -88,12 +85,18 @@ def major(arch: str) -> str:
 def make_arguments(arch: str) -> list[str]:
     """Arguments that every make of a kernel or of its selftests gets."""
     return [
-        f"ARCH={_ARCH[arch][0]}",
+        f"ARCH={arch}",
         f"CROSS_COMPILE={prefix(arch)}",
         f"CC=ccache {prefix(arch)}gcc",
         "HOSTCC=ccache gcc",
         f"-j{len(os.sched_getaffinity(0))}",
     ]
+
+
+def make(tree: Path, folder: Path, arch: str, suffix: str) -> list[str]:
+    """The command line of a make of the kernel of `tree` in the directory `folder`, without a target; suffix: what its
+    release ends in."""
+    return ["make", "-C", str(tree), f"O={folder}", *make_arguments(arch), f"LOCALVERSION={suffix}"]
 
 
 def environment() -> dict[str, str]:
