@@ -8,7 +8,6 @@ compiled once its base is built.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -78,11 +77,7 @@ def in_tree(tree: trees.Tree, arch: str, configs: Iterable[str] = (), note: Note
 
 def _build(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, note: Note | None) -> str:
     made = folder / "series.json"
-    wanted = {
-        "commit": trees.head(tree.path),
-        "compiler": toolchain.version(arch),
-        "config": hashlib.sha256(config.text.encode()).hexdigest(),
-    }
+    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch), "config": stamp.digest(config.text)}
     built = stamp.current(made, wanted)
     if built and (folder / _IMAGE[arch]).exists():
         return built["release"]
@@ -194,27 +189,21 @@ def _named_by_make(folder: Path, name: str) -> str:
 
 
 def each_patch(
-    series: catalog.Series, arch: str, counts: Iterable[int], note: Note | None, kernel_tree: str | Path | None = None
+    series: catalog.Series,
+    arch: str,
+    numbers: Iterable[int],
+    note: Note | None,
+    kernel_tree: str | Path | None = None,
+    singly: bool = False,
 ) -> None:
-    """Build the kernel after each number of patches in `counts`, ascending, in one tree.
+    """Build the kernel after each number of patches in `numbers`, ascending, or with `singly` of the base with each of
+    the fixes `numbers` alone; all in one tree.  What has been built before, in whole, is not built again: a run that was
+    stopped goes on where it was.
 
     Raises Fail that names the patch with which it stops building.
     """
-    _each(series, arch, trees.walk(series, counts, kernel_tree), "with", note)
-
-
-def each_alone(
-    series: catalog.Series, arch: str, numbers: Iterable[int], note: Note | None, kernel_tree: str | Path | None = None
-) -> None:
-    """Build the kernel with each of the fixes `numbers` alone, in one tree.  Raises Fail that names the patch."""
-    _each(series, arch, trees.walk_alone(series, numbers, kernel_tree), "on the base with only", note)
-
-
-def _each(series: catalog.Series, arch: str, made: Iterable[trees.Tree], how: str, note: Note | None) -> None:
-    """Build each Tree of `made`; those that have been built before, in whole, are not built again: a run that was stopped goes
-    on where it was."""
     done = paths.out("built", f"{series.name}-{arch}.json")
-    for tree in made:
+    for tree in trees.walk(series, numbers, kernel_tree, singly):
         key = _contents(tree, arch)
         if key in stamp.read(done):
             continue
@@ -222,6 +211,7 @@ def _each(series: catalog.Series, arch: str, made: Iterable[trees.Tree], how: st
             in_tree(tree, arch, (), note)
         except Fail as error:
             name = series.patches[tree.count - 1].name if tree.count else "the base"
+            how = "on the base with only" if singly else "with"
             raise Fail(f"{series.name} does not build for {arch} {how} {name}: {error}") from None
         stamp.write(done, {**stamp.read(done), key: tree.point})
 
@@ -229,5 +219,4 @@ def _each(series: catalog.Series, arch: str, made: Iterable[trees.Tree], how: st
 def _contents(tree: trees.Tree, arch: str) -> str:
     """A hash of all that a kernel of `tree` is built from: its files, not its commit."""
     text = kconfig.load(arch, (), tree.version).text
-    parts = [git(tree.path, "rev-parse", "HEAD^{tree}").strip(), arch, toolchain.version(arch), text]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return stamp.digest(git(tree.path, "rev-parse", "HEAD^{tree}").strip(), arch, toolchain.version(arch), text)

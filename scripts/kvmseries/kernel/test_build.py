@@ -103,7 +103,7 @@ def _each(tmp_path, monkeypatch):
     monkeypatch.setattr(
         build.trees,
         "walk",
-        lambda _, counts, kernel: (
+        lambda _, counts, *_rest: (
             SimpleNamespace(path=contents, point=f"patch-{count}", count=count, version="7.3")
             for count, contents in enumerate(counts)
         ),

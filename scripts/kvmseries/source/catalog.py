@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.parser import HeaderParser
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -169,10 +170,7 @@ class Series:
 
 
 def _hash(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()[:12]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -289,16 +287,10 @@ def _check_milestone(file: Path, milestones: Mapping[str, int], name: str, below
 
 def subject(patch: Path) -> str:
     """Subject of a patch file, without [PATCH n/m]."""
-    lines = patch.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith("Subject:"):
-            text = line[len("Subject:") :]
-            for more in lines[number + 1 :]:
-                if not more.startswith(" "):
-                    break
-                text += more
-            return re.sub(r"^\s*\[[^]]*\]\s*", "", text).strip()
-    raise Fail(f"{patch} has no subject: it is not a patch made by scripts/series export")
+    found = HeaderParser().parsestr(patch.read_text(encoding="utf-8"))["Subject"]
+    if found is None:
+        raise Fail(f"{patch} has no subject: it is not a patch made by scripts/series export")
+    return re.sub(r"^\s*\[[^]]*\]\s*", "", found.replace("\n", "")).strip()
 
 
 def check_arch(series: Series, arch: str) -> None:

@@ -7,9 +7,9 @@ package's version, or a hash of the user's own tree.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ..base.errors import Fail, Usage
 from ..base.progress import say, single
 from . import am, b4
 from .catalog import Part, Series, Version
-from .git import changes, git, head, try_git
+from .git import changes, git, has_identity, head, try_git
 from .projects import PROJECTS
 
 # What the tool makes in its trees, for git to leave alone: builds, and the blobs of QEMU that Debian's tarball
@@ -68,26 +68,22 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
     kernel: the user's own git tree or tarball instead of Debian's source.  version: one of the
     versions in patches/<series>/base ("5.10.223") instead of the first.
     """
-    if kernel and version:
-        raise Usage("--tree and --version exclude each other")
+    kept = None
     if kernel:
         kernel = Path(kernel).absolute()
-        key, fill, what = _user_tree(series, kernel)
+        name, what = _user_key(series, kernel), str(kernel)
+        fill = functools.partial(_unpack_own if kernel.is_file() else _copy_own, series, kernel)
     else:
         package = _version(series, version)
-        key = f"{series.name}-{package.key}"
-        what = f"{PROJECTS[series.project].title} {package.kernel}"
-
-        def fill(folder: Path) -> None:
-            (_unpack if package.file else _unpack_deb)(fetch(package), folder)
-
+        name, what = f"{series.name}-{package.key}", f"{PROJECTS[series.project].title} {package.kernel}"
+        fill = functools.partial(_unpack_package, package)
+        kept = paths.cache("git", f"{package.sha256[:16]}.git")
     # whole() makes what is above it, and removes that if it fails.
-    path = paths.out("trees") / key / "base"
-    with paths.locked(f"tree-{key}", say):
+    path = paths.out("trees") / name / "base"
+    with paths.locked(f"tree-{name}", say):
         if not (path / ".git").exists():
             debian.install("fetch")
             with single("fetch", f"fetch {what}", 45), paths.whole(path) as part:
-                kept = None if kernel else paths.cache("git", f"{package.sha256[:16]}.git")
                 if not kept or not _from_kept(kept, part):
                     fill(part)
                     found = _version_of(part, what, series)
@@ -115,61 +111,52 @@ def _version(series: Series, wanted: str | None) -> Version:
 
 def key(series: Series, kernel: str | Path | None) -> str | None:
     """What names the user's tree or tarball `kernel` as it is now; None for none."""
-    return _user_tree(series, Path(kernel).absolute())[0] if kernel else None
+    return _user_key(series, Path(kernel).absolute()) if kernel else None
 
 
-def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None], str]:
-    """(key, function that fills a directory, name) for the user's tree or tarball."""
+def _user_key(series: Series, kernel: Path) -> str:
+    """The key of the user's tree or tarball `kernel`; Fail if it cannot be used."""
     check(series, kernel)
-    stat = kernel.stat()
     if kernel.is_file():
+        stat = kernel.stat()
         state = f"{stat.st_size} {stat.st_mtime_ns}"
-
-        def fill(folder: Path) -> None:
-            take = ["tar", "-xf", str(kernel), "-C", str(folder), "--strip-components=1"]
-            project = PROJECTS[series.project]
-            # The file of the version alone, at the archive's top: the rest takes minutes.
-            first = ["--occurrence=1", "--wildcards", "--no-wildcards-match-slash", f"*/{project.file}"]
-            if not proc.attempt([*take, *first], "tar")[0]:
-                version = project.parse((folder / project.file).read_text(encoding="utf-8", errors="replace"))
-                if version:
-                    _same_version(version, f"--tree {kernel}", series)
-            status, text = proc.attempt(take, "tar")
-            if status:
-                raise Fail(f"--tree {kernel} is not a tarball: {proc.reason(text)}")
+    elif not (kernel / ".git").exists():
+        raise Fail(
+            f"--tree {kernel} is not a git tree: give the tarball that it came from, "
+            "or commit it (git init; git add -f -A; git commit)"
+        )
     else:
-        if not (kernel / ".git").exists():
-            raise Fail(
-                f"--tree {kernel} is not a git tree: give the tarball that it came from, "
-                "or commit it (git init; git add -f -A; git commit)"
-            )
-        dirty = changes(kernel)
-        if dirty:
+        if dirty := changes(kernel):
             raise Fail(
                 f"--tree {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit or stash them"
             )
         state = head(kernel)
+    return f"{series.name}-user-{hashlib.sha256(f'{kernel} {state}'.encode()).hexdigest()[:12]}"
 
-        def fill(folder: Path) -> None:
-            # A shallow copy: the user's tree is read only, and may move or be collected later.
-            git(folder, "init", "-q")
-            # git's own configuration does not reach the other end, which may be another user's.
-            git(
-                folder,
-                "fetch",
-                "-q",
-                "--depth=1",
-                "--upload-pack",
-                "git -c 'safe.directory=*' upload-pack",
-                f"file://{kernel}",
-                "HEAD",
-                what=f"copying {kernel}",
-            )
-            git(folder, "checkout", "-q", "-b", "main", "FETCH_HEAD")
-            git(folder, "tag", "base")
 
-    digest = hashlib.sha256(f"{kernel} {state}".encode()).hexdigest()[:12]
-    return f"{series.name}-user-{digest}", fill, str(kernel)
+def _unpack_own(series: Series, tarball: Path, folder: Path) -> None:
+    """Unpack the user's `tarball` into `folder`."""
+    take = ["tar", "-xf", str(tarball), "-C", str(folder), "--strip-components=1"]
+    project = PROJECTS[series.project]
+    # The file of the version alone, at the archive's top: the rest takes minutes.
+    first = ["--occurrence=1", "--wildcards", "--no-wildcards-match-slash", f"*/{project.file}"]
+    if not proc.attempt([*take, *first], "tar")[0]:
+        version = project.parse((folder / project.file).read_text(encoding="utf-8", errors="replace"))
+        if version:
+            _same_version(version, f"--tree {tarball}", series)
+    status, text = proc.attempt(take, "tar")
+    if status:
+        raise Fail(f"--tree {tarball} is not a tarball: {proc.reason(text)}")
+
+
+def _copy_own(_series: Series, tree: Path, folder: Path) -> None:
+    """Have in `folder` a shallow copy of the user's `tree`, which is read only, and may move or be collected later."""
+    git(folder, "init", "-q")
+    # git's own configuration does not reach the other end, which may be another user's.
+    other = "--upload-pack=git -c 'safe.directory=*' upload-pack"
+    git(folder, "fetch", "-q", "--depth=1", other, f"file://{tree}", "HEAD", what=f"copying {tree}")
+    git(folder, "checkout", "-q", "-b", "main", "FETCH_HEAD")
+    git(folder, "tag", "base")
 
 
 def fetch(source: Version) -> Path:
@@ -177,13 +164,16 @@ def fetch(source: Version) -> Path:
     return debian.fetch_pinned(source.package, source.version, source.suite, source.sha256, source.file)
 
 
-def _unpack_deb(deb: Path, folder: Path) -> None:
-    """Unpack the kernel tarball in a linux-source .deb into `folder`."""
+def _unpack_package(source: Version, folder: Path) -> None:
+    """Unpack the tarball of a source package, or that in a linux-source .deb, into `folder`."""
+    package = fetch(source)
+    if source.file:
+        _unpack(package, folder)
+        return
     proc.need("dpkg-deb")
     with paths.whole(folder / ".deb") as part:
-        proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
-        tarball = next(part.glob("usr/src/linux-source-*.tar.*"))
-        _unpack(tarball, folder)
+        proc.run(["dpkg-deb", "-x", str(package), str(part)], "dpkg-deb")
+        _unpack(next(part.glob("usr/src/linux-source-*.tar.*")), folder)
     paths.remove(folder / ".deb")
 
 
@@ -237,7 +227,7 @@ def worktree(series: Series, count: int, kernel: str | Path | None = None, versi
     made = _stamp(path)
     wanted = series.patches_id(count)
     with paths.locked(f"tree-{path.parent.name}", say):
-        found = stamp.read(made) or _words(made)
+        found = stamp.read(made)
         if path.exists() and found:
             _check_unchanged(series, path, found["commit"])
             if found["patches"] == wanted:
@@ -260,28 +250,22 @@ def _stamp(path: Path) -> Path:
     return path.parent / f"{path.name}.stamp"
 
 
-def _words(path: Path) -> dict[str, str]:
-    """What a stamp of two words says, as they were before they were JSON: what a user has changed in such a tree is not
-    to be thrown away.  {} if it is none."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    found = re.fullmatch(r"(?P<patches>\S+) (?P<commit>[0-9a-f]{40})\n", text)
-    return found.groupdict() if found else {}
-
-
 def commits(path: Path) -> list[str]:
     """What the tree with the whole series at `path` calls its states: by the number of patches, from "base" on."""
     return ["base", *git(path, "rev-list", "--reverse", "base..HEAD").split()]
 
 
-def walk(series: Series, counts: Iterable[int], kernel: str | Path | None = None) -> Iterator[Tree]:
-    """Yield a Tree with the first n patches for each n in `counts`, all in one worktree, so that
-    a build of it compiles only what the step from one to the next changes."""
+def walk(
+    series: Series, numbers: Iterable[int], kernel: str | Path | None = None, singly: bool = False
+) -> Iterator[Tree]:
+    """Yield a Tree with the first n patches for each n in `numbers`, or with `singly` of the base with fix n alone; all
+    in one worktree, so that a build of it compiles only what the step from one to the next changes."""
     full = worktree(series, len(series.patches), kernel)
     path, at = full.path.parent / "walk", commits(full.path)
     with paths.locked(f"walk-{path.parent.name}", say):
-        for count in counts:
-            _stand_at(path, at[count])
-            yield Tree(path, f"patch-{count}", count, full.version)
+        for number in numbers:
+            _stand_at(path, alone(series, number, kernel) if singly else at[number])
+            yield Tree(path, f"{'alone' if singly else 'patch'}-{number}", number, full.version)
 
 
 def _stand_at(path: Path, commit: str) -> None:
@@ -340,19 +324,8 @@ def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Pa
 def alone(series: Series, number: int, kernel: str | Path | None = None) -> str:
     """The commit of the base with fix `number` alone, and what it needs (Series.alone())."""
     patches = series.alone(number)
-    return on_base(
-        series, patches, f"with {len(patches) - 1} patches before it" if len(patches) > 1 else "alone", kernel
-    )
-
-
-def walk_alone(series: Series, numbers: Iterable[int], kernel: str | Path | None = None) -> Iterator[Tree]:
-    """Yield a Tree of the base with each of the fixes `numbers` alone, all in one worktree, as walk() does."""
-    root = base(series, kernel)
-    path = root.path.parent / "walk"
-    with paths.locked(f"walk-{path.parent.name}", say):
-        for number in numbers:
-            _stand_at(path, alone(series, number, kernel))
-            yield Tree(path, f"alone-{number}", number, root.version)
+    how = f"with {len(patches) - 1} patches before it" if len(patches) > 1 else "alone"
+    return on_base(series, patches, how, kernel)
 
 
 def _check_unchanged(series: Series, path: Path, commit: str) -> None:
@@ -383,15 +356,14 @@ def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> No
         paths.remove(path)
     if not (path / ".git").exists():
         _add_worktree(root.path, path, "-B", point)
-    am.apply(
-        path,
-        series.patches[:count],
-        own=True,
-        where=root.path.parent.name,
-        version=root.version,
-        wants=series.kernel,
-        title=PROJECTS[series.project].title,
-    )
+    differ = _differ(series, root.version)
+    am.apply(path, series.patches[:count], own=True, where=root.path.parent.name, differ=differ)
+
+
+def _differ(series: Series, version: str) -> str:
+    """For a message: how a tree of that version is another than the base; "" if it is not."""
+    title = PROJECTS[series.project].title
+    return f" (the tree is {title} {version}, the series is for {series.kernel})" if version != series.kernel else ""
 
 
 def _add_worktree(repo: Path, path: Path, *how: str) -> None:
@@ -443,23 +415,13 @@ def copy(
     paths.check_destination(destination)
     root = base(series, kernel, version)
     destination = Path(destination).absolute()
-    title = PROJECTS[series.project].title
-    if signoff:
-        am.check_identity(root.path)
+    where = str(kernel or f"{PROJECTS[series.project].title} {root.version}")
+    differ = _differ(series, root.version)
+    if (signoff or letter) and not has_identity(root.path):
+        why = "--signoff certifies the DCO in your name" if signoff else "--b4 makes a branch that is yours"
+        raise Fail(f"{why}: set git's user.name and user.email")
     if letter:
-        b4.check_identity(root.path)
         b4.program()
-
-    def put(made: Path, patches: tuple[Path, ...]) -> None:
-        am.apply(
-            made,
-            patches,
-            signoff=signoff,
-            where=str(kernel or f"{title} {root.version}"),
-            version=root.version,
-            wants=series.kernel,
-            title=title,
-        )
 
     with paths.whole(destination) as made:
         # Without --local, which refuses to copy where it cannot link: another file system.
@@ -467,10 +429,11 @@ def copy(
         git(made, "remote", "remove", "origin")
         git(made, "checkout", "-q", "-b", f"kvm-{series.name}{f'-{part.name}' if part else ''}", "base")
         if part:
-            put(made, part.needed)
+            am.apply(made, part.needed, signoff=signoff, where=where, differ=differ)
         if part or letter:
             git(made, "tag", "needed")
-        put(made, part.patches if part else series.patches[:count])
+        patches = part.patches if part else series.patches[:count]
+        am.apply(made, patches, signoff=signoff, where=where, differ=differ)
         if letter:
             b4.prepare(made, letter)
     return destination

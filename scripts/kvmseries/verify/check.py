@@ -220,7 +220,7 @@ def builds_alone(series: catalog.Series, arch: str, note: Note, kernel: str | No
     numbers = [
         number for number in that_change(series, trees.base(series, kernel), _others(arch)) if number in series.fixes
     ]
-    build.each_alone(series, arch, numbers, note, kernel)
+    build.each_patch(series, arch, numbers, note, kernel, singly=True)
     return numbers
 
 
