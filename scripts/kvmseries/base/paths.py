@@ -55,19 +55,16 @@ def own_tree() -> str | None:
     return os.environ.get("TREE") or None
 
 
-def check_writable(folder: str | Path) -> None:
+def check_writable(folder: Path) -> None:
     """Make the directory `folder` if it is not there; raise Fail unless files can be made in it.  For
     programs that do not say so in one line."""
-    folder = Path(folder)
-    probe = folder / f".probe.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"x" * 4096)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"x" * 4096)
+            probe.flush()
     except OSError as error:
         raise os_fail(error, folder) from None
-    finally:
-        with contextlib.suppress(OSError):
-            probe.unlink()
 
 
 def _below(root: Path, parts: tuple[str, ...]) -> Path:
@@ -179,11 +176,16 @@ def check_destination(path: str | Path) -> None:
         parent = parent.parent
     if not parent.is_dir():
         raise Fail(f"destination {path}: {parent} is a file")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise Fail(f"no permission to write {parent}: choose another destination")
-    # Also for root, and where no directory can be made whatever the permissions say, such as /proc.
+    check_folder(parent, "choose another destination")
+
+
+def check_folder(folder: Path, instead: str) -> None:
+    """Raise Fail, with what to do `instead`, unless files can be made in the directory `folder`."""
+    # As root, and where nothing can be made whatever the permissions say, such as /proc, only trying tells.
     try:
-        with tempfile.TemporaryDirectory(prefix=".probe.", dir=parent):
+        with tempfile.TemporaryDirectory(prefix=".probe.", dir=folder):
             pass
     except OSError as error:
-        raise Fail(f"no directory can be made in {parent} ({error.strerror}): choose another destination") from None
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise Fail(f"no permission to write {folder}: {instead}") from None
+        raise Fail(f"nothing can be made in {folder} ({error.strerror}): {instead}") from None

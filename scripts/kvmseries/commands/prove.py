@@ -29,7 +29,7 @@ from ..base.progress import say
 from ..source import trees
 from ..verify import litmus, mutants as booted, mutanttable
 from . import shared
-from .shared import COUNT, flag, Number, Option
+from .shared import COUNT, flag, Option
 
 PROJECT = "linux"
 # Schedules of --model, and of the whole proof, where --schedules does not say.
@@ -53,7 +53,7 @@ PARAMS = [
     ),
     Option("--bound", "N", "of loom: at most N preemptions, or all (default: each scenario's own)"),
     Option("--schedules", "N", f"number of schedules (default: {_SCHEDULES}; of all: {_ALL})", type=COUNT),
-    Option("--seed", "N", "random seed of the schedules", type=Number(0), default=1),
+    Option("--seed", "N", "random seed of the schedules", type=click.IntRange(0), default=1),
     flag("--coverage", "list the lines of the kernel's functions that no short scenario of --model runs"),
     flag("--guests", "of --mutants: also boot guests (hours); those of virtual time only if NAMES has them"),
 ]
