@@ -51,10 +51,9 @@ def run(
     env: Mapping[str, str] | None = None,
     log: str | Path | None = None,
     stdin: bytes | None = None,
-    whole: bool = False,
 ) -> str:
     """As attempt(); returns the output.  Raises Fail if the program fails."""
-    status, text = attempt(command, what, cwd, env, log, stdin, whole)
+    status, text = attempt(command, what, cwd, env, log, stdin)
     if status:
         raise Fail(f"{what} failed: {reason(text)}" + (f" (see {log})" if log else ""))
     return text

@@ -87,11 +87,7 @@ def _litmus(options: shared.Options) -> None:
         complaints.append(litmus.complaint(test, verdict))
         view.add_row(test.name, test.model, test.result, verdict.result, f"{verdict.seconds:.2f}")
     shared.table(view)
-    complaints = list(filter(None, complaints))
-    for complaint in complaints:
-        say(complaint)
-    if complaints:
-        raise Fail(f"{len(complaints)} of the litmus tests are not as expected, the first: {complaints[0]}")
+    shared.complain(list(filter(None, complaints)))
     say(f"{len(chosen)} tests as expected by herd7 {program.version}; LKMM is that of linux {base.version}")
 
 

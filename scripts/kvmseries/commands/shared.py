@@ -160,11 +160,10 @@ def table(view: RenderableType) -> None:
     console().print(view)
 
 
-def complain(complaints: Sequence[str], where: object) -> None:
-    """Say each of `complaints`, lines, and raise Fail if there is one."""
+def complain(complaints: Sequence[str], where: object = None) -> None:
+    """Say each of `complaints`, lines, and raise Fail if there is one; where: what has more about them."""
     for complaint in complaints:
         say(complaint)
     if complaints:
-        raise Fail(
-            f"{len(complaints)} complaint{'s' if len(complaints) > 1 else ''}, the first: {complaints[0]} (see {where})"
-        )
+        many = f"{len(complaints)} complaint{'s' if len(complaints) > 1 else ''}"
+        raise Fail(f"{many}, the first: {complaints[0]}" + (f" (see {where})" if where else ""))

@@ -18,7 +18,7 @@ from migrate import build as qemu_build, functional as qemu_functional, migratio
 
 from .. import labs
 from ..base import files, paths
-from ..base.errors import Fail, Usage
+from ..base.errors import Usage
 from ..base.progress import say
 from ..kernel import kconfig
 from ..source import catalog
@@ -123,10 +123,8 @@ def _qtests(options: shared.Options) -> None:
 def _trace(options: shared.Options) -> None:
     path = Path(options.trace)
     if not options.command:
-        if options.given != {"--trace"}:
-            raise Usage(
-                f"--trace {path} without -- COMMAND checks a trace that is there: no {min(options.given - {'--trace'})}"
-            )
+        if more := options.given - {"--trace"}:
+            raise Usage(f"--trace {path} without -- COMMAND checks a trace that is there: no {min(more)}")
         trace.verdict(trace.check(path))
         return
     shared.writable(path, "--trace")
@@ -139,9 +137,7 @@ def _soak(options: shared.Options) -> None:
     if options.repeat:
         raise Usage("--soak excludes --repeat: HOURS says how long")
     if options.arch:
-        raise Usage(
-            "--soak excludes --arch: the configurations of soak.yaml have theirs, and --only chooses among them"
-        )
+        raise Usage("--soak excludes --arch: configurations of soak.yaml have theirs, and --only chooses among them")
     target = options.json or paths.out("results", f"soak-{options.series.name}.json")
     done = soak.run(options.series, target, options.soak, options.only, options.accel)
     soak.verdict(done, target)
@@ -163,6 +159,5 @@ def _migrations(options: shared.Options) -> None:
     migrations.interrupted(target, series, options.seed, plan, arch)
     program = qemu_build.program(series, len(series.patches), arch)
     wrong = migrations.run(series, program, count, options.seed, target, options.accel, options.soak, arch)
-    if wrong:
-        raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (see {target})")
+    shared.complain(wrong, target)
     say(f"results in {target}")

@@ -65,7 +65,6 @@ def in_tree(tree: trees.Tree, arch: str, configs: Iterable[str] = (), note: Note
     """Build the Kernel of a tree that is at hand."""
     config = kconfig.load(arch, configs, tree.version)
     toolchain.install(arch)
-    toolchain.check(arch, tree.version)
     folder = tree.path / f"build-{arch}-{config.name}"
     with paths.locked(f"build-{tree.path.parent.name}-{tree.point}-{arch}-{config.name}", say):
         try:

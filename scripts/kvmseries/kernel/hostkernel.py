@@ -54,12 +54,10 @@ _LEFT = ("linux-*.deb", "linux-*.buildinfo", "linux-*.changes", "linux-upstream*
 
 @dataclass(frozen=True)
 class HostKernel:
-    """Packages of one kernel."""
+    """The package of one kernel."""
 
-    label: str  # "base", "series", "upto:3"
     release: str  # uname -r, once it is booted
-    packages: tuple[Path, ...]  # of Path: one .deb, or one .tar
-    source: Path  # the tree that it was built from
+    package: Path  # .deb or .tar
 
 
 def read_config(path: str | Path, arch: str) -> str:
@@ -108,13 +106,12 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
 def build(
     tree: trees.Tree, arch: str, text: str, form: str = "deb", overlays: Sequence[str] = (), note: Note | None = None
 ) -> HostKernel:
-    """Build (or find built) the packages of the trees.Tree `tree` with the configuration `text`.
+    """Build (or find built) the package of the trees.Tree `tree` with the configuration `text`.
 
     form: a key of FORMATS.  overlays: names of overlays of kconfig, such as "lockstat", which the release
     names, too.  note: called with a line of progress.  Returns the HostKernel.
     """
     toolchain.install(arch)
-    toolchain.check(arch, tree.version)
     debian.install("hostkernel")
     if form == "deb":
         # What the package is made with is missed after the whole build only; DPKG_FLAGS=-d leaves out dpkg's own check.
@@ -130,8 +127,7 @@ def build(
         made = stamp.current(target / "made.json", wanted)
         if not made:
             made = _package(tree, arch, wish, form, suffix, target, wanted, note)
-    label = tree.point.replace("upto-", "upto:")
-    return HostKernel(label, made["release"], tuple(target / name for name in made["packages"]), tree.path)
+    return HostKernel(made["release"], target / made["package"])
 
 
 def _overlaid(arch: str, overlays: Sequence[str], version: str) -> dict[str, str]:
@@ -151,7 +147,7 @@ def _package(
     wanted: dict[str, str],
     note: Note | None,
 ) -> dict[str, Any]:
-    """Build the packages into the directory `target`; returns what made.json there says."""
+    """Build the package into the directory `target`; returns what made.json there says."""
     folder = tree.path / f"build-{arch}-host-{wanted['config']}"
     title = f"build {tree.point} for {arch}, {form} package"
     log = paths.out("logs", f"hostkernel-{tree.path.parent.name}-{tree.point}-{wanted['config']}.log")
@@ -171,7 +167,7 @@ def _package(
                 package = _take(tree.path if form == "deb" else folder, release, form, part)
             finally:
                 _sweep(tree.path)
-            made = stamp.write(part / "made.json", wanted, release=release, packages=[package])
+            made = stamp.write(part / "made.json", wanted, release=release, package=package)
     except OSError as error:
         raise paths.os_fail(error, folder) from None
     return made

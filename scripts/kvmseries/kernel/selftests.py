@@ -39,7 +39,6 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
     with paths.locked(f"selftests-{folder.name}", say):
         if stamp.current(folder / ".stamp", wanted):
             return folder
-        toolchain.check_static(arch)
         log = paths.out("logs", f"selftests-{folder.name}.log")
         make = ["make", *toolchain.make_arguments(arch)]
         env = toolchain.environment()

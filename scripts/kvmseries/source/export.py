@@ -10,7 +10,7 @@ from ..base.errors import Fail
 from ..base.progress import say
 from . import catalog, letters, programs, trees
 from .catalog import Series
-from .git import changes, git, try_git
+from .git import check_clean, git, try_git
 
 TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
 # What git writes into a message that is being edited, and leaves there if that is not done in an editor.
@@ -39,9 +39,7 @@ def export(series: Series, tree: str | Path | None = None) -> int:
             f"{tree} was made with --milestone or --b4 (it has a tag 'needed'), and export writes the whole series: "
             "cherry-pick your changes onto a tree made without them"
         )
-    dirty = changes(tree)
-    if dirty:
-        raise Fail(f"{tree} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit them")
+    check_clean(tree, str(tree), "commit them")
     programs.update(tree)
     commits = git(tree, "rev-list", "--reverse", "base..HEAD").split()
     if not commits:

@@ -18,7 +18,7 @@ from ..base.errors import Fail, Usage
 from ..base.progress import say, single
 from . import am, b4
 from .catalog import Part, Series, Version
-from .git import changes, git, has_identity, head, try_git
+from .git import check_clean, git, has_identity, head, try_git
 from .projects import PROJECTS
 
 # What the tool makes in its trees, for git to leave alone: builds, and the blobs of QEMU that Debian's tarball
@@ -68,10 +68,10 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
     kernel: the user's own git tree or tarball instead of Debian's source.  version: one of the
     versions in patches/<series>/base ("5.10.223") instead of the first.
     """
-    kept = None
+    name, kept = key(series, kernel) or "", None
     if kernel:
         kernel = Path(kernel).absolute()
-        name, what = _user_key(series, kernel), str(kernel)
+        what = str(kernel)
         fill = functools.partial(_unpack_own if kernel.is_file() else _copy_own, series, kernel)
     else:
         package = _version(series, version)
@@ -110,12 +110,10 @@ def _version(series: Series, wanted: str | None) -> Version:
 
 
 def key(series: Series, kernel: str | Path | None) -> str | None:
-    """What names the user's tree or tarball `kernel` as it is now; None for none."""
-    return _user_key(series, Path(kernel).absolute()) if kernel else None
-
-
-def _user_key(series: Series, kernel: Path) -> str:
-    """The key of the user's tree or tarball `kernel`; Fail if it cannot be used."""
+    """What names the user's tree or tarball `kernel` as it is now; None for none.  Raises Fail if it cannot be used."""
+    if not kernel:
+        return None
+    kernel = Path(kernel).absolute()
     check(series, kernel)
     if kernel.is_file():
         stat = kernel.stat()
@@ -126,10 +124,7 @@ def _user_key(series: Series, kernel: Path) -> str:
             "or commit it (git init; git add -f -A; git commit)"
         )
     else:
-        if dirty := changes(kernel):
-            raise Fail(
-                f"--tree {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit or stash them"
-            )
+        check_clean(kernel, f"--tree {kernel}", "commit or stash them")
         state = head(kernel)
     return f"{series.name}-user-{hashlib.sha256(f'{kernel} {state}'.encode()).hexdigest()[:12]}"
 
@@ -334,13 +329,8 @@ def _check_unchanged(series: Series, path: Path, commit: str) -> None:
             f"{path} has commits that are not in patches/{series.name}: "
             f"keep them with `scripts/series export {series.name}`, or remove {path}"
         )
-    dirty = changes(path)
-    if dirty:
-        raise Fail(
-            f"{path} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit and "
-            f"export them (`scripts/series export {series.name}`), or "
-            f"`git -C {path} checkout -f`"
-        )
+    export = f"commit and export them (`scripts/series export {series.name}`)"
+    check_clean(path, str(path), f"{export}, or `git -C {path} checkout -f`")
 
 
 def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> None:

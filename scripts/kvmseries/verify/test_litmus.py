@@ -368,7 +368,7 @@ def test_the_verb_fails_when_a_verdict_is_another(pair, series):
     result = series("prove", "mini", "--litmus")
     assert result.status == 1
     assert (
-        "series: error: 1 of the litmus tests are not as expected, the first: walk+no-lock: Never, "
+        "series: error: 1 complaint, the first: walk+no-lock: Never, "
         "not Sometimes" in result.err
     )
 
