@@ -87,8 +87,13 @@ def _build(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, no
     make = _configure(tree, arch, config, folder, log)
     title = f"build {tree.point} for {arch} ({config.name})"
     estimate = seconds(arch, config.name, tree.count)
-    step = single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate)
-    with contextlib.nullcontext(note(title)) if note else step:
+    if note:
+        note(title)
+    # The step of a caller has its own clock.
+    own = (
+        contextlib.nullcontext() if note else single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate)
+    )
+    with own:
         proc.run([*make, Path(_IMAGE[arch]).name], title, log=log, env=toolchain.environment())
     release = _read(folder / "include/config/kernel.release").strip()
     stamp.write(made, wanted, release=release)

@@ -122,7 +122,7 @@ def build(
     key = hashlib.sha256(f"{form}\n{wish}".encode()).hexdigest()[:12]
     suffix = "-".join(["", *overlays, tree.point])
     target = paths.out("hostkernel", f"{tree.path.parent.name}-{arch}-{key}", suffix[1:])
-    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch), "config": key}
+    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch), "config": key, "form": form}
     with paths.locked(f"hostkernel-{tree.path.parent.name}-{tree.point}-{key}", say):
         made = stamp.current(target / "made.json", wanted)
         if not made:

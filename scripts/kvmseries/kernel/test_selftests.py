@@ -136,14 +136,11 @@ def test_a_test_that_does_not_compile_is_an_error(tree):
     assert status and "Error 1" in text
 
 
-def test_what_is_no_tree_is_said_in_one_line(tmp_path):
+def test_what_is_no_tree_or_was_built_in_place_is_told(tree, tmp_path):
     status, text = ours(tmp_path / "none")
     assert status and "is no kernel tree with KVM selftests: say which with TREE=" in text
     status, text = proc.attempt(["make", "-C", str(paths.TESTS), "TREE=", "ARCH=arm64"], "make")
     assert status and "say which with TREE=" in text
-
-
-def test_a_tree_that_was_built_in_place_is_refused_with_what_to_do(tree):
     (tree / ".config").touch()
     status, text = ours(tree, f"HEADERS={tree.parent}/out/headers")
     assert status and "give HEADERS=DIR" in text

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from kvmseries.base import paths
-from kvmseries.base.errors import Fail, Usage
+from kvmseries.base.errors import Fail
 from kvmseries.conftest import ARM, below, edit, git, MMU, NO_NETWORK, snapshot, SUBJECTS, write
 from kvmseries.source import catalog, git as git_module, projects, trees
 
@@ -84,11 +84,6 @@ def test_build_directories_do_not_make_a_tree_dirty(mini, mirror):
         assert not git(path, "status", "--porcelain")
     assert trees.worktree(mini, 3) == tree
     assert trees.worktree(mini, 0).count == 0
-
-
-def test_an_unknown_version_is_answered_with_those_that_there_are(mini):
-    with pytest.raises(Usage, match="unknown version '5.10.1': patches/mini/base has 5.10.262"):
-        trees.base(mini, version="5.10.1")
 
 
 def test_a_series_without_packages_wants_a_tree(patches, kernel):

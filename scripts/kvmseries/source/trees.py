@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base import debian, paths, proc, stamp
-from ..base.errors import Fail, Usage
+from ..base.errors import Fail
 from ..base.progress import say, single
 from . import am, b4
 from .catalog import Part, Series, Version
@@ -62,11 +62,11 @@ def _same_version(version: str, what: str, series: Series) -> None:
         raise Fail(f"{what} is {title} {version}, and {series.name} is for {title} {series.kernel}")
 
 
-def base(series: Series, kernel: str | Path | None = None, version: str | None = None) -> Tree:
+def base(series: Series, kernel: str | Path | None = None, version: Version | None = None) -> Tree:
     """The base of `series` as a Tree, made if it is not there.
 
-    kernel: the user's own git tree or tarball instead of Debian's source.  version: one of the
-    versions in patches/<series>/base ("5.10.223") instead of the first.
+    kernel: the user's own git tree or tarball instead of Debian's source.  version: one of series.versions instead of
+    the first.
     """
     name, kept = key(series, kernel) or "", None
     if kernel:
@@ -74,7 +74,10 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
         what = str(kernel)
         fill = functools.partial(_unpack_own if kernel.is_file() else _copy_own, series, kernel)
     else:
-        package = _version(series, version)
+        if not series.versions:
+            own = "give your own kernel tree with --tree (or TREE=/path)"
+            raise Fail(f"patches/{series.name}/base names no package of the base: {own}")
+        package = version or series.versions[0]
         name, what = f"{series.name}-{package.key}", f"{PROJECTS[series.project].title} {package.kernel}"
         fill = functools.partial(_unpack_package, package)
         kept = paths.cache("git", f"{package.sha256[:16]}.git")
@@ -93,20 +96,6 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
                 if kept:
                     _keep(part, kept)
     return Tree(path, "base", 0, _version_of(path, what, series))
-
-
-def _version(series: Series, wanted: str | None) -> Version:
-    if not series.versions:
-        raise Fail(
-            f"patches/{series.name}/base names no package of the base: give your own kernel "
-            "tree with --tree (or TREE=/path)"
-        )
-    for version in series.versions:
-        if wanted in (None, version.kernel):
-            return version
-    raise Usage(
-        f"unknown version '{wanted}': patches/{series.name}/base has {', '.join(v.kernel for v in series.versions)}"
-    )
 
 
 def key(series: Series, kernel: str | Path | None) -> str | None:
@@ -208,7 +197,7 @@ def _commit_base(folder: Path, what: str) -> None:
     exclude.write_text("".join(f"{line}\n" for line in _OWN_FILES), encoding="utf-8")
 
 
-def worktree(series: Series, count: int, kernel: str | Path | None = None, version: str | None = None) -> Tree:
+def worktree(series: Series, count: int, kernel: str | Path | None = None, version: Version | None = None) -> Tree:
     """A Tree with the first `count` patches applied, made or brought up to date.
 
     Raises Fail if somebody has changed it: work that is not in patches/ is not thrown away.
@@ -325,10 +314,8 @@ def alone(series: Series, number: int, kernel: str | Path | None = None) -> str:
 
 def _check_unchanged(series: Series, path: Path, commit: str) -> None:
     if head(path) != commit:
-        raise Fail(
-            f"{path} has commits that are not in patches/{series.name}: "
-            f"keep them with `scripts/series export {series.name}`, or remove {path}"
-        )
+        instead = f"keep them with `scripts/series export {series.name}`, or remove {path}"
+        raise Fail(f"{path} has commits that are not in patches/{series.name}: {instead}")
     export = f"commit and export them (`scripts/series export {series.name}`)"
     check_clean(path, str(path), f"{export}, or `git -C {path} checkout -f`")
 
@@ -371,10 +358,8 @@ def own_series_tree(series: Series, kernel: str | Path | None = None) -> Path:
     """Path of the tree of all patches for export, with its commits as they are."""
     path = base(series, kernel).path.parent / "series"
     if not path.exists():
-        raise Fail(
-            f"no tree to export: make one with `scripts/series build {series.name}` or "
-            f"`scripts/series apply {series.name} DIR`"
-        )
+        how = f"`scripts/series build {series.name}` or `scripts/series apply {series.name} DIR`"
+        raise Fail(f"no tree to export: make one with {how}")
     return path
 
 
@@ -391,7 +376,6 @@ def copy(
     destination: str | Path,
     count: int,
     kernel: str | Path | None = None,
-    version: str | None = None,
     signoff: bool = False,
     part: Part | None = None,
     letter: str | None = None,
@@ -403,7 +387,7 @@ def copy(
     letter, with which b4 is to track the patches behind the tag `needed`.
     """
     paths.check_destination(destination)
-    root = base(series, kernel, version)
+    root = base(series, kernel)
     destination = Path(destination).absolute()
     where = str(kernel or f"{PROJECTS[series.project].title} {root.version}")
     differ = _differ(series, root.version)

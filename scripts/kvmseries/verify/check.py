@@ -98,7 +98,7 @@ def applies(series: catalog.Series, note: Note = lambda text: None, kernel: str 
         return
     for version in series.versions:
         note(f"applying to {version.kernel}")
-        trees.worktree(series, len(series.patches), version=version.kernel)
+        trees.worktree(series, len(series.patches), version=version)
 
 
 def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
