@@ -70,24 +70,19 @@ def read_config(path: str | Path, arch: str) -> str:
         text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
     except (OSError, EOFError) as error:
         raise Fail(f"{path}: {getattr(error, 'strerror', None) or 'not a whole gzip file'}") from None
-    check_config(text, path, arch)
-    return text
-
-
-def check_config(text: str, where: str | Path, arch: str) -> None:
-    """Raise Fail unless `text`, which messages call `where`, is a kernel configuration for `arch` with KVM."""
     found = _symbols(text)
     if not found:
-        raise Fail(f"{where} is not a kernel configuration: it has no line CONFIG_...=")
+        raise Fail(f"{path} is not a kernel configuration: it has no line CONFIG_...=")
     for other, symbol in _ARCH.items():
         if other != arch and found.get(symbol) == "y":
-            raise Fail(f"{where} is not a configuration for {arch}, but for {other}: add --arch {other}")
+            raise Fail(f"{path} is not a configuration for {arch}, but for {other}: add --arch {other}")
     if found.get(_ARCH[arch]) != "y":
-        raise Fail(f"{where} is not a configuration for {arch}")
+        raise Fail(f"{path} is not a configuration for {arch}")
     if found.get("CONFIG_KVM") not in ("y", "m"):
-        raise Fail(f"{where} builds no KVM (CONFIG_KVM is not set): there is nothing to measure; set CONFIG_KVM in it")
+        raise Fail(f"{path} builds no KVM (CONFIG_KVM is not set): there is nothing to measure; set CONFIG_KVM in it")
     if arch == "x86_64" and not {found.get("CONFIG_KVM_INTEL"), found.get("CONFIG_KVM_AMD")} & {"y", "m"}:
-        raise Fail(f"{where} builds KVM for no CPU: set CONFIG_KVM_INTEL or CONFIG_KVM_AMD in it")
+        raise Fail(f"{path} builds KVM for no CPU: set CONFIG_KVM_INTEL or CONFIG_KVM_AMD in it")
+    return text
 
 
 def _symbols(text: str) -> dict[str, str]:
