@@ -67,21 +67,19 @@ def install(*groups: str) -> None:
     # As an argument: sudo drops the environment.
     sudo += ["env", "DEBIAN_FRONTEND=noninteractive"]
     log = paths.out("logs", "apt-install.log")
-    options = ["-o", "DPkg::Lock::Timeout=300", "-q"]
-    # What an interrupted dpkg of before left; apt-get would refuse.
-    proc.attempt([*sudo, "dpkg", "--configure", "-a"], "dpkg", log=log, whole=True)
-    proc.attempt([*sudo, "apt-get", *options, "update"], "apt-get update", log=log, whole=True)
-    status, text = proc.attempt(
-        [*sudo, "apt-get", *options, "install", "-y", "--no-install-recommends", *lacking],
-        "apt-get install",
-        log=log,
-        whole=True,
-    )
+    apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-q"]
+    for command in (
+        # What an interrupted dpkg of before left; apt-get would refuse.
+        ["dpkg", "--configure", "-a"],
+        [*apt, "update"],
+        [*apt, "install", "-y", "--no-install-recommends", *lacking],
+    ):
+        # Only the last must not fail.
+        status, text = proc.attempt([*sudo, *command], command[0], log=log, whole=True)
     if status:
-        raise Fail(
-            f"cannot install {' '.join(lacking)}: {proc.reason(text)} (see {log}); as root, "
-            f"run `apt-get install {' '.join(lacking)}` and repeat"
-        )
+        names = " ".join(lacking)
+        what = f"as root, run `apt-get install {names}` and repeat"
+        raise Fail(f"cannot install {names}: {proc.reason(text)} (see {log}); {what}")
 
 
 def _installed(name: str) -> bool:
@@ -184,10 +182,8 @@ def _fetch_to(kept: Path, package: str, version: str, sha256: str, suites: list[
         raise Fail(gone)
     if status:
         _check_space(text)
-        raise Fail(
-            f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is not in "
-            f"the cache: connect to the network, or {instead}"
-        )
+        why = f"no answer from the mirror ({proc.reason(text)}), and it is not in the cache"
+        raise Fail(f"cannot fetch {name}: {why}: connect to the network, or {instead}")
     _, known = proc.attempt(["apt-cache", "madison", package], "apt-cache", env=env)
     if version not in known.replace("|", " ").split():
         raise Fail(gone)
@@ -201,9 +197,8 @@ def _fetch_to(kept: Path, package: str, version: str, sha256: str, suites: list[
             _check_space(text)
             raise Fail(f"cannot fetch {name}: {proc.reason(text)}; repeat, or {instead}")
         if _sha256(files[0]) != sha256:
-            raise Fail(
-                f"{name} from the mirror has another checksum than the one pinned here: do not use it; {instead}"
-            )
+            other = "another checksum than the one pinned here"
+            raise Fail(f"{name} from the mirror has {other}: do not use it; {instead}")
         files[0].rename(kept)
     paths.remove(kept.with_name(f"{kept.name}.d"))
 

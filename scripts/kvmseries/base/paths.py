@@ -89,13 +89,10 @@ def os_fail(error: OSError, path: str | Path | None = None) -> Fail:
     where = error.filename or path or "the disk"
     cached = _in_cache(where)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        need = (
-            "downloads and compiled objects take up to 6 GB" if cached else "a base tree takes 1.7 GB, a build 0.4 GB"
-        )
-        return Fail(
-            f"disk full: {where}; free some space, or set {'SERIES_CACHE' if cached else 'SERIES_OUT'} to a "
-            f"bigger disk ({need})"
-        )
+        name, need = "SERIES_OUT", "a base tree takes 1.7 GB, a build 0.4 GB"
+        if cached:
+            name, need = "SERIES_CACHE", "downloads and compiled objects take up to 6 GB"
+        return Fail(f"disk full: {where}; free some space, or set {name} to a bigger disk ({need})")
     hint = "; set SERIES_CACHE to a directory of yours" if cached else ""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Fail(f"no permission to write {where}: {error.strerror}{hint}")
