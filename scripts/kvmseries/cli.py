@@ -114,29 +114,24 @@ class Command(click.Command):
 
     def __init__(self, name: str) -> None:
         self.module = importlib.import_module(f".commands.{name}", __package__)
+        self.takes_command = getattr(self.module, "COMMAND", False)
         more = (self.module.__doc__ or "").partition("\n\n")[2]
         super().__init__(name, params=self.module.PARAMS, help=f"{NAMES[name][0].upper()}{NAMES[name][1:]}.\n\n{more}")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.obj = []
-        if getattr(self.module, "COMMAND", False) and "--" in args:
+        if self.takes_command and "--" in args:
             at = args.index("--")
             args, ctx.obj = args[:at], args[at + 1 :]
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        takes = getattr(self.module, "COMMAND", False)
-        return super().collect_usage_pieces(ctx) + (["[-- COMMAND...]"] if takes else [])
+        return super().collect_usage_pieces(ctx) + (["[-- COMMAND...]"] if self.takes_command else [])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for project, title in ((None, "Options"), ("linux", "Options for kernels"), ("qemu", "Options for QEMU")):
-            rows = [
-                row
-                for param in self.get_params(ctx)
-                for row in [param.get_help_record(ctx)]
-                if row and getattr(param, "project", None) == project
-            ]
-            if rows:
+            own = [param for param in self.get_params(ctx) if getattr(param, "project", None) == project]
+            if rows := list(filter(None, (param.get_help_record(ctx) for param in own))):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
@@ -186,7 +181,8 @@ def parse(words: Iterable[str]) -> tuple[ModuleType, Options]:
     if "series" in context.params:
         _check_project(options.series, command, given)
     _check_rules(name or "", words, values)
-    getattr(command.module, "settle", lambda _: None)(options)
+    if hasattr(command.module, "settle"):
+        command.module.settle(options)
     if "series" in context.params:
         _check_values(options)
     return command.module, options
@@ -223,27 +219,25 @@ def _check_rules(command: str, given: list[str], values: set[str]) -> None:
     there = {*given, *values}
     for rule in RULES.get(command, ()):
         for one in (word for word in rule.given.split() if word in there):
-            no, only, needs = rule.no.split(), rule.only.split(), rule.needs.split()
-            bad = [word for word in no if word in there] or [
-                word for word in given if only and word not in (*only, one)
-            ]
             why = f": {rule.why}" if rule.why else ""
+            bad = [word for word in rule.no.split() if word in there]
+            if rule.only:
+                bad += [word for word in given if word not in (*rule.only.split(), one)]
             if bad:
                 raise Usage(f"{one} excludes {bad[0]}{why}".replace("=", " "))
-            if needs and not there.intersection(needs):
-                raise Usage(f"{one} needs {' or '.join(needs)}{why}".replace("=", " "))
+            if rule.needs and not there.intersection(rule.needs.split()):
+                raise Usage(f"{one} needs {rule.needs.replace(' ', ' or ')}{why}".replace("=", " "))
 
 
 def _check_values(options: Options) -> None:
     """Raise Usage or Fail, before minutes of work, for an arch, a configuration or a tree that cannot be."""
-    series = options.series
-    arch = getattr(options, "arch", None)
-    if arch:
-        catalog.check_arch(series, arch)
-    if getattr(options, "config", ()):
+    series, found = options.series, vars(options)
+    if found.get("arch"):
+        catalog.check_arch(series, options.arch)
+    if found.get("config"):
         # The tree's version is not known yet.
-        kconfig.load(arch or series.arches[0], options.config, series.kernel)
-    if getattr(options, "tree", None):
+        kconfig.load(options.arch or series.arches[0], options.config, series.kernel)
+    if found.get("tree"):
         trees.check(series, options.tree)
 
 

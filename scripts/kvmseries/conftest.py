@@ -51,12 +51,8 @@ def committed(pattern="*.json"):
 
 def git(tree, *arguments):
     """git with an identity of its own: (as a user would, not as the tool does)."""
-    return subprocess.run(
-        ["git", "-C", str(tree), "-c", "user.name=Tess Tester", "-c", "user.email=tess@example.org", *arguments],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    who = ["-c", "user.name=Tess Tester", "-c", "user.email=tess@example.org"]
+    return subprocess.run(["git", "-C", tree, *who, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def snapshot(folder):
@@ -130,18 +126,8 @@ def _steps(tree):
     """The commits of the series.  The second changes lines beside those of the first, so that
     the first cannot be taken back from a tree that has both."""
     edit(tree, ARM, "int arm10;", "int first;")
-    git(
-        tree,
-        "commit",
-        "-q",
-        "-a",
-        "-m",
-        f"{SUBJECTS[0]}\n\nWhy: because.",
-        "--author",
-        "Zoë Author <zoe@example.org>",
-        "--date",
-        "2020-02-02T02:02:02+0200",
-    )
+    author = ("--author=Zoë Author <zoe@example.org>", "--date=2020-02-02T02:02:02+0200")
+    git(tree, "commit", "-q", "-a", "-m", f"{SUBJECTS[0]}\n\nWhy: because.", *author)
     edit(tree, ARM, "int arm11;", "int second;")
     git(tree, "commit", "-q", "-a", "-m", f"{SUBJECTS[1]}\n\nAnother reason.")
     edit(tree, MMU, "int kvm30;", "int third;")
@@ -158,17 +144,8 @@ What "Take the ..." are for.
 
 """
 FORMAT = (
-    "format-patch",
-    "-q",
-    "--zero-commit",
-    "--full-index",
-    "--no-signature",
-    "--no-numbered",
-    "--stat=72",
-    "--no-renames",
-    "base..HEAD",
-    "-o",
-)
+    "format-patch -q --zero-commit --full-index --no-signature --no-numbered --stat=72 --no-renames base..HEAD -o"
+).split()
 
 
 @pytest.fixture(scope="session")
@@ -226,14 +203,7 @@ def own_world(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in list(os.environ):
-        if name.startswith("GIT_") or name in (
-            "KERNEL",
-            "TREE",
-            "EMAIL",
-            "SERIES_OUT",
-            "SERIES_CACHE",
-            "SERIES_BUSYBOX",
-        ):
+        if name.startswith(("GIT_", "SERIES_")) or name in ("TREE", "EMAIL"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("SERIES_OUT", str(tmp_path / "out"))
     monkeypatch.setenv("SERIES_CACHE", str(tmp_path / "out/cache"))
@@ -250,6 +220,12 @@ def fake(folder, name, script):
     """Put a shell script on PATH as the program `name`."""
     (folder / name).write_text(f"#!/bin/sh\n{script}", encoding="utf-8")
     (folder / name).chmod(0o755)
+
+
+def compilers(program):
+    """What builds for arm64 but make, as programs that only say their version."""
+    for name in ("flex", "bison", "bc", "ccache", "rsync", "aarch64-linux-gnu-gcc"):
+        program(name, COMPILER)
 
 
 @pytest.fixture
@@ -336,9 +312,8 @@ def mounted(folder, options):
     if os.geteuid() != 0:
         pytest.skip("mounting a tmpfs takes root")
     folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], capture_output=True, text=True, check=False
-    )
+    line = ["mount", "-t", "tmpfs", "-o", options, "none", folder]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
     try:
@@ -384,9 +359,8 @@ def refused(series):
 
     def run(*arguments):
         result = series(*arguments)
-        lines = [
-            line for line in result.err.splitlines() if not re.match(r"\[\d+/\d+\] |waiting for |installing ", line)
-        ]
+        progress = re.compile(r"\[\d+/\d+\] |waiting for |installing ")
+        lines = [line for line in result.err.splitlines() if not progress.match(line)]
         assert result.status in (1, 2), result
         assert len(lines) == 1, result.err
         assert lines[0].startswith("series: error: "), result.err

@@ -29,12 +29,8 @@ def run(tmp_path, only_tools, program, monkeypatch):
 
     def call(*words):
         done = subprocess.run(["sh", str(copy), *words], capture_output=True, text=True, check=False)
-        calls = tmp_path / "calls"
-        lines = (
-            [line.rstrip("|").split("|") for line in calls.read_text(encoding="utf-8").splitlines()]
-            if calls.exists()
-            else []
-        )
+        said = (tmp_path / "calls").read_text(encoding="utf-8") if (tmp_path / "calls").exists() else ""
+        lines = [line.rstrip("|").split("|") for line in said.splitlines()]
         return SimpleNamespace(status=done.returncode, err=done.stderr.splitlines(), calls=lines, top=top)
 
     return call
@@ -50,23 +46,15 @@ def test_the_command_runs_with_the_repository_and_the_cache(run, program, tmp_pa
     assert f"{found.top}:/work" in start and f"{tmp_path}/cache:/cache" in start and "--user" not in start
 
 
-def test_the_users_own_tree_is_read_only_there(run, program, monkeypatch, tmp_path):
-    program("podman", ENGINE)
+def test_what_the_environment_says(run, program, monkeypatch, tmp_path):
+    """The user's own tree is read only there; docker leaves no files of root's; another base."""
+    program("docker", ENGINE)
     (tmp_path / "linux").mkdir()
     monkeypatch.setenv("TREE", str(tmp_path / "linux"))
-    start = run("make", "run").calls[1]
-    assert f"{tmp_path}/linux:/tree:ro" in start and "TREE=/tree" in start
-
-
-def test_docker_leaves_no_files_of_roots(run, program):
-    program("docker", ENGINE)
-    assert "--user" in run("make", "run").calls[1]
-
-
-def test_another_base(run, program, monkeypatch):
-    program("podman", ENGINE)
     monkeypatch.setenv("BASE", "localhost/debian")
-    assert run("true").calls[0][1:3] == ["--build-arg", "BASE=localhost/debian"]
+    build, start = run("make", "run").calls
+    assert f"{tmp_path}/linux:/tree:ro" in start and "TREE=/tree" in start and "--user" in start
+    assert build[1:3] == ["--build-arg", "BASE=localhost/debian"]
 
 
 @pytest.mark.parametrize(

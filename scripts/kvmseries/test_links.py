@@ -22,12 +22,8 @@ def dead_links(path, text):
         if re.match(r"\w+:", target):
             continue
         file = path.parent / name
-        if (
-            name
-            and not file.exists()
-            or anchor
-            and anchor not in anchors(file.read_text(encoding="utf-8") if name else text)
-        ):
+        there = file.exists() if name else True
+        if not there or anchor and anchor not in anchors(file.read_text(encoding="utf-8") if name else text):
             found.append(target)
     return found
 

@@ -11,47 +11,30 @@ from kvmseries.conftest import write
 CONFIGURATION = paths.ROOT / "pyproject.toml"
 
 
-def ruff(command, *words):
-    """What a command of ruff complains about, a line each: a list of options, and files."""
-    words = [sys.executable, "-m", "ruff", *command, "--no-cache", "--quiet", f"--config={CONFIGURATION}", *words]
-    return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False).stdout.splitlines()
-
-
-def names(*words):
-    return ruff(["check", "--output-format=concise"], *words)
-
-
-def layout(*words):
-    return ruff(["format", "--diff"], *words)
-
-
-def mypy(cache, *words):
-    """(complaints, a line each) of mypy on the files `words`; of none, on the tool."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            f"--config-file={CONFIGURATION}",
-            f"--cache-dir={cache}",
-            "--no-error-summary",
-            *map(str, words),
-        ],
-        cwd=paths.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def said(*words):
+    """What a program of Python, a module and its arguments, complains about: a list of lines."""
+    line = [sys.executable, "-m", *map(str, words)]
+    done = subprocess.run(line, cwd=paths.ROOT, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).splitlines()
 
 
-def test_names():
-    assert names(paths.ROOT / "scripts") == []
+def names(*words):
+    config = f"--config={CONFIGURATION}"
+    return said("ruff", "check", "--output-format=concise", "--no-cache", "--quiet", config, *words)
 
 
-def test_layout():
-    """`ruff format` in the project's root mends it."""
-    assert layout(paths.ROOT) == []
+def layout(*words):
+    return said("ruff", "format", "--diff", "--no-cache", "--quiet", f"--config={CONFIGURATION}", *words)
+
+
+def mypy(cache, *words):
+    """mypy's, on the files `words`; of none, on the tool."""
+    return said("mypy", f"--config-file={CONFIGURATION}", f"--cache-dir={cache}", "--no-error-summary", *words)
+
+
+def test_names_and_layout():
+    """`ruff format` in the project's root mends the latter."""
+    assert names(paths.ROOT / "scripts") == [] and layout(paths.ROOT) == []
 
 
 def test_negative_control_code_of_another_layout(tmp_path):

@@ -49,18 +49,14 @@ def project(tmp_path):
 
 
 def size(project, *words):
-    done = subprocess.run(
-        [sys.executable, project / "scripts/size", *words], capture_output=True, text=True, check=False
-    )
+    line = [sys.executable, project / "scripts/size", *words]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
-def test_what_git_knows_is_counted(project):
+def test_what_git_knows_is_counted_or_a_commit_as_it_is_there(project):
     write(project / "more.md", "not tracked\n")
     assert size(project) == (0, ROWS, "")
-
-
-def test_a_commit_is_counted_as_it_is_there(project):
     (project / "patches/t/0001-x.patch").unlink()
     write(project / "README.md", "four words are here\n")
     assert size(project, "HEAD") == (0, ROWS, "")

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from kvmseries.base import paths, proc
-from kvmseries.labs import junit, ktap, outcomes
-from kvmseries.labs.test_labs import COMPLAINTS, VERDICTS
+from kvmseries import labs
+from kvmseries.test_labs import COMPLAINTS, VERDICTS
 from kvmseries.source import catalog, trees
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def takes(venv):
 
 
 def test_ktap(takes):
-    text = ktap.document(outcomes.outcomes(VERDICTS, COMPLAINTS), "v5.10 arm64")
+    text = labs.ktap(labs.outcomes(VERDICTS, COMPLAINTS), "v5.10 arm64")
     assert takes("ktap", text)
     assert not takes("ktap", text.replace("not ok 2", "ok 2"))
     assert not takes("ktap", text.replace("1..6", "1..7"))
@@ -83,7 +83,7 @@ def test_the_kernel_s_own_parser_takes_ktap(tmp_path):
         return proc.attempt([sys.executable, "-B", str(program), "parse", str(file)], "kunit.py parse")[1]
 
     program = trees.base(catalog.load("v7.3")).path / "tools/testing/kunit/kunit.py"
-    text = ktap.document(outcomes.outcomes(VERDICTS, COMPLAINTS), "v5.10 arm64")
+    text = labs.ktap(labs.outcomes(VERDICTS, COMPLAINTS), "v5.10 arm64")
     found = parse(text)
     assert "Ran 6 tests: passed: 2, failed: 3, skipped: 1\n" in f"{found}\n" and "[ERROR]" not in found, found
     for mistake in (("1..6", "1..7"), ("ok 3 ", "ok 4 "), ("KTAP version 1\n", "")):
@@ -91,7 +91,7 @@ def test_the_kernel_s_own_parser_takes_ktap(tmp_path):
 
 
 def test_junit(takes):
-    text = junit.document(outcomes.outcomes(VERDICTS, COMPLAINTS), "v5.10.arm64", {"cpu": "max"})
+    text = labs.junit(labs.outcomes(VERDICTS, COMPLAINTS), "v5.10.arm64", {"cpu": "max"})
     assert takes("junit", text)
     assert not takes("junit", text.replace("<failure ", "<error "))
     assert not takes("junit", text.replace("</testsuites>", ""))

@@ -13,66 +13,38 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Literal, TYPE_CHECKING
+from typing import Literal
 
 from . import distro, paths, proc
 from .errors import Fail
 from .progress import say
 
-if TYPE_CHECKING:
-    from ..source.catalog import Version
-
 # What each kind of work needs: Debian packages on top of git and make.
 GROUPS = {
-    "fetch": ["xz-utils"],
-    "build": [
-        "gcc",
-        "libc6-dev",
-        "make",
-        "flex",
-        "bison",
-        "bc",
-        "ccache",
-        "cpio",
-        "rsync",
-        "perl",
-        "libelf-dev",
-        "libssl-dev",
-        "kmod",
-    ],
-    "build-arm64": ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
-    "build-x86_64": ["gcc-x86-64-linux-gnu", "libc6-dev-amd64-cross"],
-    "boot-arm64": ["qemu-system-arm"],
-    "boot-x86_64": ["qemu-system-x86", "seabios"],
-    "check": ["perl"],
+    "fetch": "xz-utils",
+    "build": "gcc libc6-dev make flex bison bc ccache cpio rsync perl libelf-dev libssl-dev kmod",
+    "build-arm64": "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+    "build-x86_64": "gcc-x86-64-linux-gnu libc6-dev-amd64-cross",
+    "boot-arm64": "qemu-system-arm",
+    "boot-x86_64": "qemu-system-x86 seabios",
+    "check": "perl",
     # Besides compilers: what `make check` runs.
-    "checks": ["groff-base"],
+    "checks": "groff-base",
     # Packages of kernels for other machines.
-    "hostkernel": ["dpkg-dev", "debhelper", "fakeroot", "rsync", "kmod", "cpio"],
+    "hostkernel": "dpkg-dev debhelper fakeroot rsync kmod cpio",
     # Where Debian's cannot be fetched.
-    "busybox": ["busybox-static"],
-    "static": ["sparse"],
+    "busybox": "busybox-static",
+    "static": "sparse",
     # The model checker.  Debian 12's own rustc is too old for its crates; rustc-web is a newer one.
-    "model": ["cargo", "rustc"],
-    "model-debian12": ["cargo-web", "rustc-web"],
-    "vtime": ["gcc", "libc6-dev"],
+    "model": "cargo rustc",
+    "model-debian12": "cargo-web rustc-web",
+    "vtime": "gcc libc6-dev",
     # QEMU, with the few features that a migration needs.
-    "qemu": [
-        "gcc",
-        "libc6-dev",
-        "make",
-        "perl",
-        "ccache",
-        "ninja-build",
-        "pkg-config",
-        "binutils",
-        "libglib2.0-dev",
-        "libfdt-dev",
-        "zlib1g-dev",
-    ],
+    "qemu": "gcc libc6-dev make perl ccache ninja-build pkg-config binutils libglib2.0-dev libfdt-dev zlib1g-dev",
     # Firmware for its tests on x86, which Debian's tarball lacks.
-    "qemu-test": ["seabios", "ipxe-qemu", "qemu-system-data"],
+    "qemu-test": "seabios ipxe-qemu qemu-system-data",
 }
+_UPDATE = ["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"]
 _SITE = re.compile(r"^https?://\S+$|^file:\S+$")
 
 
@@ -83,7 +55,7 @@ def install(*groups: str) -> None:
     """
     if not shutil.which("dpkg-query"):
         return
-    wanted = [name for group in groups for name in GROUPS[group]]
+    wanted = [name for group in groups for name in GROUPS[group].split()]
     lacking = [name for name in dict.fromkeys(wanted) if not _installed(name)]
     if not lacking:
         return
@@ -95,21 +67,19 @@ def install(*groups: str) -> None:
     # As an argument: sudo drops the environment.
     sudo += ["env", "DEBIAN_FRONTEND=noninteractive"]
     log = paths.out("logs", "apt-install.log")
-    options = ["-o", "DPkg::Lock::Timeout=300", "-q"]
-    # What an interrupted dpkg of before left; apt-get would refuse.
-    proc.attempt([*sudo, "dpkg", "--configure", "-a"], "dpkg", log=log, whole=True)
-    proc.attempt([*sudo, "apt-get", *options, "update"], "apt-get update", log=log, whole=True)
-    status, text = proc.attempt(
-        [*sudo, "apt-get", *options, "install", "-y", "--no-install-recommends", *lacking],
-        "apt-get install",
-        log=log,
-        whole=True,
-    )
+    apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-q"]
+    for command in (
+        # What an interrupted dpkg of before left; apt-get would refuse.
+        ["dpkg", "--configure", "-a"],
+        [*apt, "update"],
+        [*apt, "install", "-y", "--no-install-recommends", *lacking],
+    ):
+        # Only the last must not fail.
+        status, text = proc.attempt([*sudo, *command], command[0], log=log, whole=True)
     if status:
-        raise Fail(
-            f"cannot install {' '.join(lacking)}: {proc.reason(text)} (see {log}); as root, "
-            f"run `apt-get install {' '.join(lacking)}` and repeat"
-        )
+        names = " ".join(lacking)
+        what = f"as root, run `apt-get install {names}` and repeat"
+        raise Fail(f"cannot install {names}: {proc.reason(text)} (see {log}); {what}")
 
 
 def _installed(name: str) -> bool:
@@ -173,111 +143,62 @@ Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
     return {"APT_CONFIG": str(state / "apt.conf")}
 
 
-def _suite_lines(suite: str, options: str) -> list[str]:
-    """sources.list lines for `suite` on the machine's mirrors."""
+def _source(kind: Literal["deb", "deb-src"], suite: str, options: str) -> str:
+    """The line of sources.list for `suite` on the machine's mirrors."""
     archive, security = _sites()
+    site = archive
     if suite.endswith("-security"):
-        if not security and archive:
-            # Debian's own layout, which mirrors keep.
-            security = re.sub(r"/debian/?$", "/debian-security", archive)
-        site = security
-    else:
-        site = archive
+        # Debian's own layout, which mirrors keep.
+        site = security or (archive and re.sub(r"/debian/?$", "/debian-security", archive))
     if not site:
         raise Fail(distro.no_sources("has apt sources that name no Debian mirror"))
-    return [f"deb {options} {site} {suite} main"]
+    return f"{kind} {options} {site} {suite} main"
 
 
-def fetch_pinned(package: str, version: str, suite: str, sha256: str) -> Path:
-    """The path of a .deb of any suite, or of the first that has it, fetched if it is not in the cache.
+def fetch_pinned(package: str, version: str, suite: str, sha256: str, file: str = "") -> Path:
+    """The path of a .deb, or of the tarball `file` of a source package, fetched if it is not in the cache.
 
-    Its sha256 is the pin; it says more than the signature of the suite, whose key the machine
-    may not have.  Raises Fail when it cannot be had: no network, or gone from the mirrors.
+    suite: any of Debian's, or several: a security update moves to the release it is for.  sha256 is the pin; it says
+    more than the signature of the suite, whose key the machine may not have.  Raises Fail when it cannot be had: no
+    network, or gone from the mirrors.
     """
-    return _fetch_checked(
-        package, version, f"{package}_{version}.deb", sha256, "deb", suite.split(), ["download", f"{package}={version}"]
-    )
-
-
-def fetch_source(source: Version) -> Path:
-    """The path of the tarball `source.file` of a source package (a catalog.Version), fetched if it is
-    not in the cache.
-
-    As fetch_pinned(): its sha256 is the pin.  `source.suite` may name several suites: a security
-    update moves to the release it is for.
-    """
-    return _fetch_checked(
-        source.package,
-        source.version,
-        source.file,
-        source.sha256,
-        "deb-src",
-        source.suite.split(),
-        ["source", "--download-only", "--tar-only", f"{source.package}={source.version}"],
-    )
-
-
-def _fetch_checked(
-    package: str,
-    version: str,
-    file: str,
-    sha256: str,
-    kind: Literal["deb", "deb-src"],
-    suites: list[str],
-    command: list[str],
-) -> Path:
-    """The path of `file` in the cache, with that sha256, got by apt-get's `command` if it is not there.
-
-    kind: "deb" or "deb-src", of the sources that it is got from.
-    """
-    kept = paths.cache("deb", file)
+    kept = paths.cache("deb", file or f"{package}_{version}.deb")
     with paths.locked("apt", say, shared=True):
         if not kept.exists() or _sha256(kept) != sha256:
             paths.remove(kept)
-            _fetch_to(kept, package, version, sha256, kind, suites, command)
+            _fetch_to(kept, package, version, sha256, suite.split(), source=bool(file))
     return kept
 
 
-def _fetch_to(
-    kept: Path,
-    package: str,
-    version: str,
-    sha256: str,
-    kind: Literal["deb", "deb-src"],
-    suites: list[str],
-    command: list[str],
-) -> None:
-    """Fetch what _fetch_checked() wants to the file `kept`."""
+def _fetch_to(kept: Path, package: str, version: str, sha256: str, suites: list[str], source: bool) -> None:
+    """Fetch what fetch_pinned() wants to the file `kept`."""
     name = f"{package} {version}"
     instead = "give your own tree with --tree (or TREE=/path)"
-    lines = [kind + line[len("deb") :] for suite in suites for line in _suite_lines(suite, "[trusted=yes]")]
-    env = _state("-".join([*(["src"] if kind == "deb-src" else []), *suites]), lines, "amd64")
-    gone = f"{name} has left the mirrors ({', '.join(suites)})"
-    status, text = proc.attempt(
-        ["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update", env=env
-    )
+    gone = f"{name} has left the mirrors ({', '.join(suites)}): {instead}"
+    lines = [_source("deb-src" if source else "deb", suite, "[trusted=yes]") for suite in suites]
+    env = _state("-".join([*(["src"] if source else []), *suites]), lines, "amd64")
+    status, text = proc.attempt(_UPDATE, "apt-get update", env=env)
     if status and re.search(r"404 +Not Found|does not have a Release file", text):
-        raise Fail(f"{gone}: {instead}")
+        raise Fail(gone)
     if status:
         _check_space(text)
-        raise Fail(
-            f"cannot fetch {name}: no answer from the mirror ({proc.reason(text)}), and it is not in "
-            f"the cache: connect to the network, or {instead}"
-        )
+        why = f"no answer from the mirror ({proc.reason(text)}), and it is not in the cache"
+        raise Fail(f"cannot fetch {name}: {why}: connect to the network, or {instead}")
     _, known = proc.attempt(["apt-cache", "madison", package], "apt-cache", env=env)
     if version not in known.replace("|", " ").split():
-        raise Fail(f"{gone}: {instead}")
+        raise Fail(gone)
+    command = ["source", "--download-only", "--tar-only"] if source else ["download"]
     with paths.whole(kept.with_name(f"{kept.name}.d")) as folder:
-        status, text = proc.attempt(["apt-get", "-q", *command], f"apt-get {command[0]}", cwd=folder, env=env)
+        line = ["apt-get", "-q", *command, f"{package}={version}"]
+        status, text = proc.attempt(line, f"apt-get {command[0]}", cwd=folder, env=env)
         # `download` writes the epoch of a version as %3a.
         files = [path for path in folder.iterdir() if path.suffix == kept.suffix]
         if status or not files:
             _check_space(text)
             raise Fail(f"cannot fetch {name}: {proc.reason(text)}; repeat, or {instead}")
         if _sha256(files[0]) != sha256:
-            raise Fail(
-                f"{name} from the mirror has another checksum than the one pinned here: do not use it; {instead}"
-            )
+            other = "another checksum than the one pinned here"
+            raise Fail(f"{name} from the mirror has {other}: do not use it; {instead}")
         files[0].rename(kept)
     paths.remove(kept.with_name(f"{kept.name}.d"))
 
@@ -297,52 +218,33 @@ def fetch_native(package: str, arch: str) -> Path:
 def fetch_backport(package: str) -> Path:
     """The path of the .deb of `package` from the backports to the machine's own suite, fetched if it
     is not in the cache."""
-    return fetch_of(package, f"{own_suite()}-backports")
-
-
-def fetch_of(package: str, suite: str) -> Path:
-    """The path of the .deb of `package` for this machine from any suite, in the version that the
-    suite has today, fetched if it is not in the cache."""
-    arch = proc.run(["dpkg", "--print-architecture"], "dpkg").strip()
+    arch, suite = proc.run(["dpkg", "--print-architecture"], "dpkg").strip(), f"{own_suite()}-backports"
     return _fetch_latest(package, arch, suite, f"{package}_{suite}_{arch}")
 
 
 def _fetch_latest(package: str, arch: str, suite: str, kept: str) -> Path:
+    """The path of the .deb in the version that `suite` has today, or that the folder `kept` of the cache has."""
     folder = paths.cache("deb", kept)
     with paths.locked("apt", say, shared=True):
         if not folder.is_dir():
-            _fetch_into(folder, package, arch, suite)
+            keys = sorted(Path("/usr/share/keyrings").glob("debian-archive-keyring.*"))
+            line = _source("deb", suite, f"[signed-by={keys[0]}]" if keys else "")
+            env = _state(f"{suite}-{arch}", [line], arch)
+            what = f"fetching {package} ({suite}, {arch})"
+            try:
+                proc.run(_UPDATE, "apt-get update", env=env)
+                with paths.whole(folder) as part:
+                    proc.run(["apt-get", "-q", "download", package], what, cwd=part, env=env)
+            except Fail as error:
+                _check_space(str(error))
+                raise
     return next(folder.glob("*.deb"))
-
-
-def _fetch_into(folder: Path, package: str, arch: str, suite: str) -> None:
-    """Fetch what _fetch_latest() wants into the directory `folder`."""
-    keys = [
-        key
-        for key in ("/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp")
-        if os.path.exists(key)
-    ]
-    options = f"[signed-by={keys[0]}]" if keys else ""
-    env = _state(f"{suite}-{arch}", _suite_lines(suite, options), arch)
-    try:
-        proc.run(["apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update"], "apt-get update", env=env)
-        with paths.whole(folder) as part:
-            proc.run(["apt-get", "-q", "download", package], f"fetching {package} ({suite}, {arch})", cwd=part, env=env)
-    except Fail as error:
-        _check_space(str(error))
-        raise
 
 
 def own_suite() -> str:
     """The code name of the machine's Debian release, "stable" if it does not say."""
-    with open("/etc/os-release", encoding="utf-8") as file:
-        match = re.search(r"^VERSION_CODENAME=(\w+)", file.read(), re.M)
-    return match[1] if match else "stable"
+    return distro.release().get("VERSION_CODENAME", "stable")
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()
+    return hashlib.sha256(path.read_bytes()).hexdigest()

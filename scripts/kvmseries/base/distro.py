@@ -1,7 +1,7 @@
-"""The distribution that the tool runs on, and what its packages are called.
+"""The distribution that the tool runs on, and what to do there where a program is missing.
 
-Debian and Ubuntu: debian.install() installs what is lacking.  Elsewhere the user does, with the line that how()
-gives; what can be had on Debian alone runs in a container (scripts/container).
+Debian and Ubuntu: debian.install() installs what is lacking.  Elsewhere the user does, or runs the tool in a container
+of Debian (scripts/container).
 """
 
 from __future__ import annotations
@@ -12,37 +12,20 @@ from pathlib import Path
 # Where os-release is, the first that exists.
 FILES = ("/etc/os-release", "/usr/lib/os-release")
 CONTAINER = "run it in a container of Debian: make run CONTAINER=1"
-_INSTALL = {
-    "debian": "apt-get install",
-    "ubuntu": "apt-get install",
-    "fedora": "dnf install",
-    "rhel": "dnf install",
-    "arch": "pacman -S",
-}
-# Program -> its package by family, None where there is none; "": in all that are not named. RHEL has qemu-kvm
-# alone, which is for its own architecture and not on the PATH.
-_PACKAGES: dict[str, dict[str, str | None]] = {
-    "qemu-system-aarch64": {
-        "": "qemu-system-aarch64",
-        "debian": "qemu-system-arm",
-        "ubuntu": "qemu-system-arm",
-        "rhel": None,
-    },
-    "qemu-system-x86_64": {"": "qemu-system-x86", "rhel": None},
-    "aarch64-linux-gnu-gcc": {"": "gcc-aarch64-linux-gnu", "arch": "aarch64-linux-gnu-gcc"},
-    "x86_64-linux-gnu-gcc": {
-        "": "gcc-x86-64-linux-gnu",
-        "fedora": "gcc-x86_64-linux-gnu",
-        "rhel": "gcc-x86_64-linux-gnu",
-    },
-    "dpkg-deb": {"": "dpkg"},
-    "dpkg-buildpackage": {"": "dpkg-dev", "arch": "dpkg"},
-    "dh_listpackages": {"": "debhelper"},
-    "busybox": {"": "busybox-static", "fedora": "busybox", "rhel": "busybox", "arch": "busybox"},
+# Program -> its package in Debian, where that has another name.
+_PACKAGES = {
+    "qemu-system-aarch64": "qemu-system-arm",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
+    "dpkg-deb": "dpkg",
+    "dpkg-buildpackage": "dpkg-dev",
+    "dh_listpackages": "debhelper",
+    "busybox": "busybox-static",
     # The C library for programs that are linked statically.
-    "libc.a": {"": "libc6-dev", "fedora": "glibc-static", "rhel": "glibc-static", "arch": "glibc"},
-    "ssh": {"": "openssh-client", "fedora": "openssh-clients", "rhel": "openssh-clients", "arch": "openssh"},
-    "script": {"": "util-linux", "debian": "bsdutils", "ubuntu": "bsdutils", "fedora": "util-linux-script"},
+    "libc.a": "libc6-dev",
+    "ssh": "openssh-client",
+    "script": "bsdutils",
 }
 
 
@@ -50,19 +33,11 @@ def release() -> dict[str, str]:
     """os-release as a dict; {} if there is none."""
     for name in FILES:
         try:
-            text = Path(name).read_text(encoding="utf-8", errors="replace")
-        except OSError:
+            words = shlex.split(Path(name).read_text(encoding="utf-8", errors="replace"), comments=True)
+        except (OSError, ValueError):
             continue
-        pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
-        return {key.strip(): _unquoted(value) for key, value in pairs}
+        return {key: value for key, _, value in (word.partition("=") for word in words)}
     return {}
-
-
-def _unquoted(value: str) -> str:
-    try:
-        return " ".join(shlex.split(value))
-    except ValueError:
-        return value.strip()
 
 
 def title() -> str:
@@ -72,25 +47,18 @@ def title() -> str:
 
 
 def family() -> str:
-    """A key of _INSTALL, by ID and ID_LIKE of os-release; "" for another one."""
+    """ "debian" or "ubuntu", by ID and ID_LIKE of os-release; "" for another one."""
     found = release()
-    for word in [found.get("ID", ""), *found.get("ID_LIKE", "").split()]:
-        if word in _INSTALL:
-            return word
-        if word == "centos":
-            return "rhel"
-    return ""
+    words = [found.get("ID", ""), *found.get("ID_LIKE", "").split()]
+    return next((word for word in words if word in ("debian", "ubuntu")), "")
 
 
 def how(program: str) -> str:
     """What to do to have `program`, as the end of a message."""
-    names, installs = _PACKAGES.get(program, {"": program}), _INSTALL.get(family())
-    name = names.get(family(), names[""])
-    if not name:
-        return f"{title()} has no package of it: {CONTAINER}"
-    if family() in ("debian", "ubuntu"):
-        return f"install the package {name}, or run `make deps`"
-    return f"`{installs} {name}`" if installs else f"install the package that has it, such as {name}"
+    package = _PACKAGES.get(program, program)
+    if family():
+        return f"install the package {package}, or run `make deps`"
+    return f"{CONTAINER}, or install the package that has it, such as {package}"
 
 
 def no_sources(why: str) -> str:

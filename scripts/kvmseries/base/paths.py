@@ -55,19 +55,16 @@ def own_tree() -> str | None:
     return os.environ.get("TREE") or None
 
 
-def check_writable(folder: str | Path) -> None:
+def check_writable(folder: Path) -> None:
     """Make the directory `folder` if it is not there; raise Fail unless files can be made in it.  For
     programs that do not say so in one line."""
-    folder = Path(folder)
-    probe = folder / f".probe.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"x" * 4096)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"x" * 4096)
+            probe.flush()
     except OSError as error:
         raise os_fail(error, folder) from None
-    finally:
-        with contextlib.suppress(OSError):
-            probe.unlink()
 
 
 def _below(root: Path, parts: tuple[str, ...]) -> Path:
@@ -92,13 +89,10 @@ def os_fail(error: OSError, path: str | Path | None = None) -> Fail:
     where = error.filename or path or "the disk"
     cached = _in_cache(where)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        need = (
-            "downloads and compiled objects take up to 6 GB" if cached else "a base tree takes 1.7 GB, a build 0.4 GB"
-        )
-        return Fail(
-            f"disk full: {where}; free some space, or set {'SERIES_CACHE' if cached else 'SERIES_OUT'} to a "
-            f"bigger disk ({need})"
-        )
+        name, need = "SERIES_OUT", "a base tree takes 1.7 GB, a build 0.4 GB"
+        if cached:
+            name, need = "SERIES_CACHE", "downloads and compiled objects take up to 6 GB"
+        return Fail(f"disk full: {where}; free some space, or set {name} to a bigger disk ({need})")
     hint = "; set SERIES_CACHE to a directory of yours" if cached else ""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Fail(f"no permission to write {where}: {error.strerror}{hint}")
@@ -179,11 +173,16 @@ def check_destination(path: str | Path) -> None:
         parent = parent.parent
     if not parent.is_dir():
         raise Fail(f"destination {path}: {parent} is a file")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise Fail(f"no permission to write {parent}: choose another destination")
-    # Also for root, and where no directory can be made whatever the permissions say, such as /proc.
+    check_folder(parent, "choose another destination")
+
+
+def check_folder(folder: Path, instead: str) -> None:
+    """Raise Fail, with what to do `instead`, unless files can be made in the directory `folder`."""
+    # As root, and where nothing can be made whatever the permissions say, such as /proc, only trying tells.
     try:
-        with tempfile.TemporaryDirectory(prefix=".probe.", dir=parent):
+        with tempfile.TemporaryDirectory(prefix=".probe.", dir=folder):
             pass
     except OSError as error:
-        raise Fail(f"no directory can be made in {parent} ({error.strerror}): choose another destination") from None
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise Fail(f"no permission to write {folder}: {instead}") from None
+        raise Fail(f"nothing can be made in {folder} ({error.strerror}): {instead}") from None

@@ -29,13 +29,9 @@ def need(program: str) -> None:
 def reason(text: str) -> str:
     """The line of a program's output that tells best why it failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if "No space left on device" in line:
-            return f"disk full: {line}"
-    for line in lines:
-        if _ERROR.search(line):
-            return line[:200]
-    return lines[-1][:200] if lines else "it said nothing"
+    full = [f"disk full: {line}" for line in lines if "No space left on device" in line]
+    telling = [line[:200] for line in lines if _ERROR.search(line)]
+    return [*full, *telling, *(line[:200] for line in lines[-1:]), "it said nothing"][0]
 
 
 def _english(environment: Mapping[str, str]) -> dict[str, str]:
@@ -55,10 +51,9 @@ def run(
     env: Mapping[str, str] | None = None,
     log: str | Path | None = None,
     stdin: bytes | None = None,
-    whole: bool = False,
 ) -> str:
     """As attempt(); returns the output.  Raises Fail if the program fails."""
-    status, text = attempt(command, what, cwd, env, log, stdin, whole)
+    status, text = attempt(command, what, cwd, env, log, stdin)
     if status:
         raise Fail(f"{what} failed: {reason(text)}" + (f" (see {log})" if log else ""))
     return text

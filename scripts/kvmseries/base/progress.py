@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Callable
 
 from rich.console import Console
-from rich.status import Status
 
 from . import paths
 
@@ -69,50 +67,44 @@ class Steps:
         """Run the next step, which must be `key`: a plan that lies about what is left is a bug."""
         planned, title, _ = self.left[0]
         assert planned == key, (planned, key)
-        number = self.total - len(self.left) + 1
-        left = self._remaining()
-        line = f"[{number}/{self.total}] {title}"
-        begin = time.monotonic()
+        line = f"[{self.total - len(self.left) + 1}/{self.total}] {title}"
+        begin, left = time.monotonic(), self._remaining()
+        first = f"{line} (about {clock(left)} left)"
         if console.is_terminal and not Steps.live:
             Steps.live = True
             try:
-                with console.status(f"{line} (about {clock(left)} left)") as status:
-                    yield _Note(status, line, begin, left)
+                with console.status(first) as status:
+                    yield _note(line, begin, left, status.update, 0)
             finally:
                 Steps.live = False
         else:
-            say(f"{line} (about {clock(left)} left)")
-            yield _Note(None, line, begin, left)
+            say(first)
+            yield _note(line, begin, left, say, 30)
         seconds = time.monotonic() - begin
         self.left.pop(0)
         say(f"{line}: {clock(seconds)}")
         self._remember(key, seconds)
 
     def _remember(self, key: str, seconds: float) -> None:
-        times = _times()
         # A step that found its work done says nothing about how long the work takes.
         if seconds > 2:
-            times[key] = round(seconds, 1)
             with contextlib.suppress(OSError):
-                paths.out("times.json").write_text(json.dumps(times, indent=1), encoding="utf-8")
+                text = json.dumps({**_times(), key: round(seconds, 1)}, indent=1)
+                paths.out("times.json").write_text(text, encoding="utf-8")
 
 
-class _Note:
-    """Lets a step say where it is."""
+def _note(line: str, begin: float, left: float, show: Note, pause: float) -> Note:
+    """What lets a step say where it is, by `show`, at most once in `pause` seconds."""
+    shown = begin
 
-    def __init__(self, status: Status | None, line: str, begin: float, left: float) -> None:
-        self.status, self.line, self.begin, self.left = status, line, begin, left
-        self.shown = begin
-
-    def __call__(self, text: str) -> None:
+    def note(text: str) -> None:
+        nonlocal shown
         now = time.monotonic()
-        left = max(0, self.left - (now - self.begin))
-        if self.status:
-            self.status.update(f"{self.line}: {text} (about {clock(left)} left)")
-        elif now - self.shown > 30:
-            self.shown = now
-            say(f"{self.line}: {text} (about {clock(left)} left)")
-        sys.stderr.flush()
+        if now - shown >= pause:
+            shown = now
+            show(f"{line}: {text} (about {clock(max(0, left - (now - begin)))} left)")
+
+    return note
 
 
 def single(key: str, title: str, seconds: float) -> AbstractContextManager[Note]:

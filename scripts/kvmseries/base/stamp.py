@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,11 @@ def current(path: Path, wanted: dict[str, Any]) -> dict[str, Any] | None:
     """What the stamp says, if what it is of was made from `wanted`; None if not."""
     found = read(path)
     return found if found and {name: found.get(name) for name in wanted} == wanted else None
+
+
+def digest(*parts: object) -> str:
+    """A hash of `parts`, of what JSON has."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def write(path: Path, wanted: dict[str, Any], **more: Any) -> dict[str, Any]:

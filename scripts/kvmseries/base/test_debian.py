@@ -9,6 +9,7 @@ from kvmseries.base.errors import Fail
 from kvmseries.conftest import below, INSTALLED, NO_NETWORK, write
 
 PACKAGE = ("linux-source-5.10", "5.10.262-1", "bullseye-security")
+DEB = "linux-source-5.10_5.10.262-1.deb"
 
 
 @pytest.fixture
@@ -17,58 +18,46 @@ def fetch(made):
     return lambda sha256=digest: debian.fetch_pinned(*PACKAGE, sha256)
 
 
+def downloads(then):
+    """An apt-get whose `download` does `then`."""
+    return f'case "$*" in *download*) {then} ;; *update*) exit 0 ;; esac\n{NO_NETWORK}'
+
+
 def cached():
     return below(paths.out("cache/deb")) if paths.out("cache/deb").exists() else []
 
 
-def test_a_package_is_fetched_and_kept(fetch, mirror, made):
-    assert fetch().read_bytes() == made.deb.read_bytes()
-    assert cached() == ["linux-source-5.10_5.10.262-1.deb"]
-    assert fetch() == paths.out("cache/deb/linux-source-5.10_5.10.262-1.deb")
+def test_a_package_is_fetched_once_and_kept_if_it_is_the_one(fetch, mirror, made, program):
+    assert fetch() == paths.out("cache/deb", DEB) and fetch().read_bytes() == made.deb.read_bytes()
+    assert cached() == [DEB]
     assert mirror.read_text(encoding="utf-8").splitlines() == ["-q download linux-source-5.10=5.10.262-1"]
-
-
-def test_no_network_and_no_cache(fetch):
-    with pytest.raises(
-        Fail,
-        match="cannot fetch linux-source-5.10 5.10.262-1: no answer from the "
-        "mirror .*Temporary failure.*not in the cache: connect.*--tree",
-    ):
-        fetch()
-    assert cached() == []
-
-
-def test_what_is_cached_takes_no_network(fetch, mirror, program):
-    fetch()
+    write(paths.out("cache/deb", DEB), "broken")
+    assert fetch().read_bytes() == made.deb.read_bytes()
     program("apt-get", NO_NETWORK)
     assert fetch().exists()
 
 
-def test_a_version_that_has_left_the_mirrors(fetch, mirror, program):
-    program("apt-cache", "echo ' linux-source-5.10 | 5.10.262-11 | http://x'\n")
-    with pytest.raises(Fail, match="linux-source-5.10 5.10.262-1 has left the mirrors .bullseye-security.: .*--tree"):
-        fetch()
-    assert cached() == []
-
-
-def test_a_package_with_another_checksum_is_not_kept(fetch, mirror):
-    with pytest.raises(Fail, match="another checksum than the one pinned.*do not use it"):
-        fetch("0" * 64)
-    assert cached() == []
-
-
-def test_a_cached_file_with_another_checksum_is_fetched_again(fetch, mirror, made):
-    write(paths.out("cache/deb/linux-source-5.10_5.10.262-1.deb"), "broken")
-    assert fetch().read_bytes() == made.deb.read_bytes()
-
-
-def test_a_download_that_breaks_off_is_not_kept(fetch, mirror, program):
-    program(
-        "apt-get",
-        "case \"$*\" in *download*) echo half > x.deb; echo 'E: Failed'; exit 100 ;; "
-        f"*update*) exit 0 ;; esac\n{NO_NETWORK}",
-    )
-    with pytest.raises(Fail, match="cannot fetch .*E: Failed; repeat"):
+@pytest.mark.parametrize(
+    "programs, line",
+    [
+        (
+            {"apt-get": NO_NETWORK},
+            "cannot fetch linux-source-5.10 5.10.262-1: no answer from the mirror .*Temporary failure.*"
+            "not in the cache: connect.*--tree",
+        ),
+        (
+            {"apt-cache": "echo ' linux-source-5.10 | 5.10.262-11 | http://x'\n"},
+            "linux-source-5.10 5.10.262-1 has left the mirrors .bullseye-security.: .*--tree",
+        ),
+        ({"apt-get": downloads("echo half > x.deb; echo 'E: Failed'; exit 100")}, "cannot fetch .*E: Failed; repeat"),
+        ({"apt-get": downloads("echo other > x.deb; exit 0")}, "another checksum than the one pinned.*do not use it"),
+        ({"apt-get": "exit 0\n"}, "has apt sources that name no Debian mirror: give your own kernel tree"),
+    ],
+)
+def test_a_package_that_cannot_be_had_is_told_and_not_kept(fetch, mirror, program, programs, line):
+    for name, script in programs.items():
+        program(name, script)
+    with pytest.raises(Fail, match=line):
         fetch()
     assert cached() == []
 
@@ -76,6 +65,7 @@ def test_a_download_that_breaks_off_is_not_kept(fetch, mirror, program):
 def test_a_machine_without_apt(fetch, only_tools):
     with pytest.raises(Fail, match="no apt to fetch sources with: give your own kernel tree"):
         fetch()
+    assert not debian.has_mirror()
 
 
 @pytest.mark.parametrize(
@@ -95,61 +85,57 @@ def test_a_machine_without_apt(fetch, only_tools):
 def test_the_machines_own_mirrors_are_used(program, lines, archive, security):
     program("apt-get", f"cat <<'END'\n{lines}END\n")
     assert debian._sites() == (archive, security)
+    assert debian.has_mirror() is bool(archive)
 
 
 def test_the_security_suite_is_looked_for_beside_the_archive(program):
     program("apt-get", "echo 'http://a/debian bookworm Debian'\n")
-    assert debian._suite_lines("bullseye-security", "[x]") == [
-        "deb [x] http://a/debian-security bullseye-security main"
-    ]
-    assert debian._suite_lines("bullseye", "[x]") == ["deb [x] http://a/debian bullseye main"]
+    for suite, site in (("bullseye-security", "http://a/debian-security"), ("bullseye", "http://a/debian")):
+        assert debian._source("deb", suite, "[x]") == f"deb [x] {site} {suite} main"
 
 
-def test_a_machine_without_debian_mirrors(fetch, program):
-    program("apt-get", "exit 0\n")
-    with pytest.raises(Fail, match="has apt sources that name no Debian mirror: give your own kernel tree"):
-        fetch()
-
-
-def test_apt_works_in_a_state_of_its_own(fetch, mirror, program, tmp_path):
+def test_apt_works_in_a_state_of_its_own(fetch, mirror):
     """The system's sources and lists are not touched."""
-    program(
-        "apt-cache", f"cp \"$APT_CONFIG\" '{tmp_path}/apt.conf'\necho ' linux-source-5.10 | 5.10.262-1 | http://x'\n"
-    )
     fetch()
-    conf = (tmp_path / "apt.conf").read_text(encoding="utf-8")
     state = paths.out("cache/apt/bullseye-security")
-    for line in ("Dir::Etc::sourcelist", "Dir::State::lists", "Dir::State::status", "Dir::Cache "):
-        assert f'{line.strip()} "{state}' in conf
+    conf = (state / "apt.conf").read_text(encoding="utf-8")
+    for line in ("Dir::Etc::sourcelist", "Dir::State::lists", "Dir::State::status", "Dir::Cache"):
+        assert f'{line} "{state}' in conf
     assert 'Dir::Etc::sourceparts "/dev/null"' in conf
 
 
-def test_a_backport_is_of_the_machines_own_release_and_kept(mirror, made, program, monkeypatch):
+@pytest.fixture
+def bookworm(program, monkeypatch):
     monkeypatch.setattr(debian, "own_suite", lambda: "bookworm")
     program("dpkg", "echo riscv64\n")
+
+
+def test_a_backport_is_of_the_machines_own_release_and_kept(bookworm, mirror, made):
     deb = debian.fetch_backport("some-tool")
     assert deb.read_bytes() == made.deb.read_bytes()
     assert debian.fetch_backport("some-tool") == deb
     assert mirror.read_text(encoding="utf-8").splitlines() == ["-q download some-tool"]
     state = paths.out("cache/apt/bookworm-backports-riscv64")
     assert 'APT::Architecture "riscv64"' in (state / "apt.conf").read_text(encoding="utf-8")
-    assert (
-        (state / "sources.list")
-        .read_text(encoding="utf-8")
-        .endswith(" http://deb.example.org/debian bookworm-backports main\n")
-    )
+    sources = (state / "sources.list").read_text(encoding="utf-8")
+    assert sources.endswith(" http://deb.example.org/debian bookworm-backports main\n")
 
 
-def test_a_backport_that_cannot_be_had_is_not_kept(mirror, program, monkeypatch):
-    monkeypatch.setattr(debian, "own_suite", lambda: "bookworm")
-    program(
-        "apt-get",
-        "case \"$*\" in *download*) echo 'E: Unable to locate package x'; exit 1 ;; "
-        f"*update*) exit 0 ;; esac\n{NO_NETWORK}",
-    )
+def test_a_backport_that_cannot_be_had_is_not_kept(bookworm, program):
+    program("apt-get", downloads("echo 'E: Unable to locate package x'; exit 1"))
     with pytest.raises(Fail, match="fetching x .bookworm-backports, .* failed: E: Unable to loc"):
         debian.fetch_backport("x")
     assert cached() == []
+
+
+@pytest.mark.parametrize(
+    "fetch", [lambda: debian.fetch_pinned(*PACKAGE, "0" * 64), lambda: debian.fetch_native("herd", "amd64")]
+)
+def test_a_cache_that_fills_up_while_apt_fetches_is_said(program, fetch):
+    full = "Write error - write (28: No space left on device)"
+    program("apt-get", NO_NETWORK.replace("Temporary failure resolving", full))
+    with pytest.raises(Fail, match=f"^disk full: {paths.cache_root()}; free some space, or set SERIES_CACHE"):
+        fetch()
 
 
 # install()
@@ -165,18 +151,14 @@ def lacking(program, tmp_path, monkeypatch):
     return log
 
 
-def test_only_what_is_lacking_is_installed_and_said(lacking, capsys):
-    debian.install("fetch")
+def test_only_what_is_lacking_is_installed_and_said(lacking, capsys, program):
+    debian.install("build")
+    assert not lacking.exists()
+    debian.install("fetch", "build")
     calls = lacking.read_text(encoding="utf-8").splitlines()
     assert len(calls) == 2 and "update" in calls[0]
     assert calls[1].endswith("install -y --no-install-recommends xz-utils")
     assert capsys.readouterr().err == "installing xz-utils\n"
-
-
-def test_nothing_is_installed_when_nothing_is_lacking(lacking, program):
-    program("dpkg-query", INSTALLED)
-    debian.install("fetch", "build")
-    assert not lacking.exists()
 
 
 def test_an_install_that_fails_names_package_and_reason(lacking, program):
@@ -194,43 +176,3 @@ def test_neither_root_nor_sudo(lacking, monkeypatch, only_tools, program):
 
 def test_a_machine_without_dpkg_installs_nothing(only_tools):
     debian.install(*debian.GROUPS)
-
-
-@pytest.mark.parametrize(
-    "fetch", [lambda: debian.fetch_pinned(*PACKAGE, "0" * 64), lambda: debian.fetch_of("herd", "sid")]
-)
-def test_a_cache_that_fills_up_while_apt_fetches_is_said(program, fetch):
-    program(
-        "apt-get",
-        NO_NETWORK.replace(
-            "Failed to fetch http://deb.example.org/: Temporary failure resolving",
-            "Write error - write (28: No space left on device)",
-        ),
-    )
-    with pytest.raises(Fail, match=f"^disk full: {paths.cache_root()}; free some space, or set SERIES_CACHE"):
-        fetch()
-
-
-@pytest.mark.parametrize(
-    "targets, has", [("http://a/debian bookworm Debian", True), ("http://a/ubuntu noble Ubuntu", False), ("", False)]
-)
-def test_only_a_debian_mirror_has_debians_packages(program, targets, has):
-    program("apt-get", f"echo '{targets}'\n")
-    assert debian.has_mirror() is has
-
-
-def test_without_apt_there_is_no_mirror(only_tools):
-    assert not debian.has_mirror()
-
-
-def test_ubuntus_own_line(program, monkeypatch, tmp_path):
-    """Its apt has mirrors, and none is Debian's."""
-    write(tmp_path / "os-release", 'PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\n')
-    monkeypatch.setattr(debian.distro, "FILES", (str(tmp_path / "os-release"),))
-    program("apt-get", "echo 'http://a/ubuntu noble Ubuntu'\n")
-    with pytest.raises(
-        Fail,
-        match="^Ubuntu 24.04.1 LTS has apt sources that name no Debian mirror: give your own kernel "
-        "tree with --tree .or TREE=/path., or run it in a container of Debian: make run CON",
-    ):
-        debian.fetch_pinned(*PACKAGE, "0" * 64)

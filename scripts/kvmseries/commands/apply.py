@@ -36,13 +36,12 @@ def run(options: shared.Options) -> None:
     letter = letters.text(series, options.milestone) if options.b4 else None
     count = series.upto(options.upto) if options.upto else len(series.patches)
     path = trees.copy(series, options.dir, count, options.tree, signoff=options.signoff, part=part, letter=letter)
+    of, branch = f"of {len(series.patches)} patches of {series.name}", f"branch kvm-{series.name}"
     if part:
-        say(
-            f"{len(part.patches)} of {len(series.patches)} patches of {series.name} on {len(part.needed)} that they need, "
-            f"branch kvm-{series.name}-{part.name}, tags base and needed:"
-        )
+        needed = f"on {len(part.needed)} that they need"
+        say(f"{len(part.patches)} {of} {needed}, {branch}-{part.name}, tags base and needed:")
     else:
-        say(f"{count} of {len(series.patches)} patches of {series.name}, branch kvm-{series.name}, tag base:")
+        say(f"{count} {of}, {branch}, tag base:")
     if letter and not options.tree:
         say("its base-commit is a commit of this tree alone: give --tree with a tree that others have before you send")
     print(path)

@@ -32,7 +32,7 @@ from ..report import table
 from ..source import catalog
 from ..vm import machine as machines
 from . import shared
-from .shared import COUNT, flag, Number, Option
+from .shared import COUNT, flag, Option, Positive
 
 _TEST = "dirty_log_perf_test"
 # The label of --here without one: the release says it.
@@ -71,7 +71,9 @@ PARAMS = [
             type=click.Choice(["virtual", "wall"]),
         ),
         flag("--sensitivity", "also run with each parameter of the model halved and doubled"),
-        Option("--retry", "N", "measure rounds that do not agree again, up to N times", type=Number(0), default=0),
+        Option(
+            "--retry", "N", "measure rounds that do not agree again, up to N times", type=click.IntRange(0), default=0
+        ),
         flag("--no-counts", "leave out the lock counts"),
         flag("--no-times", "leave out the times"),
         flag("--calibrate", "fit the model of virtual time"),
@@ -80,8 +82,8 @@ PARAMS = [
         "qemu",
         Option("--rings", "N,...", "sizes of the dirty ring", default="bitmap,1024,4096,65536"),
         Option("--working-set", "MIB,...", "memory that the guest dirties", default="2,8"),
-        Option("--rate", "PAGES/S", "how fast; 0: as fast as it can", type=Number(0), default=2000),
-        Option("--bandwidth", "MB/S", "limit of the bandwidth", type=Number(0, 1e6, float), default=2.6),
+        Option("--rate", "PAGES/S", "how fast; 0: as fast as it can", type=click.IntRange(0), default=2000),
+        Option("--bandwidth", "MB/S", "limit of the bandwidth", type=Positive(1e6), default=2.6),
         Option("--limit", "S", "give up a migration after S seconds", type=COUNT, default=120),
     ),
 ]

@@ -71,5 +71,4 @@ def _packages(options: shared.Options, points: Sequence[catalog.Point]) -> None:
             f"{point.label}: linux {kernel.release}; install it, boot it, and run `scripts/series bench "
             f"{options.series.name} --here`"
         )
-        for package in kernel.packages:
-            print(package)
+        print(kernel.package)

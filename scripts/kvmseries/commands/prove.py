@@ -29,7 +29,7 @@ from ..base.progress import say
 from ..source import trees
 from ..verify import litmus, mutants as booted, mutanttable
 from . import shared
-from .shared import COUNT, flag, Number, Option
+from .shared import COUNT, flag, Option
 
 PROJECT = "linux"
 # Schedules of --model, and of the whole proof, where --schedules does not say.
@@ -53,7 +53,7 @@ PARAMS = [
     ),
     Option("--bound", "N", "of loom: at most N preemptions, or all (default: each scenario's own)"),
     Option("--schedules", "N", f"number of schedules (default: {_SCHEDULES}; of all: {_ALL})", type=COUNT),
-    Option("--seed", "N", "random seed of the schedules", type=Number(0), default=1),
+    Option("--seed", "N", "random seed of the schedules", type=click.IntRange(0), default=1),
     flag("--coverage", "list the lines of the kernel's functions that no short scenario of --model runs"),
     flag("--guests", "of --mutants: also boot guests (hours); those of virtual time only if NAMES has them"),
 ]
@@ -87,11 +87,7 @@ def _litmus(options: shared.Options) -> None:
         complaints.append(litmus.complaint(test, verdict))
         view.add_row(test.name, test.model, test.result, verdict.result, f"{verdict.seconds:.2f}")
     shared.table(view)
-    complaints = list(filter(None, complaints))
-    for complaint in complaints:
-        say(complaint)
-    if complaints:
-        raise Fail(f"{len(complaints)} of the litmus tests are not as expected, the first: {complaints[0]}")
+    shared.complain(list(filter(None, complaints)))
     say(f"{len(chosen)} tests as expected by herd7 {program.version}; LKMM is that of linux {base.version}")
 
 

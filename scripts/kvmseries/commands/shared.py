@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,28 +56,19 @@ def of(project: str, *options: Option) -> list[Option]:
     return list(options)
 
 
-class Number(click.ParamType):
-    """A number from `low` to `high`; of kind=float one above `low`."""
+class Positive(click.FloatRange):
+    """A number above 0, up to `high`."""
 
-    name = "number"
-
-    def __init__(self, low: float, high: float = 1e12, kind: type[int] | type[float] = int) -> None:
-        self.low, self.high, self.kind = low, high, kind
+    def __init__(self, high: float | None = None) -> None:
+        super().__init__(0, high, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        whole = self.kind is int
-        try:
-            found = self.kind(value)
-        except ValueError:
-            found = math.nan
-        # NaN is not above anything.
-        if not (found >= self.low if whole else found > self.low) or found > self.high:
-            upper = f" to {self.high:g}" if self.high < 1e12 else " on" if whole else ""
-            self.fail(f"{value}: give a number {'from' if whole else 'above'} {self.low:g}{upper}", param, ctx)
-        return found
+        found = super().convert(value, param, ctx)
+        # NaN is in each range for click.
+        return found if math.isfinite(found) else self.fail(f"{value} is not a number", param, ctx)
 
 
-COUNT = Number(1)
+COUNT = click.IntRange(1)
 
 
 class Series(click.ParamType):
@@ -109,13 +98,7 @@ def writable(target: Path, option: str) -> Path:
         raise Usage(f"{option} {target} is a directory: name a file")
     if not target.parent.is_dir():
         raise Usage(f"{option} {target}: there is no directory {target.parent}")
-    if not os.access(target.parent, os.W_OK):
-        raise Fail(f"no permission to write {target.parent}: choose another {option}")
-    try:
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
-    except OSError as error:
-        raise Fail(f"no file can be made in {target.parent} ({error.strerror}): choose another {option}") from None
+    paths.check_folder(target.parent, f"choose another {option}")
     return target
 
 
@@ -177,11 +160,10 @@ def table(view: RenderableType) -> None:
     console().print(view)
 
 
-def complain(complaints: Sequence[str], where: object) -> None:
-    """Say each of `complaints`, lines, and raise Fail if there is one."""
+def complain(complaints: Sequence[str], where: object = None) -> None:
+    """Say each of `complaints`, lines, and raise Fail if there is one; where: what has more about them."""
     for complaint in complaints:
         say(complaint)
     if complaints:
-        raise Fail(
-            f"{len(complaints)} complaint{'s' if len(complaints) > 1 else ''}, the first: {complaints[0]} (see {where})"
-        )
+        many = f"{len(complaints)} complaint{'s' if len(complaints) > 1 else ''}"
+        raise Fail(f"{many}, the first: {complaints[0]}" + (f" (see {where})" if where else ""))

@@ -16,16 +16,16 @@ from pathlib import Path
 
 from migrate import build as qemu_build, functional as qemu_functional, migration, soak as migrations
 
+from .. import labs
 from ..base import files, paths
-from ..base.errors import Fail, Usage
+from ..base.errors import Usage
 from ..base.progress import say
 from ..kernel import kconfig
-from ..labs import junit, ktap, outcomes
 from ..source import catalog
 from ..verify import functional, soak, trace
 from ..vm import machine as machines
 from . import shared
-from .shared import COUNT, flag, Number, Option, several
+from .shared import COUNT, flag, Option, Positive, several
 
 COMMAND = True
 # Of a soak of QEMU.
@@ -38,7 +38,7 @@ PARAMS = [
     shared.accel(),
     Option("--repeat", "N", "run the tests N times, or until one fails; of QEMU's soak, N migrations", type=COUNT),
     several("--only", "NAME", "only this configuration or part of soak.yaml; for QEMU tests with NAME in their name"),
-    Option("--soak", "HOURS", "soak until the parts in the file add up to HOURS", type=Number(0, kind=float)),
+    Option("--soak", "HOURS", "soak until the parts in the file add up to HOURS", type=Positive()),
     Option("--json", "FILE", "the soak's file (default: out/results/soak-<series>.json)", type=shared.Output()),
     *shared.of(
         "linux",
@@ -87,12 +87,12 @@ def _selftests(options: shared.Options) -> None:
         "config": kconfig.name(options.config),
         "params": " ".join(options.param),
     }
-    found = outcomes.outcomes(verdicts, complaints)
+    found = labs.outcomes(verdicts, complaints)
     if options.junit:
-        files.write(options.junit, junit.document(found, f"{options.series.name}.{arch}", about))
+        files.write(options.junit, labs.junit(found, f"{options.series.name}.{arch}", about))
         say(f"JUnit's XML in {options.junit}")
     if options.ktap:
-        print(ktap.document(found, " ".join(filter(None, about.values()))), end="")
+        print(labs.ktap(found, " ".join(filter(None, about.values()))), end="")
     else:
         shared.table(functional.table(verdicts, [point.label for point in points]))
     where = functional.place(options.cpu, options.config, options.param)
@@ -123,10 +123,8 @@ def _qtests(options: shared.Options) -> None:
 def _trace(options: shared.Options) -> None:
     path = Path(options.trace)
     if not options.command:
-        if options.given != {"--trace"}:
-            raise Usage(
-                f"--trace {path} without -- COMMAND checks a trace that is there: no {min(options.given - {'--trace'})}"
-            )
+        if more := options.given - {"--trace"}:
+            raise Usage(f"--trace {path} without -- COMMAND checks a trace that is there: no {min(more)}")
         trace.verdict(trace.check(path))
         return
     shared.writable(path, "--trace")
@@ -139,9 +137,7 @@ def _soak(options: shared.Options) -> None:
     if options.repeat:
         raise Usage("--soak excludes --repeat: HOURS says how long")
     if options.arch:
-        raise Usage(
-            "--soak excludes --arch: the configurations of soak.yaml have theirs, and --only chooses among them"
-        )
+        raise Usage("--soak excludes --arch: configurations of soak.yaml have theirs, and --only chooses among them")
     target = options.json or paths.out("results", f"soak-{options.series.name}.json")
     done = soak.run(options.series, target, options.soak, options.only, options.accel)
     soak.verdict(done, target)
@@ -163,6 +159,5 @@ def _migrations(options: shared.Options) -> None:
     migrations.interrupted(target, series, options.seed, plan, arch)
     program = qemu_build.program(series, len(series.patches), arch)
     wrong = migrations.run(series, program, count, options.seed, target, options.accel, options.soak, arch)
-    if wrong:
-        raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (see {target})")
+    shared.complain(wrong, target)
     say(f"results in {target}")

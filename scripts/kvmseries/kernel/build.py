@@ -7,7 +7,7 @@ compiled once its base is built.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -65,7 +65,6 @@ def in_tree(tree: trees.Tree, arch: str, configs: Iterable[str] = (), note: Note
     """Build the Kernel of a tree that is at hand."""
     config = kconfig.load(arch, configs, tree.version)
     toolchain.install(arch)
-    toolchain.check(arch, tree.version)
     folder = tree.path / f"build-{arch}-{config.name}"
     with paths.locked(f"build-{tree.path.parent.name}-{tree.point}-{arch}-{config.name}", say):
         try:
@@ -77,11 +76,7 @@ def in_tree(tree: trees.Tree, arch: str, configs: Iterable[str] = (), note: Note
 
 def _build(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, note: Note | None) -> str:
     made = folder / "series.json"
-    wanted = {
-        "commit": trees.head(tree.path),
-        "compiler": toolchain.version(arch),
-        "config": hashlib.sha256(config.text.encode()).hexdigest(),
-    }
+    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch), "config": stamp.digest(config.text)}
     built = stamp.current(made, wanted)
     if built and (folder / _IMAGE[arch]).exists():
         return built["release"]
@@ -90,16 +85,16 @@ def _build(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, no
     _remove_torn(folder)
     log = paths.out("logs", f"build-{tree.path.parent.name}-{tree.point}-{arch}-{config.name}.log")
     make = _configure(tree, arch, config, folder, log)
-    env = toolchain.environment()
     title = f"build {tree.point} for {arch} ({config.name})"
-    target = "Image" if arch == "arm64" else "bzImage"
+    estimate = seconds(arch, config.name, tree.count)
     if note:
         note(title)
-        proc.run([*make, target], title, log=log, env=env)
-    else:
-        estimate = seconds(arch, config.name, tree.count)
-        with single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate):
-            proc.run([*make, target], title, log=log, env=env)
+    # The step of a caller has its own clock.
+    own = (
+        contextlib.nullcontext() if note else single(f"build-{arch}-{config.name}-{bool(tree.count)}", title, estimate)
+    )
+    with own:
+        proc.run([*make, Path(_IMAGE[arch]).name], title, log=log, env=toolchain.environment())
     release = _read(folder / "include/config/kernel.release").strip()
     stamp.write(made, wanted, release=release)
     return release
@@ -131,19 +126,15 @@ def configure(tree: trees.Tree, arch: str, configs: Iterable[str]) -> None:
 
 def _configure(tree: trees.Tree, arch: str, config: kconfig.Config, folder: Path, log: Path) -> list[str]:
     """Have .config of `config` in `folder`; returns make's command line without a target."""
-    make = ["make", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch), f"LOCALVERSION=-{tree.point}"]
+    make = toolchain.make(tree.path, folder, arch, f"-{tree.point}")
     allconfig = folder / "fragments.config"
     if not (folder / ".config").exists() or _read(allconfig) != config.text:
         # fragments.config is what .config was made from and found right with, so it comes last.
         paths.remove(allconfig)
         wish = allconfig.with_suffix(".new")
         wish.write_text(config.text, encoding="utf-8")
-        proc.run(
-            [*make, "allnoconfig"],
-            "make allnoconfig",
-            log=log,
-            env={**toolchain.environment(), "KCONFIG_ALLCONFIG": str(wish)},
-        )
+        env = {**toolchain.environment(), "KCONFIG_ALLCONFIG": str(wish)}
+        proc.run([*make, "allnoconfig"], "make allnoconfig", log=log, env=env)
         kconfig.check(config, _read(folder / ".config"))
         wish.replace(allconfig)
     return make
@@ -183,21 +174,9 @@ def examine(kernel: Kernel, names: Collection[str]) -> Counter[str]:
         for path in objects:
             # Or make would find nothing to do, and gcc say nothing.
             paths.remove(folder / path)
-        text = proc.run(
-            [
-                "make",
-                "-C",
-                str(tree.path),
-                f"O={folder}",
-                *toolchain.make_arguments(kernel.arch),
-                f"LOCALVERSION=-{tree.point}",
-                "W=1",
-                "C=2",
-                *map(str, objects),
-            ],
-            f"W=1 and sparse on {tree.point} ({kernel.arch})",
-            env=toolchain.environment(),
-        )
+        make = toolchain.make(tree.path, folder, kernel.arch, f"-{tree.point}")
+        what = f"W=1 and sparse on {tree.point} ({kernel.arch})"
+        text = proc.run([*make, "W=1", "C=2", *map(str, objects)], what, env=toolchain.environment())
     return about(text, names)
 
 
@@ -214,27 +193,21 @@ def _named_by_make(folder: Path, name: str) -> str:
 
 
 def each_patch(
-    series: catalog.Series, arch: str, counts: Iterable[int], note: Note | None, kernel_tree: str | Path | None = None
+    series: catalog.Series,
+    arch: str,
+    numbers: Iterable[int],
+    note: Note | None,
+    kernel_tree: str | Path | None = None,
+    singly: bool = False,
 ) -> None:
-    """Build the kernel after each number of patches in `counts`, ascending, in one tree.
+    """Build the kernel after each number of patches in `numbers`, ascending, or with `singly` of the base with each of
+    the fixes `numbers` alone; all in one tree.  What has been built before, in whole, is not built again: a run that was
+    stopped goes on where it was.
 
     Raises Fail that names the patch with which it stops building.
     """
-    _each(series, arch, trees.walk(series, counts, kernel_tree), "with", note)
-
-
-def each_alone(
-    series: catalog.Series, arch: str, numbers: Iterable[int], note: Note | None, kernel_tree: str | Path | None = None
-) -> None:
-    """Build the kernel with each of the fixes `numbers` alone, in one tree.  Raises Fail that names the patch."""
-    _each(series, arch, trees.walk_alone(series, numbers, kernel_tree), "on the base with only", note)
-
-
-def _each(series: catalog.Series, arch: str, made: Iterable[trees.Tree], how: str, note: Note | None) -> None:
-    """Build each Tree of `made`; those that have been built before, in whole, are not built again: a run that was stopped goes
-    on where it was."""
     done = paths.out("built", f"{series.name}-{arch}.json")
-    for tree in made:
+    for tree in trees.walk(series, numbers, kernel_tree, singly):
         key = _contents(tree, arch)
         if key in stamp.read(done):
             continue
@@ -242,6 +215,7 @@ def _each(series: catalog.Series, arch: str, made: Iterable[trees.Tree], how: st
             in_tree(tree, arch, (), note)
         except Fail as error:
             name = series.patches[tree.count - 1].name if tree.count else "the base"
+            how = "on the base with only" if singly else "with"
             raise Fail(f"{series.name} does not build for {arch} {how} {name}: {error}") from None
         stamp.write(done, {**stamp.read(done), key: tree.point})
 
@@ -249,5 +223,4 @@ def _each(series: catalog.Series, arch: str, made: Iterable[trees.Tree], how: st
 def _contents(tree: trees.Tree, arch: str) -> str:
     """A hash of all that a kernel of `tree` is built from: its files, not its commit."""
     text = kconfig.load(arch, (), tree.version).text
-    parts = [git(tree.path, "rev-parse", "HEAD^{tree}").strip(), arch, toolchain.version(arch), text]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return stamp.digest(git(tree.path, "rev-parse", "HEAD^{tree}").strip(), arch, toolchain.version(arch), text)

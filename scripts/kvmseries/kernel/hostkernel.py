@@ -46,24 +46,6 @@ NEEDED = {
     "CONFIG_KSM": "y",
     "CONFIG_TRANSPARENT_HUGEPAGE": "y",
 }
-# Programs of old kernels that include <openssl/engine.h>, and what needs them: Fedora since 41 and OpenSSL 4 lack that file.
-_SIGNERS = ("scripts/sign-file.c", "scripts/extract-cert.c", "certs/extract-cert.c")
-_NEED_SIGNERS = ("CONFIG_MODULE_SIG_FORMAT", "CONFIG_SYSTEM_TRUSTED_KEYRING", "CONFIG_SYSTEM_REVOCATION_LIST")
-UNSIGNED = {
-    **dict.fromkeys(_NEED_SIGNERS, "n"),
-    "CONFIG_MODULE_SIG": "n",
-    # They select it, or the keyring.
-    "CONFIG_SECURITY_LOCKDOWN_LSM": "n",
-    "CONFIG_IMA_APPRAISE_MODSIG": "n",
-    "CONFIG_KEXEC_BZIMAGE_VERIFY_SIG": "n",
-    "CONFIG_FS_VERITY_BUILTIN_SIGNATURES": "n",
-    "CONFIG_UBIFS_FS_AUTHENTICATION": "n",
-    "CONFIG_DM_VERITY_VERIFY_ROOTHASH_SIG": "n",
-    # So does the last of these, which cannot be turned off without the others.
-    "CONFIG_EXPERT": "y",
-    "CONFIG_CFG80211_CERTIFICATION_ONUS": "y",
-    "CONFIG_CFG80211_REQUIRE_SIGNED_REGDB": "n",
-}
 FORMATS = {"deb": "bindeb-pkg", "tar": "tar-pkg"}
 _ARCH = {"arm64": "CONFIG_ARM64", "x86_64": "CONFIG_X86_64"}
 # What bindeb-pkg leaves in the directory above the one that it builds in.
@@ -72,12 +54,10 @@ _LEFT = ("linux-*.deb", "linux-*.buildinfo", "linux-*.changes", "linux-upstream*
 
 @dataclass(frozen=True)
 class HostKernel:
-    """Packages of one kernel."""
+    """The package of one kernel."""
 
-    label: str  # "base", "series", "upto:3"
     release: str  # uname -r, once it is booted
-    packages: tuple[Path, ...]  # of Path: one .deb, or one .tar
-    source: Path  # the tree that it was built from
+    package: Path  # .deb or .tar
 
 
 def read_config(path: str | Path, arch: str) -> str:
@@ -90,25 +70,19 @@ def read_config(path: str | Path, arch: str) -> str:
         text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
     except (OSError, EOFError) as error:
         raise Fail(f"{path}: {getattr(error, 'strerror', None) or 'not a whole gzip file'}") from None
-    check_config(text, path, arch)
-    return text
-
-
-def check_config(text: str, where: str | Path, arch: str) -> None:
-    """Raise Fail unless `text`, which messages call `where`, is a kernel configuration for `arch` with KVM."""
     found = _symbols(text)
     if not found:
-        raise Fail(f"{where} is not a kernel configuration: it has no line CONFIG_...=")
-    others = [name for name, symbol in _ARCH.items() if name != arch and found.get(symbol) == "y"]
+        raise Fail(f"{path} is not a kernel configuration: it has no line CONFIG_...=")
+    for other, symbol in _ARCH.items():
+        if other != arch and found.get(symbol) == "y":
+            raise Fail(f"{path} is not a configuration for {arch}, but for {other}: add --arch {other}")
     if found.get(_ARCH[arch]) != "y":
-        raise Fail(
-            f"{where} is not a configuration for {arch}"
-            + (f", but for {others[0]}: add --arch {others[0]}" if others else "")
-        )
+        raise Fail(f"{path} is not a configuration for {arch}")
     if found.get("CONFIG_KVM") not in ("y", "m"):
-        raise Fail(f"{where} builds no KVM (CONFIG_KVM is not set): there is nothing to measure; set CONFIG_KVM in it")
+        raise Fail(f"{path} builds no KVM (CONFIG_KVM is not set): there is nothing to measure; set CONFIG_KVM in it")
     if arch == "x86_64" and not {found.get("CONFIG_KVM_INTEL"), found.get("CONFIG_KVM_AMD")} & {"y", "m"}:
-        raise Fail(f"{where} builds KVM for no CPU: set CONFIG_KVM_INTEL or CONFIG_KVM_AMD in it")
+        raise Fail(f"{path} builds KVM for no CPU: set CONFIG_KVM_INTEL or CONFIG_KVM_AMD in it")
+    return text
 
 
 def _symbols(text: str) -> dict[str, str]:
@@ -117,74 +91,45 @@ def _symbols(text: str) -> dict[str, str]:
 
 def changed(text: str, changes: Mapping[str, str]) -> str:
     """The configuration `text` with the symbols of `changes` (symbol to value, "n": off) in it once each."""
-    kept = [
-        line
-        for line in text.splitlines()
-        if not (match := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line)) or match[1] not in changes
-    ]
-    return (
-        "\n".join(
-            kept
-            + [f"# {symbol} is not set" if value == "n" else f"{symbol}={value}" for symbol, value in changes.items()]
-        )
-        + "\n"
+    names = "|".join(map(re.escape, changes))
+    kept = re.sub(rf"^(?:# )?(?:{names})(?:=.*| is not set)\n", "", f"{text}\n", flags=re.M)
+    return kept + "".join(
+        f"# {symbol} is not set\n" if value == "n" else f"{symbol}={value}\n" for symbol, value in changes.items()
     )
 
 
 def build(
     tree: trees.Tree, arch: str, text: str, form: str = "deb", overlays: Sequence[str] = (), note: Note | None = None
 ) -> HostKernel:
-    """Build (or find built) the packages of the trees.Tree `tree` with the configuration `text`.
+    """Build (or find built) the package of the trees.Tree `tree` with the configuration `text`.
 
     form: a key of FORMATS.  overlays: names of overlays of kconfig, such as "lockstat", which the release
     names, too.  note: called with a line of progress.  Returns the HostKernel.
     """
     toolchain.install(arch)
-    toolchain.check(arch, tree.version)
     debian.install("hostkernel")
     if form == "deb":
         # What the package is made with is missed after the whole build only; DPKG_FLAGS=-d leaves out dpkg's own check.
         debhelper = ["dh_listpackages"] if (tree.path / "scripts/package/debian/rules").exists() else []
         for program in ("dpkg-buildpackage", "fakeroot", *debhelper):
             proc.need(program)
-    changes = {**CHANGES, **NEEDED}
-    if lacks_engine(tree.path):
-        say(f"openssl has no engine.h, which linux {tree.version} signs with: its modules are not signed")
-        changes.update(UNSIGNED)
-    for overlay in overlays:
-        changes.update(overlay_symbols(arch, overlay, tree.version))
-    wish = changed(text, changes)
+    wish = changed(text, {**CHANGES, **NEEDED, **_overlaid(arch, overlays, tree.version)})
     key = hashlib.sha256(f"{form}\n{wish}".encode()).hexdigest()[:12]
     suffix = "-".join(["", *overlays, tree.point])
     target = paths.out("hostkernel", f"{tree.path.parent.name}-{arch}-{key}", suffix[1:])
-    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch), "config": key}
+    wanted = {"commit": trees.head(tree.path), "compiler": toolchain.version(arch), "config": key, "form": form}
     with paths.locked(f"hostkernel-{tree.path.parent.name}-{tree.point}-{key}", say):
         made = stamp.current(target / "made.json", wanted)
         if not made:
             made = _package(tree, arch, wish, form, suffix, target, wanted, note)
-    label = tree.point.replace("upto-", "upto:")
-    return HostKernel(label, made["release"], tuple(target / name for name in made["packages"]), tree.path)
+    return HostKernel(made["release"], target / made["package"])
 
 
-def lacks_engine(tree: Path) -> bool:
-    """Whether one of _SIGNERS does not compile for lack of <openssl/engine.h>."""
-    for name in _SIGNERS:
-        if (tree / name).exists():
-            words = ["gcc", "-fsyntax-only", f"-I{tree}/tools/include/uapi", f"-I{tree}/scripts", str(tree / name)]
-            status, text = proc.attempt(words, "gcc")
-            if status and "openssl/engine.h" in text:
-                return True
-    return False
-
-
-def overlay_symbols(arch: str, overlay: str, version: str) -> dict[str, str]:
-    """{symbol: value} of the overlay's own fragment."""
+def _overlaid(arch: str, overlays: Sequence[str], version: str) -> dict[str, str]:
+    """{symbol: value} of the overlays' own fragments."""
     base = kconfig.load(arch, (), version).wanted
-    return {
-        symbol: value
-        for symbol, value in kconfig.load(arch, (overlay,), version).wanted.items()
-        if base.get(symbol) != value
-    }
+    wanted = kconfig.load(arch, overlays, version).wanted
+    return {symbol: value for symbol, value in wanted.items() if base.get(symbol) != value}
 
 
 def _package(
@@ -197,21 +142,12 @@ def _package(
     wanted: dict[str, str],
     note: Note | None,
 ) -> dict[str, Any]:
-    """Build the packages into the directory `target`; returns what made.json there says."""
+    """Build the package into the directory `target`; returns what made.json there says."""
     folder = tree.path / f"build-{arch}-host-{wanted['config']}"
     title = f"build {tree.point} for {arch}, {form} package"
     log = paths.out("logs", f"hostkernel-{tree.path.parent.name}-{tree.point}-{wanted['config']}.log")
-    make = [
-        "make",
-        "-C",
-        str(tree.path),
-        f"O={folder}",
-        *toolchain.make_arguments(arch),
-        f"LOCALVERSION={suffix}",
-        "KDEB_PKGVERSION=1",
-        "DPKG_FLAGS=-d",
-        "KDEB_COMPRESS=gzip",
-    ]
+    make = toolchain.make(tree.path, folder, arch, suffix)
+    make += ["KDEB_PKGVERSION=1", "DPKG_FLAGS=-d", "KDEB_COMPRESS=gzip"]
     env = {**toolchain.environment(), "LOCALVERSION": suffix}
     if note:
         note(title)
@@ -223,10 +159,10 @@ def _package(
             try:
                 proc.run([*make, FORMATS[form]], title, log=log, env=env)
                 release = (folder / "include/config/kernel.release").read_text(encoding="utf-8").strip()
-                packages = _take(tree.path if form == "deb" else folder, release, form, part)
+                package = _take(tree.path if form == "deb" else folder, release, form, part)
             finally:
                 _sweep(tree.path)
-            made = stamp.write(part / "made.json", wanted, release=release, packages=packages)
+            made = stamp.write(part / "made.json", wanted, release=release, package=package)
     except OSError as error:
         raise paths.os_fail(error, folder) from None
     return made
@@ -246,23 +182,20 @@ def _configure(make: Sequence[str], folder: Path, wish: str, log: Path, env: Map
             "this kernel turns KVM off with that configuration: one of the symbols that CONFIG_KVM depends on "
             f"is not set in it (see {folder}/.config)"
         )
-    left = [name for name in _NEED_SIGNERS if found.get(name) == "y" and f"# {name} is not set\n" in wish]
-    if left:
-        raise Fail(f"openssl has no engine.h, and something in that configuration selects {left[0]}, which needs it")
     lacking = [symbol for symbol, value in NEEDED.items() if found.get(symbol) != value]
     if lacking:
         say(f"the kernel does not take {', '.join(lacking)}: tests that need it will fail")
     asked.write_text(wish, encoding="utf-8")
 
 
-def _take(place: Path, release: str, form: str, part: Path) -> list[str]:
-    """Move the package of `release` from `place` to the directory `part`; returns the names."""
+def _take(place: Path, release: str, form: str, part: Path) -> str:
+    """Move the package of `release` from `place` to the directory `part`; returns its name."""
     pattern = f"linux-image-{release}_*.deb" if form == "deb" else f"linux-{release}-*.tar*"
     found = sorted(place.glob(pattern))
     if len(found) != 1:
         raise Fail(f"the build made no {pattern} in {place}")
     found[0].rename(part / found[0].name)
-    return [found[0].name]
+    return found[0].name
 
 
 def _sweep(tree: Path) -> None:

@@ -61,7 +61,8 @@ def load(arch: str, names: Iterable[str], version: str) -> Config:
         fragment = (CONFIGS / f"{stem}.config").read_text(encoding="utf-8")
         only = _ARCH.search(fragment)
         if only and only[1] != arch and _applies(only, (major, minor)):
-            raise Usage(f"config '{stem}' is for {only[1]}, not for {arch}{_in(only, version)}")
+            where = f" in linux {version}" if only[2] else ""
+            raise Usage(f"config '{stem}' is for {only[1]}, not for {arch}{where}")
         cmdline += re.findall(r"^# cmdline: (\S+)$", fragment, re.M)
         for line in fragment.splitlines():
             symbol, value, applies = _parse(line, (major, minor), stem)
@@ -73,15 +74,13 @@ def load(arch: str, names: Iterable[str], version: str) -> Config:
 
 def _parse(line: str, version: tuple[int, int], stem: str) -> tuple[str, str, bool]:
     """(symbol, value, whether it is for kernel `version`) of a fragment's line; no symbol: ""."""
-    match = _UNSET.match(line)
-    if match:
+    if match := _UNSET.match(line):
         return match[1], "n", True
     if not line.startswith("CONFIG_"):
         return "", "", False
-    match = _SET.match(line)
-    if not match:
-        raise Fail(f"{stem}.config: '{line}' is not a line of a fragment")
-    return match[1], match[2], _applies(match, version)
+    if match := _SET.match(line):
+        return match[1], match[2], _applies(match, version)
+    raise Fail(f"{stem}.config: '{line}' is not a line of a fragment")
 
 
 def _applies(match: re.Match[str], version: tuple[int, int]) -> bool:
@@ -91,11 +90,6 @@ def _applies(match: re.Match[str], version: tuple[int, int]) -> bool:
         return True
     limit = (int(number[0]), int(number[1]))
     return {"since": version >= limit, "before": version < limit, "only": version == limit}[word]
-
-
-def _in(match: re.Match[str], version: str) -> str:
-    """For a message: " in linux VERSION" if the line has a limit."""
-    return f" in linux {version}" if match.groups()[-3] else ""
 
 
 def check(config: Config, dotconfig: str) -> None:
@@ -108,7 +102,5 @@ def check(config: Config, dotconfig: str) -> None:
         if found.get(symbol, "n") != value
     ]
     if wrong:
-        raise Fail(
-            f"config {config.name}: this kernel does not take {', '.join(wrong)}: a "
-            "dependency is missing in the fragment, or the symbol has another name"
-        )
+        why = "a dependency is missing in the fragment, or the symbol has another name"
+        raise Fail(f"config {config.name}: this kernel does not take {', '.join(wrong)}: {why}")

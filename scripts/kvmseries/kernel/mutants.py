@@ -5,8 +5,6 @@ All are built in one tree (trees.mutant()), so what is built is kept in out/muta
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -52,8 +50,6 @@ def _made_from(
     """An id of all that such a kernel is made from."""
     patches = [trees.on_top(series, name).read_text(encoding="utf-8") for name in names]
     whole = len(series.patches) if count is None else count
-    return hashlib.sha256(
-        json.dumps(
-            [series.versions[0].sha256, series.patches_id(whole), patches, config.text, toolchain.version(arch)]
-        ).encode()
-    ).hexdigest()
+    return stamp.digest(
+        series.versions[0].sha256, series.patches_id(whole), patches, config.text, toolchain.version(arch)
+    )

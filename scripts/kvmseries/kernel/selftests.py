@@ -6,13 +6,11 @@ Base and series run the same binaries: what differs in a comparison is the kerne
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..base import paths, proc
+from ..base import paths, proc, stamp
 from ..base.progress import say
 from ..source import catalog, trees
 from . import toolchain
@@ -36,43 +34,23 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
     toolchain.install(arch)
     part_of = "" if tree.count == len(series.patches) else f"-{tree.point}"
     folder = paths.out("selftests", f"{tree.path.parent.name}-{arch}{part_of}")
-    wanted = hashlib.sha256(
-        json.dumps(
-            [trees.head(tree.path), toolchain.version(arch), *(path.read_text(encoding="utf-8") for path in _sources())]
-        ).encode()
-    ).hexdigest()
+    texts = [path.read_text(encoding="utf-8") for path in _sources()]
+    wanted = {"from": stamp.digest(trees.head(tree.path), toolchain.version(arch), texts)}
     with paths.locked(f"selftests-{folder.name}", say):
-        if _stamp(folder) == wanted:
+        if stamp.current(folder / ".stamp", wanted):
             return folder
-        toolchain.check_static(arch)
         log = paths.out("logs", f"selftests-{folder.name}.log")
         make = ["make", *toolchain.make_arguments(arch)]
         env = toolchain.environment()
         with paths.whole(folder) as part:
             objects, headers = part / "build", part / "headers"
-            proc.run(
-                [*make, "-C", str(paths.TESTS), f"TREE={tree.path}", f"O={part}"],
-                f"building our tests for {arch}",
-                log=log,
-                env=env,
-            )
+            ours = [*make, "-C", str(paths.TESTS), f"TREE={tree.path}", f"O={part}"]
+            proc.run(ours, f"building our tests for {arch}", log=log, env=env)
             # As tree.mk does, whose library is here already.
-            proc.run(
-                [
-                    *make,
-                    "-C",
-                    str(tree.path / SUBDIR),
-                    f"OUTPUT={objects}",
-                    f"abs_objdir={objects}",
-                    f"INSTALL_HDR_PATH={headers}",
-                    "KSFT_KHDR_INSTALL_DONE=1",
-                    f"KHDR_INCLUDES=-isystem {headers}/include",
-                    "LDFLAGS=-static -pthread",
-                ],
-                f"building the selftests for {arch}",
-                log=log,
-                env=env,
-            )
+            own = [f"OUTPUT={objects}", f"abs_objdir={objects}", f"INSTALL_HDR_PATH={headers}"]
+            own += [f"KHDR_INCLUDES=-isystem {headers}/include", "KSFT_KHDR_INSTALL_DONE=1"]
+            line = [*make, "-C", str(tree.path / SUBDIR), *own, "LDFLAGS=-static -pthread"]
+            proc.run(line, f"building the selftests for {arch}", log=log, env=env)
             for name in programs(objects):
                 # A test that is in both is made from the same source.
                 if not (part / name).exists():
@@ -80,7 +58,7 @@ def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = No
                     (objects / name).replace(part / name)
             paths.remove(objects)
             paths.remove(headers)
-            (part / ".stamp").write_text(wanted, encoding="utf-8")
+            stamp.write(part / ".stamp", wanted)
     return folder
 
 
@@ -101,13 +79,6 @@ def _sources() -> Iterator[Path]:
 def own() -> tuple[str, ...]:
     """Names of our programs, of which a tree may lack some."""
     return (*HELPERS, *(path.stem for path in sorted((paths.TESTS / "tests").glob("*.c"))))
-
-
-def _stamp(folder: Path) -> str | None:
-    try:
-        return (folder / ".stamp").read_text(encoding="utf-8")
-    except OSError:
-        return None
 
 
 def programs(folder: str | Path) -> list[str]:

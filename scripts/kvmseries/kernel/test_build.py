@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from kvmseries.base.errors import Fail
+from kvmseries.conftest import write
 from kvmseries.kernel import build, kconfig
 
 
@@ -21,8 +22,7 @@ def _kernel(tmp_path, monkeypatch):
             (folder / ".config").write_text(dotconfig["text"], encoding="utf-8")
         else:
             for name in ("arch/arm64/boot/Image", "include/config/kernel.release"):
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_text("5.10.262-series\n", encoding="utf-8")
+                write(folder / name, "5.10.262-series\n")
         return ""
 
     monkeypatch.setattr(build.proc, "run", run)
@@ -41,24 +41,16 @@ def test_a_config_that_is_not_taken_is_refused_every_time(kernel):
     assert "Image" not in calls
 
 
-def test_a_kernel_is_built_once(kernel):
+def test_a_kernel_is_built_once_and_taken_up_again_where_it_broke_off(kernel, tmp_path):
     make, calls, dotconfig = kernel
     dotconfig["text"] = "CONFIG_KVM=y\n"
     assert make() == make() == "5.10.262-series"
     assert calls == ["allnoconfig", "Image"]
-
-
-def test_a_build_that_broke_off_is_taken_up_again(kernel, tmp_path):
-    make, calls, dotconfig = kernel
-    dotconfig["text"] = "CONFIG_KVM=y\n"
-    make()
     folder = tmp_path / "tree/build-arm64-normal"
     (folder / "series.json").unlink()
     # make stops at a file that ends in the middle: "unterminated call to function 'wildcard'".
-    torn, whole = folder / "fs/proc/.softirqs.o.cmd", folder / "fs/proc/.stat.o.cmd"
-    torn.parent.mkdir(parents=True)
-    torn.write_text("deps := $(wildcard inc", encoding="utf-8")
-    whole.write_text("deps := $(wildcard include/x.h)\n", encoding="utf-8")
+    torn = write(folder / "fs/proc/.softirqs.o.cmd", "deps := $(wildcard inc")
+    whole = write(folder / "fs/proc/.stat.o.cmd", "deps := $(wildcard include/x.h)\n")
     make()
     assert calls == ["allnoconfig", "Image", "Image"] and whole.exists() and not torn.exists()
 
@@ -111,7 +103,7 @@ def _each(tmp_path, monkeypatch):
     monkeypatch.setattr(
         build.trees,
         "walk",
-        lambda _, counts, kernel: (
+        lambda _, counts, *_rest: (
             SimpleNamespace(path=contents, point=f"patch-{count}", count=count, version="7.3")
             for count, contents in enumerate(counts)
         ),
@@ -122,22 +114,17 @@ def _each(tmp_path, monkeypatch):
     return (lambda *contents: build.each_patch(series, "arm64", contents, None)), built
 
 
-def test_builds_of_each_patch_go_on_where_they_stopped(each):
+def test_builds_of_each_patch_go_on_where_they_stopped_and_what_has_changed_is_built_again(each, monkeypatch):
     make, built = each
     with pytest.raises(Fail, match="mini does not build for arm64 with 0002-x.patch: error: here"):
         make("base", "a", "bad", "c")
     make("base", "a", "b", "c")
     assert built == ["base", "a", "b", "c"]
-
-
-def test_a_patch_that_has_changed_and_those_after_it_are_built_again(each, monkeypatch):
-    make, built = each
-    make("base", "a", "b")
     make("base", "a2", "b2")
-    assert built[3:] == ["a2", "b2"]
+    assert built[4:] == ["a2", "b2"]
     monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 99")
     make("base")
-    assert built[5:] == ["base"]
+    assert built[6:] == ["base"]
 
 
 @pytest.mark.parametrize("word", ("cmd", "savedcmd"))

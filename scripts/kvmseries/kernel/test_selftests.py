@@ -4,6 +4,7 @@ import pytest
 
 from kvmseries.base import paths, proc
 from kvmseries.base.errors import Fail
+from kvmseries.conftest import compilers, write
 from kvmseries.kernel import selftests
 from kvmseries.measure import bench
 
@@ -39,10 +40,8 @@ $(OUTPUT)/kvm_util.o:
 @pytest.fixture
 def make(program, mini, kernel, tmp_path, monkeypatch):
     """make(): builds for arm64, returns the directory; make.count holds an x for each real run."""
-    for name in ("flex", "bison", "bc", "ccache", "rsync"):
-        program(name, "")
+    compilers(program)
     program("make", MAKE)
-    program("aarch64-linux-gnu-gcc", "echo 1.0\n")
     monkeypatch.setenv("COUNT", str(tmp_path / "count"))
 
     def run(count=None):
@@ -52,11 +51,8 @@ def make(program, mini, kernel, tmp_path, monkeypatch):
     return run
 
 
-def test_the_programs_are_those_that_can_be_run(make):
+def test_the_programs_are_those_that_can_be_run_and_ours_goes_before_the_tree_s(make):
     assert selftests.programs(make()) == ["arm64/some_test", "lockphase", "own_test"]
-
-
-def test_of_a_test_that_is_ours_and_the_tree_s_ours_is_kept(make):
     assert (make() / "own_test").read_text(encoding="utf-8") == "ours\n"
 
 
@@ -64,9 +60,7 @@ def test_what_is_built_is_not_built_again_until_a_program_of_ours_changes(make, 
     assert make() == make()
     assert make.count.read_text(encoding="utf-8") == "x\n"
     for name in ("Makefile", "tree.mk", "guest/lockphase.c", "guest/spread.c", "lib/compat.h", "tests/x_test.c"):
-        path = tmp_path / "ours" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("another\n", encoding="utf-8")
+        write(tmp_path / "ours" / name, "another\n")
     monkeypatch.setattr(paths, "TESTS", tmp_path / "ours")
     for number, name in enumerate(("Makefile", "guest/spread.c", "lib/compat.h", "tests/x_test.c"), 2):
         (tmp_path / "ours" / name).write_text(f"{number}\n", encoding="utf-8")
@@ -142,14 +136,11 @@ def test_a_test_that_does_not_compile_is_an_error(tree):
     assert status and "Error 1" in text
 
 
-def test_what_is_no_tree_is_said_in_one_line(tmp_path):
+def test_what_is_no_tree_or_was_built_in_place_is_told(tree, tmp_path):
     status, text = ours(tmp_path / "none")
     assert status and "is no kernel tree with KVM selftests: say which with TREE=" in text
     status, text = proc.attempt(["make", "-C", str(paths.TESTS), "TREE=", "ARCH=arm64"], "make")
     assert status and "say which with TREE=" in text
-
-
-def test_a_tree_that_was_built_in_place_is_refused_with_what_to_do(tree):
     (tree / ".config").touch()
     status, text = ours(tree, f"HEADERS={tree.parent}/out/headers")
     assert status and "give HEADERS=DIR" in text

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.errors import Fail
-from .git import git, has_identity, try_git
-
-
-def check_identity(tree: Path) -> None:
-    """Raise Fail unless git knows whose sign-off it would add."""
-    if not has_identity(tree):
-        raise Fail("--signoff certifies the DCO in your name: set git's user.name and user.email")
+from .git import git, has_identity, head, try_git
 
 
 def apply(
@@ -22,14 +16,12 @@ def apply(
     own: bool = False,
     signoff: bool = False,
     where: str = "the tree",
-    version: str | None = None,
-    wants: str | None = None,
-    title: str = "linux",
+    differ: str = "",
 ) -> None:
     """Apply `patches` (paths) to the git tree at `tree`, one commit each, or none of them.
 
-    own: commit as the tool.  where, version, wants, title: what the tree is, its version, the one
-    that the series is made for, and of which project, for the message.  Raises Fail that names patch and hunk.
+    own: commit as the tool.  where: what the tree is, for the Fail that names patch and hunk; differ: the end of that,
+    how the tree is another than the series is made for.
     """
     if not patches:
         return
@@ -45,7 +37,7 @@ def apply(
     if not number:
         raise Fail(f"git am failed on {where}: {text.strip().splitlines()[-1]}")
     # The patches before it are gone again with --abort: put them back to ask about this one.
-    raise Fail(_explain(tree, patches, number, where, version, wants, title))
+    raise Fail(_explain(tree, patches, number, where) + differ)
 
 
 def _failed_number(tree: Path) -> int | None:
@@ -57,32 +49,22 @@ def _failed_number(tree: Path) -> int | None:
         return None
 
 
-def _explain(
-    tree: Path, patches: Sequence[Path], number: int, where: str, version: str | None, wants: str | None, title: str
-) -> str:
+def _explain(tree: Path, patches: Sequence[Path], number: int, where: str) -> str:
     patch = patches[number - 1]
     # The last first: a patch can be taken back only while none after it changes the same lines.
     for there in reversed(patches[number - 1 :]):
         if try_git(tree, "apply", "--check", "--reverse", str(there))[0] == 0:
             return f"{where} is patched already (it has {there.name}): use a tree without the series"
-    before = git(tree, "rev-parse", "HEAD").strip()
+    before = head(tree)
     if number > 1:
         try_git(tree, "am", "--quiet", *map(str, patches[: number - 1]), own=True)
     _, text = try_git(tree, "apply", "--check", "--verbose", str(patch))
     git(tree, "reset", "-q", "--hard", before)
     hunks = [_hunk(patch, *found) for found in re.findall(r"^error: patch failed: (.+):(\d+)$", text, re.M)]
-    hunks += [f"{name} is not there" for name in re.findall(r"^error: (.+): No such file or directory$", text, re.M)]
-    hunks += [
-        f"{name} exists" for name in re.findall(r"^error: (.+): already exists in working directory$", text, re.M)
-    ]
-    differ = (
-        f" (the tree is {title} {version}, the series is for {wants})" if version and wants and version != wants else ""
-    )
-    number = int(patch.name.split("-")[0])
-    return (
-        f"patch {number} does not apply to {where}: {patch.name}: "
-        f"{'; '.join(hunks) or text.strip().splitlines()[-1]}{differ}"
-    )
+    for name, why in re.findall(r"^error: (.+): (No such file|already exists)\b", text, re.M):
+        hunks.append(f"{name} {'is not there' if why == 'No such file' else 'exists'}")
+    why = "; ".join(hunks) or text.strip().splitlines()[-1]
+    return f"patch {int(patch.name.split('-')[0])} does not apply to {where}: {patch.name}: {why}"
 
 
 def _hunk(patch: Path, name: str, line: str) -> str:

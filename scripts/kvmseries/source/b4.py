@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..base import proc
 from ..base.errors import Fail
-from .git import environment, git, has_identity
+from .git import environment, git
 
 
 def program() -> str:
@@ -21,12 +21,6 @@ def program() -> str:
     if not found:
         raise Fail("--b4 needs b4, which is not there: `pipx install b4` (it needs Python 3.11 or newer)")
     return found
-
-
-def check_identity(tree: Path) -> None:
-    """Raise Fail unless git knows who the user is: b4 takes a branch for the user's by that."""
-    if not has_identity(tree):
-        raise Fail("--b4 makes a branch that is yours: set git's user.name and user.email")
 
 
 def prepare(tree: Path, letter: str) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.parser import HeaderParser
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -115,10 +116,6 @@ class Series:
         ends = [(count, name) for name, count in self.milestones.items() if count < self.milestones[milestone]]
         return max(ends)[1] if ends else "base"
 
-    def _below(self, milestone: str) -> tuple[str, ...]:
-        """The milestones that `milestone` is on, or ("base",)."""
-        return self.on.get(milestone, (self._before(milestone),))
-
     def _own(self, milestone: str) -> tuple[Path, ...]:
         """The patches of one milestone."""
         return self.patches[self.milestones.get(self._before(milestone), 0) : self.milestones[milestone]]
@@ -127,16 +124,13 @@ class Series:
         """The patches of a milestone, or of "base", and of all that it needs."""
         if milestone == "base":
             return frozenset()
-        return frozenset(self._own(milestone)).union(*map(self._whole, self._below(milestone)))
+        below = self.on.get(milestone, (self._before(milestone),))
+        return frozenset(self._own(milestone)).union(*map(self._whole, below))
 
     def alone(self, number: int) -> tuple[Path, ...]:
         """The patches that fix `number` is applied with to the base: those that it needs, in order, and itself."""
-        found, left = set(), [number]
-        while left:
-            one = left.pop()
-            found.add(one)
-            left += [below for below in self.needs.get(one, ()) if below not in found]
-        return tuple(self.patches[one - 1] for one in sorted(found))
+        below = {patch for one in self.needs.get(number, ()) for patch in self.alone(one)}
+        return (*sorted(below), self.patches[number - 1])
 
     @property
     def fixes(self) -> tuple[int, ...]:
@@ -151,10 +145,8 @@ class Series:
             text = str(self.milestones[text])
         if not re.fullmatch(r"\d+", text):
             names = ", ".join(self.milestones) or "none"
-            raise Usage(
-                f"{self.name} has no milestone '{text}' (milestones: {names}; "
-                f"or a number from 0 to {len(self.patches)})"
-            )
+            last = len(self.patches)
+            raise Usage(f"{self.name} has no milestone '{text}' (milestones: {names}; or a number from 0 to {last})")
         if int(text) > len(self.patches):
             raise Usage(f"--upto {text} is beyond the end: {self.name} has {len(self.patches)} patches")
         return int(text)
@@ -169,10 +161,7 @@ class Series:
 
 
 def _hash(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()[:12]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -270,35 +259,27 @@ def _check_fix(
     file: Path, milestones: Mapping[str, int], fix: int, below: Sequence[int], subjects: Sequence[str]
 ) -> None:
     """Raise Fail unless `fix`, which needs `below`, is a patch of the milestone FIXES, and they are earlier ones."""
-    first = max([count for count in milestones.values() if count < milestones.get(FIXES, 0)], default=0)
-    if not first < fix <= milestones.get(FIXES, 0) or not all(0 < number < fix for number in below):
-        raise Fail(
-            f"{file}: needs, {subjects[fix - 1]}: it takes a patch of the milestone {FIXES}, and patches before it"
-        )
+    last = milestones.get(FIXES, 0)
+    first = max([count for count in milestones.values() if count < last], default=0)
+    if not first < fix <= last or not all(0 < number < fix for number in below):
+        takes = f"it takes a patch of the milestone {FIXES}, and patches before it"
+        raise Fail(f"{file}: needs, {subjects[fix - 1]}: {takes}")
 
 
 def _check_milestone(file: Path, milestones: Mapping[str, int], name: str, below: Sequence[str]) -> None:
     """Raise Fail unless `name` is a milestone and `below` are earlier ones, or base alone."""
     earlier = [other for other, count in milestones.items() if count < milestones.get(name, 0)]
     if name not in milestones or tuple(below) != ("base",) and not (below and set(below) <= set(earlier)):
-        raise Fail(
-            f"{file}: based-on, {name}: [{', '.join(below)}]: it takes a milestone, and an earlier one or base, or "
-            "several earlier ones"
-        )
+        takes = "it takes a milestone, and an earlier one or base, or several earlier ones"
+        raise Fail(f"{file}: based-on, {name}: [{', '.join(below)}]: {takes}")
 
 
 def subject(patch: Path) -> str:
     """Subject of a patch file, without [PATCH n/m]."""
-    lines = patch.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith("Subject:"):
-            text = line[len("Subject:") :]
-            for more in lines[number + 1 :]:
-                if not more.startswith(" "):
-                    break
-                text += more
-            return re.sub(r"^\s*\[[^]]*\]\s*", "", text).strip()
-    raise Fail(f"{patch} has no subject: it is not a patch made by scripts/series export")
+    found = HeaderParser().parsestr(patch.read_text(encoding="utf-8"))["Subject"]
+    if found is None:
+        raise Fail(f"{patch} has no subject: it is not a patch made by scripts/series export")
+    return re.sub(r"^\s*\[[^]]*\]\s*", "", found.replace("\n", "")).strip()
 
 
 def check_arch(series: Series, arch: str) -> None:
@@ -319,16 +300,12 @@ def points(series: Series, text: str) -> tuple[Point, ...]:
             found.append(Point(label, series.upto(label[len("upto:") :]), series))
         elif label.endswith(":base"):
             other = load(label[: -len(":base")])
-            if other.project != series.project:
-                raise Usage(
-                    f"--kernels {text}: {other.name} is for {other.project}, {series.name} for {series.project}"
-                )
+            if (own := series.project) != other.project:
+                raise Usage(f"--kernels {text}: {other.name} is for {other.project}, {series.name} for {own}")
             found.append(Point(label, 0, other))
         else:
-            raise Usage(
-                f"unknown kernel '{label}': it is base, series, upto:MILESTONE or OTHER:base, the base of "
-                "another series"
-            )
+            kinds = "base, series, upto:MILESTONE or OTHER:base, the base of another series"
+            raise Usage(f"unknown kernel '{label}': it is {kinds}")
     if len({point.label for point in found}) != len(found):
         raise Usage(f"--kernels {text} names a kernel twice")
     return tuple(found)

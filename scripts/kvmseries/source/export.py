@@ -10,11 +10,16 @@ from ..base.errors import Fail
 from ..base.progress import say
 from . import catalog, letters, programs, trees
 from .catalog import Series
-from .git import changes, git, try_git
+from .git import check_clean, git, try_git
 
 TRAILER = re.compile(r"^(Signed-off-by|Reviewed-by|Tested-by|Acked-by):.*$", re.I | re.M)
 # What git writes into a message that is being edited, and leaves there if that is not done in an editor.
 TEMPLATE = re.compile(r"^(?:#(?:\s.*)?|Conflicts:|(?:fixup|squash|amend)! .*)$", re.M)
+# Patches are not numbered: one that is added changes no other one.
+_FORMAT = (
+    "--zero-commit --full-index --no-signature --suffix=.patch --no-base --no-thread --no-cover-letter --no-numbered "
+    "--stat=72 --no-renames --no-attach"
+).split()
 
 
 def export(series: Series, tree: str | Path | None = None) -> int:
@@ -34,9 +39,7 @@ def export(series: Series, tree: str | Path | None = None) -> int:
             f"{tree} was made with --milestone or --b4 (it has a tag 'needed'), and export writes the whole series: "
             "cherry-pick your changes onto a tree made without them"
         )
-    dirty = changes(tree)
-    if dirty:
-        raise Fail(f"{tree} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit them")
+    check_clean(tree, str(tree), "commit them")
     programs.update(tree)
     commits = git(tree, "rev-list", "--reverse", "base..HEAD").split()
     if not commits:
@@ -92,28 +95,7 @@ def one_line(text: str) -> str:
 
 def write_patches(tree: Path, folder: Path) -> None:
     """Write the commits base..HEAD of `tree` as patch files into `folder`."""
-    git(
-        tree,
-        "format-patch",
-        "-q",
-        "-o",
-        str(folder),
-        "--zero-commit",
-        "--full-index",
-        "--no-signature",
-        "--suffix=.patch",
-        "--no-base",
-        "--no-thread",
-        "--no-cover-letter",
-        # A patch that is added changes no other one.
-        "--no-numbered",
-        "--stat=72",
-        "--no-renames",
-        "--no-attach",
-        "base..HEAD",
-        plain=True,
-        what="git format-patch",
-    )
+    git(tree, "format-patch", "-q", "-o", str(folder), *_FORMAT, "base..HEAD", plain=True, what="git format-patch")
 
 
 def cover(series: Series, tree: Path) -> str | None:

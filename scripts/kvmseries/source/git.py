@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..base import proc
+from ..base.errors import Fail
 
 _CONFIG = {
     "am.threeWay": "false",
@@ -70,7 +71,8 @@ def git(
 ) -> str:
     """As try_git(); returns what git printed.  Raises Fail if it fails."""
     text = None if stdin is None else stdin.encode()
-    return proc.run(_line(tree, arguments), what or f"git {arguments[0]}", env=_env(own, plain, index), stdin=text)
+    line = ["git", "-C", os.fspath(tree), *arguments]
+    return proc.run(line, what or f"git {arguments[0]}", env=_env(own, plain, index), stdin=text)
 
 
 def try_git(
@@ -81,11 +83,8 @@ def try_git(
     own: commit as the tool, at a fixed date.  plain: without the user's configuration at all.  index: a file that is
     the index, instead of the tree's.
     """
-    return proc.attempt(_line(tree, arguments), f"git {arguments[0]}", env=_env(own, plain, index))
-
-
-def _line(tree: str | Path, arguments: Sequence[str]) -> list[str]:
-    return ["git", "-C", os.fspath(tree), *arguments]
+    line = ["git", "-C", os.fspath(tree), *arguments]
+    return proc.attempt(line, f"git {arguments[0]}", env=_env(own, plain, index))
 
 
 def _env(own: bool, plain: bool, index: Path | None) -> dict[str, str]:
@@ -100,6 +99,12 @@ def head(tree: str | Path) -> str:
 def changes(tree: str | Path) -> str:
     """Paths of tracked files that differ from HEAD, and of new files, one a line."""
     return git(tree, "status", "--porcelain").strip()
+
+
+def check_clean(tree: str | Path, name: str, instead: str) -> None:
+    """Raise Fail, with what to do `instead`, if `tree`, which it calls `name`, has changes."""
+    if dirty := changes(tree):
+        raise Fail(f"{name} has uncommitted changes ({dirty.splitlines()[0].strip()}): {instead}")
 
 
 def has_identity(tree: str | Path) -> bool:

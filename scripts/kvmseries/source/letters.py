@@ -10,7 +10,6 @@ subjects and " ...".  Patches of a milestone without a letter are named in the c
 from __future__ import annotations
 
 import email
-import email.policy
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -45,9 +44,8 @@ def problems(text: str) -> list[str]:
         if len(line) > WIDTH:
             wrong.append(f"line {number} has {len(line)} characters, and at most {WIDTH} are to be there")
         if line.startswith(("#", "---")):
-            wrong.append(
-                f"line {number} begins with '{'#' if line[0] == '#' else '---'}': b4 takes it for something else than text"
-            )
+            begin = "#" if line[0] == "#" else "---"
+            wrong.append(f"line {number} begins with '{begin}': b4 takes it for something else than text")
     wrong += [f"it carries '{found[0]}': whoever submits adds it" for found in _TRAILER.finditer(text)]
     last = len(lines) - lines[::-1].index("") if "" in lines else 0
     wrong += [
@@ -82,10 +80,8 @@ def check(series: Series) -> None:
     texts: dict[Path, str] = {}
     for path in sorted((series.path / "letters").glob("*")):
         if path.suffix != ".txt" or path.stem not in series.milestones:
-            raise Fail(
-                f"{path}: {series.name} has no milestone '{path.stem}' (milestones: "
-                f"{', '.join(series.milestones) or 'none'})"
-            )
+            names = ", ".join(series.milestones) or "none"
+            raise Fail(f"{path}: {series.name} has no milestone '{path.stem}' (milestones: {names})")
         texts[path] = path.read_text(encoding="utf-8")
         for line in problems(texts[path]):
             raise Fail(f"{path}: {line}")
@@ -127,16 +123,11 @@ def text(series: Series, milestone: str | None = None) -> str:
     if milestone:
         path = series.letter(milestone)
         if not path.exists():
-            raise Fail(
-                f"the milestone '{milestone}' of {series.name} has no cover letter: write patches/{series.name}/letters/"
-                f"{path.name}, or leave out --b4"
-            )
+            write = f"write patches/{series.name}/letters/{path.name}, or leave out --b4"
+            raise Fail(f"the milestone '{milestone}' of {series.name} has no cover letter: {write}")
         check(series)
         return path.read_text(encoding="utf-8")
     if not series.cover.exists():
         raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
-    message = email.message_from_string(
-        without_listing(series.cover.read_text(encoding="utf-8")), policy=email.policy.default
-    )
-    subject = re.sub(r"^\[[^]]*\]\s*", "", " ".join(message["Subject"].split()))
-    return f"{subject}\n\n{str(message.get_payload()).strip()}\n"
+    message = email.message_from_string(without_listing(series.cover.read_text(encoding="utf-8")))
+    return f"{subject(series.cover)}\n\n{str(message.get_payload()).strip()}\n"

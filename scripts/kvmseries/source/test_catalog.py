@@ -2,7 +2,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.conftest import milestones, SUBJECTS
+from kvmseries.conftest import milestones, SUBJECTS, write
 from kvmseries.source import catalog
 
 
@@ -10,7 +10,7 @@ def test_a_series_is_read_from_its_directory(mini):
     assert (mini.name, mini.kernel, mini.tag) == ("mini", "5.10.262", "v5.10.262")
     assert mini.arches == ("arm64", "x86_64")
     assert mini.milestones == {"first": 1, "rwlock": 2}
-    assert [patch.name[:5] for patch in mini.patches] == ["0001-", "0002-", "0003-"]
+    assert [patch.name[:5] for patch in mini.patches] == ["0001-", "0002-", "0003-"] and mini.cover.exists()
     assert mini.versions[0].version == "5.10.262-1"
 
 
@@ -23,39 +23,41 @@ def test_the_series_of_the_repository_load():
             assert 0 < series.upto(milestone) <= len(series.patches)
 
 
-@pytest.mark.parametrize("text, count", [("0", 0), ("2", 2), ("3", 3), ("first", 1), ("rwlock", 2)])
+@pytest.mark.parametrize(
+    "text, count",
+    [
+        *(("0", 0), ("2", 2), ("3", 3), ("first", 1), ("rwlock", 2)),
+        *((text, f"--upto {text} is beyond the end: mini has 3 patches") for text in ("4", "99")),
+        *((text, f"no milestone '{text}'.*first, rwlock.*0 to 3") for text in ("-1", "", "1.5", "Rwlock", "nonsense")),
+    ],
+)
 def test_upto_takes_a_number_or_a_milestone(mini, text, count):
-    assert mini.upto(text) == count
-
-
-@pytest.mark.parametrize("text", ["4", "99"])
-def test_upto_beyond_the_end_says_how_many_there_are(mini, text):
-    with pytest.raises(Usage, match=f"--upto {text} is beyond the end: mini has 3 patches"):
+    if isinstance(count, int):
+        assert mini.upto(text) == count
+        return
+    with pytest.raises(Usage, match=count):
         mini.upto(text)
 
 
-@pytest.mark.parametrize("text", ["-1", "", "1.5", "Rwlock", "nonsense"])
-def test_upto_names_the_milestones_when_there_is_no_such(mini, text):
-    with pytest.raises(Usage, match=f"no milestone '{text}'.*first, rwlock.*0 to 3"):
-        mini.upto(text)
-
-
-def test_an_unknown_series_is_answered_with_those_that_there_are(mini):
-    with pytest.raises(Usage, match="unknown series 'v9.9': there is mini"):
-        catalog.load("v9.9")
-    with pytest.raises(Usage, match="unknown series '../mini'"):
-        catalog.load("../mini")
+def test_an_unknown_name_is_answered_with_those_that_there_are(mini, monkeypatch, tmp_path):
+    for name in ("v9.9", "../mini"):
+        with pytest.raises(Usage, match=f"unknown series '{name}': there is mini"):
+            catalog.load(name)
+    with pytest.raises(Usage, match="mini has no milestone '2' .milestones: first, rwlock"):
+        mini.milestone("2")
+    catalog.check_arch(mini, "x86_64")
+    with pytest.raises(Usage, match="unknown arch 'riscv': mini is built for arm64, x86_64"):
+        catalog.check_arch(mini, "riscv")
+    monkeypatch.setattr(paths, "PATCHES", tmp_path / "none")
+    assert catalog.names() == []
+    with pytest.raises(Usage, match="there is none"):
+        catalog.load("x")
 
 
 def test_a_missing_patch_number_is_told(patches):
     next(patches.glob("0002-*")).unlink()
     with pytest.raises(Fail, match="patch 2 is missing .0003-"):
         catalog.load("mini")
-
-
-def test_the_cover_letter_is_no_patch(mini):
-    assert mini.cover.exists()
-    assert mini.cover not in mini.patches
 
 
 @pytest.mark.parametrize(
@@ -68,16 +70,11 @@ def test_the_cover_letter_is_no_patch(mini):
         "a: [unclosed",
         "kernel: a\ntag: b\narches: []\nversions: [{kernel: x}]\n",
         "kernel: a\ntag: b\narches: []\nversions: 3\n",
+        "\udcff\udcfe",
     ],
 )
 def test_a_bad_base_file_is_named(patches, text):
-    (patches / "base").write_text(text, encoding="utf-8")
-    with pytest.raises(Fail, match="base is not right"):
-        catalog.load("mini")
-
-
-def test_a_base_file_that_is_not_text_is_named(patches):
-    (patches / "base").write_bytes(b"\xff\xfe\x00")
+    (patches / "base").write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(Fail, match="base is not right"):
         catalog.load("mini")
 
@@ -107,11 +104,6 @@ def test_what_is_wrong_with_milestones_is_named(patches, text, reason):
         assert catalog.load("mini").milestones
 
 
-def test_milestones_may_be_missing(patches):
-    (patches / "milestones").unlink()
-    assert catalog.load("mini").milestones == {}
-
-
 def test_a_series_may_be_its_base_alone(patches):
     for file in patches.iterdir():
         if file.name != "base":
@@ -124,56 +116,27 @@ def test_a_series_may_be_its_base_alone(patches):
         series.upto("first")
 
 
-def test_a_subject_over_folded_lines_is_put_together(mini):
-    """git folds long subjects; encoded ones are not used by this series."""
+def test_subjects(mini, tmp_path):
+    """git folds long ones; encoded ones are not used by this series."""
     assert "\n " in mini.patches[0].read_text(encoding="utf-8").split("Subject:")[1].split("---")[0]
     assert tuple(catalog.subject(patch) for patch in mini.patches) == SUBJECTS
-
-
-def test_a_subject_ends_with_its_header(tmp_path):
-    patch = tmp_path / "0001-x.patch"
-    patch.write_text("Subject: [PATCH v2 01/10] One\n two\nMIME-Version: 1.0\n\n three\n", encoding="utf-8")
+    patch = write(tmp_path / "x", "Subject: [PATCH v2 01/10] One\n two\nMIME-Version: 1.0\n\n three\n")
     assert catalog.subject(patch) == "One two"
+    for text in ("diff\n", "From: x\n\nSubject: y\n"):
+        with pytest.raises(Fail, match="no subject"):
+            catalog.subject(write(tmp_path / "x", text))
 
 
-def test_a_file_without_subject_is_no_patch(tmp_path):
-    patch = tmp_path / "0001-x.patch"
-    patch.write_text("diff\n", encoding="utf-8")
-    with pytest.raises(Fail, match="no subject"):
-        catalog.subject(patch)
-
-
-def test_patches_id_tells_contents_and_counts_apart(mini):
-    ids = [mini.patches_id(count) for count in range(4)]
-    assert len(set(ids)) == 4
-    mini.patches[0].write_text("changed", encoding="utf-8")
-    assert mini.patches_id(0) == ids[0]
-    assert mini.patches_id(1) != ids[1]
-
-
-def test_diffs_id_is_of_what_is_changed_and_not_of_messages(mini):
-    ids = [mini.diffs_id(count) for count in range(4)]
-    assert len(set(ids)) == 4
-    text, before = mini.patches[0].read_text(encoding="utf-8"), mini.patches_id(1)
+def test_ids_tell_contents_and_counts_apart_and_diffs_id_not_messages(mini):
+    diffs, whole = ([made(count) for count in range(4)] for made in (mini.diffs_id, mini.patches_id))
+    assert len(set(diffs)) == len(set(whole)) == 4
+    text = mini.patches[0].read_text(encoding="utf-8")
     mini.patches[0].write_text(text.replace("Subject: [PATCH", "Subject: [PATCH RFC", 1), encoding="utf-8")
-    assert mini.patches_id(1) != before
-    assert [mini.diffs_id(count) for count in range(4)] == ids
+    assert [mini.patches_id(count) == whole[count] for count in range(4)] == [True, False, False, False]
+    assert [mini.diffs_id(count) for count in range(4)] == diffs
     head, diff, rest = text.partition("\n+")
     mini.patches[0].write_text(f"{head}{diff}x{rest}", encoding="utf-8")
-    assert [mini.diffs_id(count) == ids[count] for count in range(4)] == [True, False, False, False]
-
-
-def test_an_arch_that_the_series_is_not_for(mini):
-    catalog.check_arch(mini, "x86_64")
-    with pytest.raises(Usage, match="unknown arch 'riscv': mini is built for arm64, x86_64"):
-        catalog.check_arch(mini, "riscv")
-
-
-def test_no_series_at_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "PATCHES", tmp_path / "none")
-    assert catalog.names() == []
-    with pytest.raises(Usage, match="there is none"):
-        catalog.load("x")
+    assert [mini.diffs_id(count) == diffs[count] for count in range(4)] == [True, False, False, False]
 
 
 def part(name):
@@ -192,11 +155,6 @@ def test_a_milestone_needs_those_before_it_unless_its_file_says_otherwise(patche
     # Several, of which each is on the base: in the series' order, whatever that of the line.
     milestones(patches, {"first": 1, "rwlock": 2, "last": 3}, {"rwlock": ["base"], "last": ["rwlock", "first"]})
     assert (part("rwlock"), part("last")) == (([], [2]), ([1, 2], [3]))
-
-
-def test_an_unknown_milestone_is_answered_with_those_that_there_are(mini):
-    with pytest.raises(Usage, match="mini has no milestone '2' .milestones: first, rwlock"):
-        mini.milestone("2")
 
 
 def test_a_fix_has_what_it_needs_with_it(patches):

@@ -7,18 +7,18 @@ package's version, or a hash of the user's own tree.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..base import debian, paths, proc, stamp
-from ..base.errors import Fail, Usage
+from ..base.errors import Fail
 from ..base.progress import say, single
 from . import am, b4
 from .catalog import Part, Series, Version
-from .git import changes, git, head, try_git
+from .git import check_clean, git, has_identity, head, try_git
 from .projects import PROJECTS
 
 # What the tool makes in its trees, for git to leave alone: builds, and the blobs of QEMU that Debian's tarball
@@ -62,36 +62,31 @@ def _same_version(version: str, what: str, series: Series) -> None:
         raise Fail(f"{what} is {title} {version}, and {series.name} is for {title} {series.kernel}")
 
 
-def base(series: Series, kernel: str | Path | None = None, version: str | None = None) -> Tree:
+def base(series: Series, kernel: str | Path | None = None, version: Version | None = None) -> Tree:
     """The base of `series` as a Tree, made if it is not there.
 
-    kernel: the user's own git tree or tarball instead of Debian's source.  version: one of the
-    versions in patches/<series>/base ("5.10.223") instead of the first.
+    kernel: the user's own git tree or tarball instead of Debian's source.  version: one of series.versions instead of
+    the first.
     """
-    if kernel and version:
-        raise Usage("--tree and --version exclude each other")
+    name, kept = key(series, kernel) or "", None
     if kernel:
         kernel = Path(kernel).absolute()
-        key, fill, what = _user_tree(series, kernel)
+        what = str(kernel)
+        fill = functools.partial(_unpack_own if kernel.is_file() else _copy_own, series, kernel)
     else:
-        package = _version(series, version)
-        key = f"{series.name}-{package.key}"
-        what = f"{PROJECTS[series.project].title} {package.kernel}"
-
-        def fill(folder: Path) -> None:
-            if package.file:
-                _unpack(debian.fetch_source(package), folder)
-                return
-            deb = debian.fetch_pinned(package.package, package.version, package.suite, package.sha256)
-            _unpack_deb(deb, folder)
-
+        if not series.versions:
+            own = "give your own kernel tree with --tree (or TREE=/path)"
+            raise Fail(f"patches/{series.name}/base names no package of the base: {own}")
+        package = version or series.versions[0]
+        name, what = f"{series.name}-{package.key}", f"{PROJECTS[series.project].title} {package.kernel}"
+        fill = functools.partial(_unpack_package, package)
+        kept = paths.cache("git", f"{package.sha256[:16]}.git")
     # whole() makes what is above it, and removes that if it fails.
-    path = paths.out("trees") / key / "base"
-    with paths.locked(f"tree-{key}", say):
+    path = paths.out("trees") / name / "base"
+    with paths.locked(f"tree-{name}", say):
         if not (path / ".git").exists():
             debian.install("fetch")
             with single("fetch", f"fetch {what}", 45), paths.whole(path) as part:
-                kept = None if kernel else paths.cache("git", f"{package.sha256[:16]}.git")
                 if not kept or not _from_kept(kept, part):
                     fill(part)
                     found = _version_of(part, what, series)
@@ -103,86 +98,66 @@ def base(series: Series, kernel: str | Path | None = None, version: str | None =
     return Tree(path, "base", 0, _version_of(path, what, series))
 
 
-def _version(series: Series, wanted: str | None) -> Version:
-    if not series.versions:
-        raise Fail(
-            f"patches/{series.name}/base names no package of the base: give your own kernel "
-            "tree with --tree (or TREE=/path)"
-        )
-    for version in series.versions:
-        if wanted in (None, version.kernel):
-            return version
-    raise Usage(
-        f"unknown version '{wanted}': patches/{series.name}/base has {', '.join(v.kernel for v in series.versions)}"
-    )
-
-
 def key(series: Series, kernel: str | Path | None) -> str | None:
-    """What names the user's tree or tarball `kernel` as it is now; None for none."""
-    return _user_tree(series, Path(kernel).absolute())[0] if kernel else None
-
-
-def _user_tree(series: Series, kernel: Path) -> tuple[str, Callable[[Path], None], str]:
-    """(key, function that fills a directory, name) for the user's tree or tarball."""
+    """What names the user's tree or tarball `kernel` as it is now; None for none.  Raises Fail if it cannot be used."""
+    if not kernel:
+        return None
+    kernel = Path(kernel).absolute()
     check(series, kernel)
-    stat = kernel.stat()
     if kernel.is_file():
+        stat = kernel.stat()
         state = f"{stat.st_size} {stat.st_mtime_ns}"
-
-        def fill(folder: Path) -> None:
-            take = ["tar", "-xf", str(kernel), "-C", str(folder), "--strip-components=1"]
-            project = PROJECTS[series.project]
-            # The file of the version alone, at the archive's top: the rest takes minutes.
-            first = ["--occurrence=1", "--wildcards", "--no-wildcards-match-slash", f"*/{project.file}"]
-            if not proc.attempt([*take, *first], "tar")[0]:
-                version = project.parse((folder / project.file).read_text(encoding="utf-8", errors="replace"))
-                if version:
-                    _same_version(version, f"--tree {kernel}", series)
-            status, text = proc.attempt(take, "tar")
-            if status:
-                raise Fail(f"--tree {kernel} is not a tarball: {proc.reason(text)}")
+    elif not (kernel / ".git").exists():
+        raise Fail(
+            f"--tree {kernel} is not a git tree: give the tarball that it came from, "
+            "or commit it (git init; git add -f -A; git commit)"
+        )
     else:
-        if not (kernel / ".git").exists():
-            raise Fail(
-                f"--tree {kernel} is not a git tree: give the tarball that it came from, "
-                "or commit it (git init; git add -f -A; git commit)"
-            )
-        dirty = changes(kernel)
-        if dirty:
-            raise Fail(
-                f"--tree {kernel} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit or stash them"
-            )
+        check_clean(kernel, f"--tree {kernel}", "commit or stash them")
         state = head(kernel)
-
-        def fill(folder: Path) -> None:
-            # A shallow copy: the user's tree is read only, and may move or be collected later.
-            git(folder, "init", "-q")
-            # git's own configuration does not reach the other end, which may be another user's.
-            git(
-                folder,
-                "fetch",
-                "-q",
-                "--depth=1",
-                "--upload-pack",
-                "git -c 'safe.directory=*' upload-pack",
-                f"file://{kernel}",
-                "HEAD",
-                what=f"copying {kernel}",
-            )
-            git(folder, "checkout", "-q", "-b", "main", "FETCH_HEAD")
-            git(folder, "tag", "base")
-
-    digest = hashlib.sha256(f"{kernel} {state}".encode()).hexdigest()[:12]
-    return f"{series.name}-user-{digest}", fill, str(kernel)
+    return f"{series.name}-user-{hashlib.sha256(f'{kernel} {state}'.encode()).hexdigest()[:12]}"
 
 
-def _unpack_deb(deb: Path, folder: Path) -> None:
-    """Unpack the kernel tarball in a linux-source .deb into `folder`."""
+def _unpack_own(series: Series, tarball: Path, folder: Path) -> None:
+    """Unpack the user's `tarball` into `folder`."""
+    take = ["tar", "-xf", str(tarball), "-C", str(folder), "--strip-components=1"]
+    project = PROJECTS[series.project]
+    # The file of the version alone, at the archive's top: the rest takes minutes.
+    first = ["--occurrence=1", "--wildcards", "--no-wildcards-match-slash", f"*/{project.file}"]
+    if not proc.attempt([*take, *first], "tar")[0]:
+        version = project.parse((folder / project.file).read_text(encoding="utf-8", errors="replace"))
+        if version:
+            _same_version(version, f"--tree {tarball}", series)
+    status, text = proc.attempt(take, "tar")
+    if status:
+        raise Fail(f"--tree {tarball} is not a tarball: {proc.reason(text)}")
+
+
+def _copy_own(_series: Series, tree: Path, folder: Path) -> None:
+    """Have in `folder` a shallow copy of the user's `tree`, which is read only, and may move or be collected later."""
+    git(folder, "init", "-q")
+    # git's own configuration does not reach the other end, which may be another user's.
+    other = "--upload-pack=git -c 'safe.directory=*' upload-pack"
+    git(folder, "fetch", "-q", "--depth=1", other, f"file://{tree}", "HEAD", what=f"copying {tree}")
+    git(folder, "checkout", "-q", "-b", "main", "FETCH_HEAD")
+    git(folder, "tag", "base")
+
+
+def fetch(source: Version) -> Path:
+    """The path of the package of `source`, see debian.fetch_pinned()."""
+    return debian.fetch_pinned(source.package, source.version, source.suite, source.sha256, source.file)
+
+
+def _unpack_package(source: Version, folder: Path) -> None:
+    """Unpack the tarball of a source package, or that in a linux-source .deb, into `folder`."""
+    package = fetch(source)
+    if source.file:
+        _unpack(package, folder)
+        return
     proc.need("dpkg-deb")
     with paths.whole(folder / ".deb") as part:
-        proc.run(["dpkg-deb", "-x", str(deb), str(part)], "dpkg-deb")
-        tarball = next(part.glob("usr/src/linux-source-*.tar.*"))
-        _unpack(tarball, folder)
+        proc.run(["dpkg-deb", "-x", str(package), str(part)], "dpkg-deb")
+        _unpack(next(part.glob("usr/src/linux-source-*.tar.*")), folder)
     paths.remove(folder / ".deb")
 
 
@@ -222,7 +197,7 @@ def _commit_base(folder: Path, what: str) -> None:
     exclude.write_text("".join(f"{line}\n" for line in _OWN_FILES), encoding="utf-8")
 
 
-def worktree(series: Series, count: int, kernel: str | Path | None = None, version: str | None = None) -> Tree:
+def worktree(series: Series, count: int, kernel: str | Path | None = None, version: Version | None = None) -> Tree:
     """A Tree with the first `count` patches applied, made or brought up to date.
 
     Raises Fail if somebody has changed it: work that is not in patches/ is not thrown away.
@@ -236,7 +211,7 @@ def worktree(series: Series, count: int, kernel: str | Path | None = None, versi
     made = _stamp(path)
     wanted = series.patches_id(count)
     with paths.locked(f"tree-{path.parent.name}", say):
-        found = stamp.read(made) or _words(made)
+        found = stamp.read(made)
         if path.exists() and found:
             _check_unchanged(series, path, found["commit"])
             if found["patches"] == wanted:
@@ -259,28 +234,22 @@ def _stamp(path: Path) -> Path:
     return path.parent / f"{path.name}.stamp"
 
 
-def _words(path: Path) -> dict[str, str]:
-    """What a stamp of two words says, as they were before they were JSON: what a user has changed in such a tree is not
-    to be thrown away.  {} if it is none."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    found = re.fullmatch(r"(?P<patches>\S+) (?P<commit>[0-9a-f]{40})\n", text)
-    return found.groupdict() if found else {}
-
-
 def commits(path: Path) -> list[str]:
     """What the tree with the whole series at `path` calls its states: by the number of patches, from "base" on."""
     return ["base", *git(path, "rev-list", "--reverse", "base..HEAD").split()]
 
 
-def walk(series: Series, counts: Iterable[int], kernel: str | Path | None = None) -> Iterator[Tree]:
-    """Yield a Tree with the first n patches for each n in `counts`, all in one worktree, so that
-    a build of it compiles only what the step from one to the next changes."""
+def walk(
+    series: Series, numbers: Iterable[int], kernel: str | Path | None = None, singly: bool = False
+) -> Iterator[Tree]:
+    """Yield a Tree with the first n patches for each n in `numbers`, or with `singly` of the base with fix n alone; all
+    in one worktree, so that a build of it compiles only what the step from one to the next changes."""
     full = worktree(series, len(series.patches), kernel)
     path, at = full.path.parent / "walk", commits(full.path)
     with paths.locked(f"walk-{path.parent.name}", say):
-        for count in counts:
-            _stand_at(path, at[count])
-            yield Tree(path, f"patch-{count}", count, full.version)
+        for number in numbers:
+            _stand_at(path, alone(series, number, kernel) if singly else at[number])
+            yield Tree(path, f"{'alone' if singly else 'patch'}-{number}", number, full.version)
 
 
 def _stand_at(path: Path, commit: str) -> None:
@@ -339,34 +308,16 @@ def on_base(series: Series, patches: Iterable[Path], what: str, kernel: str | Pa
 def alone(series: Series, number: int, kernel: str | Path | None = None) -> str:
     """The commit of the base with fix `number` alone, and what it needs (Series.alone())."""
     patches = series.alone(number)
-    return on_base(
-        series, patches, f"with {len(patches) - 1} patches before it" if len(patches) > 1 else "alone", kernel
-    )
-
-
-def walk_alone(series: Series, numbers: Iterable[int], kernel: str | Path | None = None) -> Iterator[Tree]:
-    """Yield a Tree of the base with each of the fixes `numbers` alone, all in one worktree, as walk() does."""
-    root = base(series, kernel)
-    path = root.path.parent / "walk"
-    with paths.locked(f"walk-{path.parent.name}", say):
-        for number in numbers:
-            _stand_at(path, alone(series, number, kernel))
-            yield Tree(path, f"alone-{number}", number, root.version)
+    how = f"with {len(patches) - 1} patches before it" if len(patches) > 1 else "alone"
+    return on_base(series, patches, how, kernel)
 
 
 def _check_unchanged(series: Series, path: Path, commit: str) -> None:
     if head(path) != commit:
-        raise Fail(
-            f"{path} has commits that are not in patches/{series.name}: "
-            f"keep them with `scripts/series export {series.name}`, or remove {path}"
-        )
-    dirty = changes(path)
-    if dirty:
-        raise Fail(
-            f"{path} has uncommitted changes ({dirty.splitlines()[0].strip()}): commit and "
-            f"export them (`scripts/series export {series.name}`), or "
-            f"`git -C {path} checkout -f`"
-        )
+        instead = f"keep them with `scripts/series export {series.name}`, or remove {path}"
+        raise Fail(f"{path} has commits that are not in patches/{series.name}: {instead}")
+    export = f"commit and export them (`scripts/series export {series.name}`)"
+    check_clean(path, str(path), f"{export}, or `git -C {path} checkout -f`")
 
 
 def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> None:
@@ -382,15 +333,14 @@ def _apply(series: Series, root: Tree, path: Path, point: str, count: int) -> No
         paths.remove(path)
     if not (path / ".git").exists():
         _add_worktree(root.path, path, "-B", point)
-    am.apply(
-        path,
-        series.patches[:count],
-        own=True,
-        where=root.path.parent.name,
-        version=root.version,
-        wants=series.kernel,
-        title=PROJECTS[series.project].title,
-    )
+    differ = _differ(series, root.version)
+    am.apply(path, series.patches[:count], own=True, where=root.path.parent.name, differ=differ)
+
+
+def _differ(series: Series, version: str) -> str:
+    """For a message: how a tree of that version is another than the base; "" if it is not."""
+    title = PROJECTS[series.project].title
+    return f" (the tree is {title} {version}, the series is for {series.kernel})" if version != series.kernel else ""
 
 
 def _add_worktree(repo: Path, path: Path, *how: str) -> None:
@@ -408,10 +358,8 @@ def own_series_tree(series: Series, kernel: str | Path | None = None) -> Path:
     """Path of the tree of all patches for export, with its commits as they are."""
     path = base(series, kernel).path.parent / "series"
     if not path.exists():
-        raise Fail(
-            f"no tree to export: make one with `scripts/series build {series.name}` or "
-            f"`scripts/series apply {series.name} DIR`"
-        )
+        how = f"`scripts/series build {series.name}` or `scripts/series apply {series.name} DIR`"
+        raise Fail(f"no tree to export: make one with {how}")
     return path
 
 
@@ -428,7 +376,6 @@ def copy(
     destination: str | Path,
     count: int,
     kernel: str | Path | None = None,
-    version: str | None = None,
     signoff: bool = False,
     part: Part | None = None,
     letter: str | None = None,
@@ -440,25 +387,15 @@ def copy(
     letter, with which b4 is to track the patches behind the tag `needed`.
     """
     paths.check_destination(destination)
-    root = base(series, kernel, version)
+    root = base(series, kernel)
     destination = Path(destination).absolute()
-    title = PROJECTS[series.project].title
-    if signoff:
-        am.check_identity(root.path)
+    where = str(kernel or f"{PROJECTS[series.project].title} {root.version}")
+    differ = _differ(series, root.version)
+    if (signoff or letter) and not has_identity(root.path):
+        why = "--signoff certifies the DCO in your name" if signoff else "--b4 makes a branch that is yours"
+        raise Fail(f"{why}: set git's user.name and user.email")
     if letter:
-        b4.check_identity(root.path)
         b4.program()
-
-    def put(made: Path, patches: tuple[Path, ...]) -> None:
-        am.apply(
-            made,
-            patches,
-            signoff=signoff,
-            where=str(kernel or f"{title} {root.version}"),
-            version=root.version,
-            wants=series.kernel,
-            title=title,
-        )
 
     with paths.whole(destination) as made:
         # Without --local, which refuses to copy where it cannot link: another file system.
@@ -466,10 +403,11 @@ def copy(
         git(made, "remote", "remove", "origin")
         git(made, "checkout", "-q", "-b", f"kvm-{series.name}{f'-{part.name}' if part else ''}", "base")
         if part:
-            put(made, part.needed)
+            am.apply(made, part.needed, signoff=signoff, where=where, differ=differ)
         if part or letter:
             git(made, "tag", "needed")
-        put(made, part.patches if part else series.patches[:count])
+        patches = part.patches if part else series.patches[:count]
+        am.apply(made, patches, signoff=signoff, where=where, differ=differ)
         if letter:
             b4.prepare(made, letter)
     return destination

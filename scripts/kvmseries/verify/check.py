@@ -92,7 +92,7 @@ def applies(series: catalog.Series, note: Note = lambda text: None, kernel: str 
         return
     for version in series.versions:
         note(f"applying to {version.kernel}")
-        trees.worktree(series, len(series.patches), version=version.kernel)
+        trees.worktree(series, len(series.patches), version=version)
 
 
 def checkpatch(series: catalog.Series, kernel: str | None = None) -> None:
@@ -211,7 +211,7 @@ def builds_alone(series: catalog.Series, arch: str, note: Note, kernel: str | No
     numbers = [
         number for number in that_change(series, trees.base(series, kernel), _others(arch)) if number in series.fixes
     ]
-    build.each_alone(series, arch, numbers, note, kernel)
+    build.each_patch(series, arch, numbers, note, kernel, singly=True)
     return numbers
 
 

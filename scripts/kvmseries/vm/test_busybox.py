@@ -81,10 +81,10 @@ def test_the_machines_own_is_copied(on, own):
             "fedora",
             "aarch64",
             None,
-            r"a static busybox for aarch64: `dnf install busybox`, set SERIES_BUSYBOX to a directory with its source, "
-            r"or put one at .*/busybox-arm64$",
+            r"a static busybox for aarch64: .* install the package that has it, such as busybox-static, set SERIES_BUSYBOX "
+            r"to a directory with its source, or put one at .*/busybox-arm64$",
         ),
-        ("fedora", "aarch64", elf(ARM, INTERP), "static busybox for aarch64: `dnf install busybox`"),
+        ("fedora", "aarch64", elf(ARM, INTERP), "static busybox for aarch64: .* install the package"),
         (
             "arch",
             "x86_64",

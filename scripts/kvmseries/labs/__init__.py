@@ -1,1 +1,0 @@
-"""What other labs read: KTAP, JUnit, kcidb's JSON, LAVA's job definitions."""
