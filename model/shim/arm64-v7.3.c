@@ -188,6 +188,8 @@ void kvm_arch_mmu_enable_log_dirty_pt_masked(struct kvm *kvm, struct kvm_memory_
 int __kvm_mmu_topup_memory_cache(struct kvm_mmu_memory_cache *mc, int capacity, int min);
 int kvm_mmu_topup_memory_cache(struct kvm_mmu_memory_cache *mc, int min);
 void kvm_dirty_ring_push(struct kvm_vcpu *vcpu, u32 slot, u64 offset);
+bool kvm_use_dirty_bitmap(struct kvm *kvm);
+void kvm_arch_flush_dirty_ring_tlbs(struct kvm *kvm);
 void kvm_free_stage2_pgd(struct kvm_s2_mmu *mmu);
 void kvm_uninit_stage2_mmu(struct kvm *kvm);
 bool kvm_unmap_gfn_range(struct kvm *kvm, struct kvm_gfn_range *range);

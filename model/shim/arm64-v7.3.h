@@ -187,6 +187,7 @@ struct kvm {
 	int mmu_lock, srcu, slots_lock, mn_invalidate_lock, mn_memslots_update_rcuwait;
 	struct mmu_notifier mmu_notifier;
 	unsigned long mmu_invalidate_seq;
+	bool vm_dead;
 	long mmu_invalidate_in_progress;
 	gfn_t mmu_invalidate_range_start, mmu_invalidate_range_end;
 	u64 mn_active_invalidate_count, gpc_invalidate_seq;
