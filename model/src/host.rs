@@ -518,10 +518,7 @@ pub fn mapped(gfn: u64) -> u64 {
 
 pub fn writable(gfn: u64) -> bool { memory::raw(at(gfn)) & PTE_WRITE != 0 }
 
-/// Whether `pfn` is of a huge page: one that the primary MMU still maps all of.
-pub extern "C-unwind" fn thp(pfn: u64) -> i32 {
-    (host().thp && pfn < FIRST_PFN + BLOCK && (0..BLOCK).all(|gfn| mapped(gfn) == FIRST_PFN + gfn)) as i32
-}
+pub extern "C-unwind" fn thp(pfn: u64) -> i32 { (host().thp && pfn < FIRST_PFN + BLOCK) as i32 }
 
 pub fn setup_read_only(gfn: u64) { memory::set_raw(at(gfn), memory::raw(at(gfn)) & !PTE_WRITE) }
 /// The primary MMU lets a page be written to from now on.

@@ -101,8 +101,6 @@ fn initially_set() {
     assert_eq!(entry(0).1, 2);
 }
 fn empty() { vm(false); for v in 0..2 { (kernel().topup)(v) } }
-/// Nothing is mapped, and what is mapped first can be a block.
-fn empty_huge() { empty(); host::host().thp = true }
 fn empty_logged() { vm(true); for v in 0..2 { (kernel().topup)(v) } }
 /// A page that the guest has read, of memory that may be written to: KVM maps it writable at once.
 pub fn page() { vm(false); on(0, || read(0)); assert_eq!(entry(0).1, 3) }
@@ -298,7 +296,6 @@ pub fn clear_all() { host::clear_log((1 << GFNS) - 1) }
 pub fn age() { host::age(0, false); }
 pub fn age_flush() { host::age(0, true); }
 pub fn unmap() { host::unmap(0) }
-fn unmap_1() { host::unmap(1) }
 pub fn ksm_protect() { host::ksm(0, false, true) }
 pub fn ksm_merge() { host::ksm(0, true, true) }
 pub fn ksm_no_flush() { host::ksm(0, true, false) }
@@ -433,7 +430,6 @@ pub static SCENARIOS: &[Scenario] = &[
     /* MMU notifiers */
     Scenario { name: "unmap-read", setup: page, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-map", setup: empty, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel", "seq_retries"], bound: Some(3), ..SHORT },
-    Scenario { name: "unmap-block-map", on: On::V7_3, thp: true, setup: empty_huge, threads: &[write_0, unmap_1], check: nothing_more, must: &["seq_retries"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-logged", setup: logged_page, threads: &[write_0, unmap], check: nothing_more, must: &["faults_lockless"], ..SHORT },
     Scenario { name: "unmap-one-of-two", setup: two_pages, threads: &[read_1, unmap], check: nothing_more, must: &[], bound: None, ..SHORT },
     Scenario { name: "unmap-one-then-other", setup: two_pages, threads: &[idle, read_1_twice, unmap_both], check: nothing_more, must: &[], ..SHORT },
