@@ -201,17 +201,19 @@ def test_each_fix_is_built_alone_where_it_changes_the_kernel(patches, mirror, mo
 
 def mails(text, series):
     """Lines about the table of submitting.md that lists the mails of the fixes of `series`, a catalog.Series: patches
-    that no mail has, or two, and patches that need one of another mail."""
+    that no mail has, or two, and patches that need one of another mail, other than the one that the row says it is on."""
     subjects = [catalog.subject(patch) for patch in series.patches[: series.milestones["fixes"]]]
-    found, wrong = [], []
-    for count, last in re.findall(r"^\| .* \| `-(\d+) \":/([^\"]+)\"` \|$", text, re.M):
+    found, wrong, sent = [], [], {}
+    for count, last, on in re.findall(r"^\| .* \| `-(\d+) \":/([^\"]+)\"`(?:, on \"([^\"]+)\")? \|$", text, re.M):
         ends = [number for number, subject in enumerate(subjects, 1) if last in subject]
         if len(ends) != 1:
             wrong.append(f"{last}: {len(ends)} patches")
             continue
         own = range(ends[0] - int(count) + 1, ends[0] + 1)
         found += own
-        needed = [other for number in own for other in series.needs.get(number, ()) if other not in own]
+        sent[last] = own
+        there = {*own, *sent.get(on, ())}
+        needed = [other for number in own for other in series.needs.get(number, ()) if other not in there]
         wrong += [f"{last}: needs '{subjects[other - 1]}'" for other in needed]
     for number, subject in enumerate(subjects, 1):
         if found.count(number) != 1:
@@ -224,6 +226,7 @@ def test_the_mails_of_the_fixes_are_the_patches_of_the_milestone():
     assert mails(text, catalog.load("v7.3")) == []
 
 
+FIRST, SECOND_ALONE = '| x | to | `-1 ":/the first"` |', '| x | to | `-1 ":/the second"`'
 SECOND, THIRD = '| x | to | `-2 ":/the second"` |', '| x | to | `-1 ":/the third"` |'
 
 
@@ -232,6 +235,8 @@ SECOND, THIRD = '| x | to | `-2 ":/the second"` |', '| x | to | `-1 ":/the third
     [
         (f"{SECOND}\n{THIRD}", []),
         (SECOND, [f"{SUBJECTS[2]}: in 0 mails"]),
+        (f"{FIRST}\n{SECOND_ALONE}, on \"the first\" |\n{THIRD}", []),
+        (f"{FIRST}\n{SECOND_ALONE}, on \"the other\" |\n{THIRD}", [f"the second: needs '{SUBJECTS[0]}'"]),
         (f"{SECOND}\n{THIRD}\n{THIRD}", [f"{SUBJECTS[2]}: in 2 mails"]),
         (f"{SECOND.replace('2', '1')}\n{THIRD}", [f"the second: needs '{SUBJECTS[0]}'", f"{SUBJECTS[0]}: in 0 mails"]),
         (f"{SECOND}\n{THIRD}\n{THIRD.replace('third', 'fifth')}", ["the fifth: 0 patches"]),
