@@ -235,8 +235,8 @@ SECOND, THIRD = '| x | to | `-2 ":/the second"` |', '| x | to | `-1 ":/the third
     [
         (f"{SECOND}\n{THIRD}", []),
         (SECOND, [f"{SUBJECTS[2]}: in 0 mails"]),
-        (f"{FIRST}\n{SECOND_ALONE}, on \"the first\" |\n{THIRD}", []),
-        (f"{FIRST}\n{SECOND_ALONE}, on \"the other\" |\n{THIRD}", [f"the second: needs '{SUBJECTS[0]}'"]),
+        (f'{FIRST}\n{SECOND_ALONE}, on "the first" |\n{THIRD}', []),
+        (f'{FIRST}\n{SECOND_ALONE}, on "the other" |\n{THIRD}', [f"the second: needs '{SUBJECTS[0]}'"]),
         (f"{SECOND}\n{THIRD}\n{THIRD}", [f"{SUBJECTS[2]}: in 2 mails"]),
         (f"{SECOND.replace('2', '1')}\n{THIRD}", [f"the second: needs '{SUBJECTS[0]}'", f"{SUBJECTS[0]}: in 0 mails"]),
         (f"{SECOND}\n{THIRD}\n{THIRD.replace('third', 'fifth')}", ["the fifth: 0 patches"]),
