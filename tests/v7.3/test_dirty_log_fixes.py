@@ -62,12 +62,15 @@ TESTS = {
         "caps-ring": _caps("ring"),
     },
 }
-# {mutant: (arch, the tests that fail with it, and no other does)}: one of mutants.patch, or a patch of its own.
-REVERTED = {
+# {mutant: (arch, the tests that fail with it, and no other does)}: of mutants.patch, then patches of their own.
+RINGS_REVERTED = {
     "reset-returns-at-once": ("arm64", {"ring-signals"}),
     "reset-stops-at-signal": ("x86_64", {"ring-signals"}),
     "reset-past-dirty-index": ("x86_64", {"ring-forged"}),
     "reset-drops-batch": ("arm64", {"ring-stale"}),
+}
+REVERTED = {
+    **RINGS_REVERTED,
     "logging-by-bitmap": ("arm64", {"ring-thp", "ring-hugetlb"}),
     "window-rounded-up": ("x86_64", {"two-huge-pages"}),
     "string-overflows-ring": ("x86_64", {"ring-insb", "ring-movsb"}),
@@ -82,12 +85,11 @@ OVERFLOWS = {"base", "full-ring-overwritten"}
 @functools.cache
 def _lost(arch, which, params=()):
     """The tests that say, on the kernel `which`, that a write is missing in the log; each other one must have passed."""
-    kernel, patches = "series" if which in REVERTED else which, ()
-    if which.startswith("reset-"):
-        patches, params = ("mutants",), (*params, f"kvm.mutant={which}")
+    lab = Lab("v7.3", "series" if which in REVERTED else which, (HUGE_PAGES, *params), arch)
+    if which in RINGS_REVERTED:
+        lab = lab.but(patches=("mutants",), mutant=which)
     elif which in REVERTED:
-        patches = (which,)
-    lab = Lab("v7.3", kernel, (HUGE_PAGES, *params), arch, patches)
+        lab = lab.but(patches=(which,))
     commands = {test: command for test, (command, _) in TESTS[arch].items()}
     ran = lab.run(commands, SECONDS, "-".join(["fixes", which, arch, *params]))
     found = ran.finders({test: words for test, (_, words) in TESTS[arch].items()})
