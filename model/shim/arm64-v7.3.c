@@ -22,10 +22,11 @@ struct s2_vm {
 struct page *s2_page = ((struct s2_vm *)s2_arena)->pages;
 const unsigned long s2_reserved = (sizeof(struct s2_vm) + 4095) / 4096;
 /*
- * What the scenarios ask of the shims' own counts: faults that held the lock, those that had to retry, those that
- * took no lock; pages found young; agers that found no page table.
+ * What the scenarios ask of the shims' own counts: faults that held the lock, those that had to retry, those of them
+ * whose own page was valid and another one of their block was not, those that took no lock; pages found young; agers
+ * that found no page table.
  */
-static u64 s2_held, s2_retries, s2_undone, s2_aged, s2_late;
+static u64 s2_held, s2_retries, s2_block_retries, s2_undone, s2_aged, s2_late;
 
 struct kvm_dirty_log { u32 slot; void *dirty_bitmap; };
 struct kvm_clear_dirty_log { u32 slot, num_pages; u64 first_page; void *dirty_bitmap; };
@@ -201,7 +202,8 @@ void kvm_arch_dirty_log_cond_resched(struct kvm *kvm);
 static struct kvm_pgtable_mm_ops kvm_s2_mm_ops;
 #include "inlines.inc"
 #define kvm_fault_lock(k)	({ s2_held++; (kvm_fault_lock)(k); })
-#define mmu_invalidate_retry_range(k, s, a, b) ({ int _again = (mmu_invalidate_retry_range)(k, s, a, b); s2_retries += _again; _again; })
+#define mmu_invalidate_retry_range(k, s, a, b) ({ int _again = (mmu_invalidate_retry_range)(k, s, a, b); \
+	s2_retries += _again; s2_block_retries += _again && (b) - (a) > 1; _again; })
 #define kvm_pgtable_stage2_undo_wrprotect(p, a) ({ int _ret = (kvm_pgtable_stage2_undo_wrprotect)(p, a); s2_undone += _ret >= 0; _ret; })
 #define kvm_pgtable_stage2_test_clear_young(...) ({ bool _young = (kvm_pgtable_stage2_test_clear_young)(__VA_ARGS__); s2_aged += _young; _young; })
 #define kvm_s2_mmu_pgt_rcu(m)	({ struct kvm_pgtable *_pgt = (kvm_s2_mmu_pgt_rcu)(m); s2_late += !_pgt; _pgt; })
@@ -229,7 +231,7 @@ void s2_vm_init(unsigned long *bitmap, int manual)
 	struct kvm_s2_mmu *mmu = &kvm->arch.mmu;
 	struct kvm_pgtable *pgt;
 
-	s2_held = s2_retries = s2_undone = s2_aged = s2_late = 0;
+	s2_held = s2_retries = s2_block_retries = s2_undone = s2_aged = s2_late = 0;
 	kvm->slots.used_slots = 2;
 	s2_slot_init(0, (struct kvm_memory_slot) { .base_gfn = S2_BASE_GFN, .npages = S2_GFNS, .userspace_addr = S2_HVA });
 	/* The first page is in another memslot, too; nobody accesses it there. */
@@ -332,6 +334,9 @@ void s2_page_init(u64 n) { s2_page[n].count = 1; s2_page[n].private = 0; }
 
 const char *const s2_arm_names[] = {
 	"faults_parallel", "seq_retries", "age_done",
+#ifdef S2_HAS_mmu_invalidate_retry_range
+	"block_retries",
+#endif
 #ifdef S2_HAS_age_gfn_range
 	"age_late",
 #endif
@@ -344,6 +349,9 @@ void s2_arms(u64 *to)
 	*to++ = s2_held;
 	*to++ = s2_retries;
 	*to++ = s2_aged;
+#ifdef S2_HAS_mmu_invalidate_retry_range
+	*to++ = s2_block_retries;
+#endif
 #ifdef S2_HAS_age_gfn_range
 	*to++ = s2_late;
 #endif

@@ -112,12 +112,15 @@ fn hva(n: u64) -> u64 { HVA + offset(n) }
 fn page_at(address: u64) -> u64 { match (address >> 12) % BLOCK { 63 => 6, 511 => 7, n => n } }
 fn pfn_of(pte: u64) -> u64 { (pte & cpu::ADDR) >> 12 }
 fn at(gfn: u64) -> usize { st().ptes + gfn as usize * 8 }
+/// Not 0 if the primary MMU no longer maps its block as one huge page. Behind its PTEs, so that a CPU may find it late, too.
+fn split() -> usize { at(GFNS as u64) }
 fn page(pfn: u64) -> usize { (pfn - FIRST_PFN) as usize }
 
 /// The primary MMU maps all of the guest's memory, writable or not.
 pub fn setup(writable: bool) {
     st().ptes = memory::alloc(1);
     for g in 0..GFNS as u64 { memory::set_raw(at(g), pte(FIRST_PFN + (offset(g) >> 12), writable)) }
+    memory::set_raw(split(), 0);
 }
 
 /* ---- guest ---- */
@@ -306,9 +309,11 @@ pub fn unmap_slot() {
     done();
 }
 
+/// A huge page is split for it, of which KVM is not told: mm/ tells of all pages then, and KVM does not rely on that.
 fn take_out(gfn: u64) {
     engine::lock(PTL);
     let old = memory::load(at(gfn), 0);
+    if host().thp { memory::store(split(), 1, memory::RELAXED) }
     memory::store(at(gfn), 0, memory::RELAXED);
     memory::fence(memory::FULL);
     engine::unlock(PTL);
@@ -518,7 +523,10 @@ pub fn mapped(gfn: u64) -> u64 {
 
 pub fn writable(gfn: u64) -> bool { memory::raw(at(gfn)) & PTE_WRITE != 0 }
 
-pub extern "C-unwind" fn thp(pfn: u64) -> i32 { (host().thp && pfn < FIRST_PFN + BLOCK) as i32 }
+/// Whether `pfn` is of a huge page that the primary MMU maps as one.
+pub extern "C-unwind" fn thp(pfn: u64) -> i32 {
+    (host().thp && pfn < FIRST_PFN + BLOCK && memory::load(split(), memory::RELAXED) == 0) as i32
+}
 
 pub fn setup_read_only(gfn: u64) { memory::set_raw(at(gfn), memory::raw(at(gfn)) & !PTE_WRITE) }
 /// The primary MMU lets a page be written to from now on.

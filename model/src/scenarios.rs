@@ -296,6 +296,8 @@ pub fn clear_all() { host::clear_log((1 << GFNS) - 1) }
 pub fn age() { host::age(0, false); }
 pub fn age_flush() { host::age(0, true); }
 pub fn unmap() { host::unmap(0) }
+fn unmap_1() { host::unmap(1) }
+fn unmap_7() { host::unmap(7) }
 pub fn ksm_protect() { host::ksm(0, false, true) }
 pub fn ksm_merge() { host::ksm(0, true, true) }
 pub fn ksm_no_flush() { host::ksm(0, true, false) }
@@ -430,6 +432,8 @@ pub static SCENARIOS: &[Scenario] = &[
     /* MMU notifiers */
     Scenario { name: "unmap-read", setup: page, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-map", setup: empty, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel", "seq_retries"], bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-block-map", on: On::V7_3, thp: true, setup: empty, threads: &[write_0, unmap_7], check: nothing_more, must: &["block_retries"], bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-block-map-before", on: On::V7_3, thp: true, setup: empty, threads: &[write_2, unmap_1], check: nothing_more, must: &["block_retries"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-logged", setup: logged_page, threads: &[write_0, unmap], check: nothing_more, must: &["faults_lockless"], ..SHORT },
     Scenario { name: "unmap-one-of-two", setup: two_pages, threads: &[read_1, unmap], check: nothing_more, must: &[], bound: None, ..SHORT },
     Scenario { name: "unmap-one-then-other", setup: two_pages, threads: &[idle, read_1_twice, unmap_both], check: nothing_more, must: &[], ..SHORT },
