@@ -367,6 +367,8 @@ const char *s2_name(const void *p)
 
 	if (p == &kvm->mmu_invalidate_seq) return "mmu_invalidate_seq";
 	if (p == &kvm->mmu_invalidate_in_progress) return "mmu_invalidate_in_progress";
+	if (p == &kvm->mmu_invalidate_range_start) return "mmu_invalidate_range_start";
+	if (p == &kvm->mmu_invalidate_range_end) return "mmu_invalidate_range_end";
 	if (p == &kvm->arch.mmu.pgt) return "mmu.pgt";
 	if (p == &kvm->arch.mmu.pgd_phys) return "mmu.pgd_phys";
 	for (int i = 0; i < S2_PAGES; i++)

@@ -296,6 +296,7 @@ pub fn clear_all() { host::clear_log((1 << GFNS) - 1) }
 pub fn age() { host::age(0, false); }
 pub fn age_flush() { host::age(0, true); }
 pub fn unmap() { host::unmap(0) }
+/// Not the first page, which two memslots have: a range that holds it holds all gfns between them, and so the whole block.
 fn unmap_1() { host::unmap(1) }
 fn unmap_7() { host::unmap(7) }
 pub fn ksm_protect() { host::ksm(0, false, true) }

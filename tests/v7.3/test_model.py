@@ -14,15 +14,15 @@ QUICK = tuple(
     """
     write-harvest write-clear write-harvest-remembered log-on first-write-harvest write-write write-harvest-last
     relax-relax map-same-map split-read collapse-read-other collapse-age age-read age-flush-read unmap-logged
-    unmap-one-of-two unmap-age unmap-split harvest-age ring-write-harvest ring-write-harvest-remembered
-    ring-write-harvest-age logged-read-write-unmap access-harvest access-collapse split-age-other split-keeps
-    collapse-after-log
+    unmap-block-map unmap-block-map-before unmap-one-of-two unmap-age unmap-split harvest-age ring-write-harvest
+    ring-write-harvest-remembered ring-write-harvest-age logged-read-write-unmap access-harvest access-collapse
+    split-age-other split-keeps collapse-after-log
 """.split()
 )
 QUICK_MUTANTS = tuple(
     """
     get-no-flush ring-no-flush undo-clean collapse-frees-at-once wrprotect-gives-up attr-stores locked-not-checked
-    undo-log-first undo-bit-first-ring age-stores-w
+    undo-log-first undo-bit-first-ring age-stores-w range-no-count retry-first-page retry-from-page retry-not-of-block
 """.split()
 )
 
@@ -41,6 +41,9 @@ def test_scenarios(newer):
     series, _, program, libraries = newer
     results = prove.loom(program, libraries, QUICK, None, print)
     assert len(results) == len(QUICK) and modelchecks.failures(results, series, len(series.patches)) == []
+    # A fault whose own page is valid has waited for another page of its block.
+    blocks = [result for result in results if result.name.startswith("unmap-block-map")]
+    assert len(blocks) == 2 and all("block_retries" in result.arms for result in blocks)
 
 
 def test_mutants(newer):
