@@ -28,6 +28,7 @@ _RINGS = {
     }.items()
 }
 _HUGE = (["/tests/x86/dirty_log_init_set_test"], r"was written after it was cleared, and is not in the log")
+_OVERFLOW = r"nothing to collect|are not in the ring|was overwritten|is not reported|Input/output error"
 _PAGE = r"Dirty page \d+ value"
 
 
@@ -36,8 +37,7 @@ def _dirty_log_test(memory):
 
 
 def _overflow(case):
-    words = r"nothing to collect|are not in the ring|was overwritten|is not reported|Input/output error"
-    return ["/tests/x86/dirty_ring_overflow_test", case], words
+    return ["/tests/x86/dirty_ring_overflow_test", case], _OVERFLOW
 
 
 def _caps(case):
@@ -48,6 +48,7 @@ def _caps(case):
 TESTS = {
     "arm64": {
         **_RINGS,
+        "ring-steal-time": (["/tests/arm64/dirty_ring_steal_time_test"], _OVERFLOW),
         "ring-thp": (_dirty_log_test("anonymous_thp"), _PAGE),
         "ring-hugetlb": (_dirty_log_test("anonymous_hugetlb_2mb"), _PAGE),
     },
@@ -76,6 +77,7 @@ RINGS_REVERTED = {
 }
 REVERTED = {
     **RINGS_REVERTED,
+    "stolen-time-fills-ring": ("arm64", {"ring-steal-time"}),
     "logging-by-bitmap": ("arm64", {"ring-thp", "ring-hugetlb"}),
     "window-rounded-up": ("x86_64", {"two-huge-pages"}),
     "string-overflows-ring": ("x86_64", {"ring-insb", "ring-movsb"}),
@@ -99,7 +101,7 @@ def _lost(arch, which, params=()):
     commands = {test: command for test, (command, _) in TESTS[arch].items()}
     ran = lab.run(commands, SECONDS, "-".join(["fixes", which, arch, *params]))
     found = ran.finders({test: words for test, (_, words) in TESTS[arch].items()})
-    if which in OVERFLOWS and arch == "x86_64":
+    if which in OVERFLOWS:
         assert any("kvm_dirty_ring_push" in line for line in ran.splats)
     else:
         assert not ran.splats
