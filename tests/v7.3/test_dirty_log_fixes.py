@@ -28,6 +28,7 @@ _RINGS = {
     }.items()
 }
 _HUGE = (["/tests/x86/dirty_log_init_set_test"], r"was written after it was cleared, and is not in the log")
+_OVERFLOW = r"nothing to collect|are not in the ring|was overwritten|is not reported|Input/output error"
 _PAGE = r"Dirty page \d+ value"
 
 
@@ -36,8 +37,7 @@ def _dirty_log_test(memory):
 
 
 def _overflow(case):
-    words = r"nothing to collect|are not in the ring|was overwritten|is not reported|Input/output error"
-    return ["/tests/x86/dirty_ring_overflow_test", case], words
+    return ["/tests/x86/dirty_ring_overflow_test", case], _OVERFLOW
 
 
 def _caps(case):
@@ -48,6 +48,7 @@ def _caps(case):
 TESTS = {
     "arm64": {
         **_RINGS,
+        "ring-steal-time": (["/tests/arm64/dirty_ring_steal_time_test"], _OVERFLOW),
         "ring-thp": (_dirty_log_test("anonymous_thp"), _PAGE),
         "ring-hugetlb": (_dirty_log_test("anonymous_hugetlb_2mb"), _PAGE),
     },
@@ -57,11 +58,16 @@ TESTS = {
         "ring-insb": _overflow("insb"),
         "ring-movsb": _overflow("movsb"),
         "ring-set-msrs": _overflow("set_msrs"),
+        "ring-sync": _overflow("sync"),
+        "ring-prefault": _overflow("prefault"),
         "caps-manual": _caps("manual"),
         "caps-off": _caps("off"),
         "caps-ring": _caps("ring"),
     },
 }
+SHADOW = ("kvm_amd.npt=0",)
+# With the other kind of page tables these test nothing, and pass.
+ONLY_SHADOW, ONLY_TDP = {"ring-sync"}, {"ring-prefault"}
 # {mutant: (arch, the tests that fail with it, and no other does)}: of mutants.patch, then patches of their own.
 RINGS_REVERTED = {
     "reset-returns-at-once": ("arm64", {"ring-signals"}),
@@ -71,9 +77,11 @@ RINGS_REVERTED = {
 }
 REVERTED = {
     **RINGS_REVERTED,
+    "stolen-time-fills-ring": ("arm64", {"ring-steal-time"}),
     "logging-by-bitmap": ("arm64", {"ring-thp", "ring-hugetlb"}),
     "window-rounded-up": ("x86_64", {"two-huge-pages"}),
     "string-overflows-ring": ("x86_64", {"ring-insb", "ring-movsb"}),
+    "sptes-fill-ring": ("x86_64", {"ring-prefault"}),
     "full-ring-overwritten": ("x86_64", {"ring-set-msrs"}),
     "huge-pages-by-flag": ("x86_64", {"caps-manual", "caps-off"}),
     "ring-initially-set": ("x86_64", {"caps-ring"}),
@@ -93,7 +101,7 @@ def _lost(arch, which, params=()):
     commands = {test: command for test, (command, _) in TESTS[arch].items()}
     ran = lab.run(commands, SECONDS, "-".join(["fixes", which, arch, *params]))
     found = ran.finders({test: words for test, (_, words) in TESTS[arch].items()})
-    if which in OVERFLOWS and arch == "x86_64":
+    if which in OVERFLOWS:
         assert any("kvm_dirty_ring_push" in line for line in ran.splats)
     else:
         assert not ran.splats
@@ -109,7 +117,7 @@ def test_no_write_is_missing_in_the_log(arch):
 @boots
 @pytest.mark.parametrize("arch", TESTS)
 def test_negative_control_base_misses_writes(arch):
-    assert _lost(arch, "base") == set(TESTS[arch])
+    assert _lost(arch, "base") == set(TESTS[arch]) - ONLY_SHADOW
 
 
 @boots
@@ -120,18 +128,47 @@ def test_negative_control_each_test_needs_its_own_fix(which):
 
 
 @boots
-@pytest.mark.parametrize("which", ("base", "series"))
-def test_with_shadow_page_tables(which):
-    assert _lost("x86_64", which, ("kvm_amd.npt=0",)) == (set(TESTS["x86_64"]) if which == "base" else set())
+@pytest.mark.parametrize(
+    "which, tests",
+    {"base": set(TESTS["x86_64"]) - ONLY_TDP, "sptes-fill-ring": ONLY_SHADOW, "series": set()}.items(),
+)
+def test_with_shadow_page_tables(which, tests):
+    assert _lost("x86_64", which, SHADOW) == tests
 
 
 def test_each_test_has_a_patch_that_takes_its_fix_back():
-    assert {test for _, tests in REVERTED.values() for test in tests} == {
+    assert {test for _, tests in REVERTED.values() for test in tests} | ONLY_SHADOW == {
         test for tests in TESTS.values() for test in tests
     }
 
 
-each_mmu = pytest.mark.parametrize("params", ((), ("kvm_amd.npt=0",)), ids=("tdp", "shadow"))
+each_arch = pytest.mark.parametrize("arch", TESTS)
+
+
+def _lost_by_two_callers(arch, which):
+    """Whether a write is lost if another thread has reset its page, with a delay before the flush."""
+    lab = Lab("v7.3", "base", (), arch, ("reset-delay",))
+    if which != "base":
+        lab = lab.but(kernel="series", patches=("mutants", "reset-delay"), mutant=which if which != "series" else "")
+    ran = lab.run(["/tests/dirty_ring_reset_test", "two-callers"], SECONDS, f"two-callers-{which}-{arch}")
+    assert not ran.splats
+    return ran.finders("after KVM_RESET_DIRTY_RINGS has returned")
+
+
+@boots
+@each_arch
+def test_a_second_reset_returns_after_the_flush_of_the_first(arch):
+    assert not _lost_by_two_callers(arch, "series")
+
+
+@boots
+@each_arch
+@pytest.mark.parametrize("which", ("base", "reset-flushes-late"))
+def test_negative_control_a_reset_that_flushes_late_is_noticed(arch, which):
+    assert _lost_by_two_callers(arch, which)
+
+
+each_mmu = pytest.mark.parametrize("params", ((), SHADOW), ids=("tdp", "shadow"))
 FLUSH = "KVM-x86-mmu-Don-t-clear-MMU-writable-of-huge-pages"
 
 
