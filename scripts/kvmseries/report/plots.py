@@ -124,10 +124,9 @@ def _column_axes(axes: Axes, summary: s.Summary, column: Column, lines: Lines) -
             middle = [median * scale for median, _, _ in ends]
             axes.errorbar(list(known), middle, [low, high], capsize=2.5, elinewidth=1, label=kernel, **lines[kernel])
     if "per" in column.alone:
-        for entry in published.load_aging():
+        for what, curves in published.slowdowns().items():
             for how, line in (("locked", BASE_LINE), ("lockless", SERIES_LINE)):
-                if entry.slowdown[how]:
-                    _plot(axes, entry.slowdown[how], f"published, {how}: {entry.what}", {**line, **PUBLISHED})
+                _plot(axes, curves[how], f"published, {how}: {what}", {**line, **PUBLISHED})
     axes.set_title(f"{column.head}: {column.title}" if column.head != "time" else column.title)
     if axes.lines:
         _vcpu_axis(axes)
