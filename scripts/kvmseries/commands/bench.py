@@ -157,7 +157,7 @@ def _selftest(options: shared.Options) -> None:
             target,
             [*bench.what(job), label],
             lambda: bench.state(job),
-            here.host,
+            lambda versions: results.host_info(["gcc"], versions),
             lambda: here.made_of(job, label),
             lambda keeper: here.run(job, label, keeper.taken, keeper.keep),
         )

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..base import paths
+from ..base.errors import Fail
 from . import schema
+from .shape import Run
 
 FILE = paths.TESTS / "published.yaml"
 AGING_FILE = paths.TESTS / "published-aging.yaml"
@@ -81,6 +83,14 @@ def pages(args: str) -> int | None:
     """Pages of 4 KiB that a vCPU has by the arguments of a test, its -b; None if they do not say."""
     size = re.fullmatch(r"(\d+)([kmgt]?)", options(args).get("-b") or "", re.I | re.A)
     return int(size[1]) * 1024 ** " kmgt".index(size[2].lower() or " ") // 4096 or None if size else None
+
+
+def pages_of(run: Run) -> int:
+    """The pages of 4 KiB that each vCPU of a run has, by its -b.  Raises Fail if it does not say."""
+    found = pages(run["args"])
+    if not found:
+        raise Fail(f"{run['test']} {run['args']}: no -b SIZE that says how many pages a vCPU has")
+    return found
 
 
 @functools.lru_cache(maxsize=None)

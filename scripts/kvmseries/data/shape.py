@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict, Union
 
-# What is known of a machine.  Files may say more than this tool writes, and nothing of it is checked.
+# What is known of a machine.  Files may say more than this tool writes; what is needed of it is checked.
 Host = dict[str, Any]
 # [s, bytes left to send, throttle in percent, bytes sent, sync passes]
 TraceRow = list[float]

@@ -320,23 +320,24 @@ def _compatible(one: Host, two: Host) -> bool:
         if one.get(key) != two.get(key):
             return False
     for key in ("tools", "kernels"):
-        left, right = one.get(key), two.get(key)
-        if isinstance(left, dict) and isinstance(right, dict):
-            if any(left[name] != right[name] for name in left.keys() & right.keys()):
-                return False
-    left, right = model(one), model(two)
-    return not left or not right or left == right
+        left, right = one.get(key, {}), two.get(key, {})
+        if any(left[name] != right[name] for name in left.keys() & right.keys()):
+            return False
+    return same_model(one, two)
 
 
-def model(host: Host) -> dict[str, Any]:
+def _model(host: Host) -> dict[str, Any]:
     """What of a host decides virtual time: {"insn": 0.4, ..., "slice_ns": 500}; {} without."""
     vtime = host.get("vtime")
-    if not isinstance(vtime, dict):
+    if not vtime:
         return {}
-    parameters = vtime.get("parameters")
-    found = dict(parameters) if isinstance(parameters, dict) else {}
-    found = {name: entry.get("ns") if isinstance(entry, dict) else entry for name, entry in found.items()}
-    return {**found, "slice_ns": vtime["slice_ns"]} if "slice_ns" in vtime else found
+    return {**{name: entry["ns"] for name, entry in vtime["parameters"].items()}, "slice_ns": vtime["slice_ns"]}
+
+
+def same_model(one: Host, two: Host) -> bool:
+    """False if two hosts have models of virtual time, and these differ."""
+    models = [_model(host) for host in (one, two)]
+    return models[0] == models[1] or not all(models)
 
 
 def cohorts(results: Iterable[Results]) -> list[int]:

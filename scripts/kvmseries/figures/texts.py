@@ -7,7 +7,7 @@ may call
       a figure of the results `of`, a short name of figures.yaml; metric: "NAME", "NAME/ITERATION", or "NAME+NAME/ITERATION", a
       sum; further words are keys of a run.
       form       UNIT.DIGITS, see query.unit()
-      by         what it is divided by: a kernel, a number of vCPUs, or keys;  per: what both are counted by, a metric or keys
+      by         what it is divided by: a kernel, a number of vCPUs, or keys;  per: what both are counted by, a metric
       over, op   {key: values}, and min, max or range of what comes of them
       op="rounds"  the least and the greatest of its rounds: for a time that does not repeat, whose median is refused
       published  a column of published.yaml that its growth, or with compare="page" its time a page, is divided by

@@ -6,13 +6,13 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..base import proc, progress
 from ..base.errors import Fail, Usage
-from ..data import ids, parse, results, unfinished
-from ..data.shape import Host, Ids, Run
+from ..data import ids, parse, unfinished
+from ..data.shape import Ids, Run
 from ..kernel import selftests, toolchain
 from ..source import catalog, trees
 from . import bench
@@ -81,8 +81,3 @@ def made_of(job: bench.Job, name: str) -> Ids:
     tree = trees.worktree(job.series, len(job.series.patches), job.kernel)
     tests: dict[str, str | None] = {job.series.name: ids.source(tree.path, ids.TESTS), "programs": ids.programs()}
     return {"kernels": {name: None}, "tests": tests, "instrument": ids.instrument()}
-
-
-def host(versions: Mapping[str, str]) -> Host:
-    """Description of this machine."""
-    return results.host_info(["gcc"], versions)
