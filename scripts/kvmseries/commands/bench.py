@@ -150,7 +150,7 @@ def _selftest(options: shared.Options) -> None:
     job = _job(options)
     target = _target(options, options.case or job.test)
     if options.here:
-        label = here.label() if options.here == _RELEASE else options.here
+        label = here.label(platform.release()) if options.here == _RELEASE else options.here
         catalog.points(job.series, label)
         runs = _measure(
             options,

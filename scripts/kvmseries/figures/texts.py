@@ -216,12 +216,10 @@ def old(data: Data, files: Files, made: list[Text]) -> list[str]:
     lines, total = [], 0
     for name, entry in data["results"].items():
         if weak.get(name):
-            of = files.data(name)["made"]
-            minutes = round(of["seconds"] / 60) or entry.get("minutes", 0)
+            minutes = round(files.data(name)["made"]["seconds"] / 60)
             total += minutes
-            command = entry.get("command") or of["command"] or "(no command is known)"
-            lines.append(f"# {entry['file']}: {', '.join(sorted(weak[name]))}; {minutes or '?'} min")
-            lines.append(f"{command} --json Documentation/results/{entry['file']}")
+            lines.append(f"# {entry['file']}: {', '.join(sorted(weak[name]))}; {minutes} min")
+            lines.append(f"{entry['command']} --json Documentation/results/{entry['file']}")
     if not lines:
         return ["Nothing is old, and all was measured in enough rounds."]
     pictures = [f"scripts/series report --table none {entry}" for entry in data["pictures"]]

@@ -123,11 +123,7 @@ def arguments(test: str, arch: str, extra: str, kernel: str) -> list[str]:
 
 def kernel_params(test: str, line: Sequence[str]) -> list[str]:
     """Kernel parameters that the arguments `line` need."""
-    found = []
-    for word, params in settings(test).get("params", {}).items():
-        if word in line:
-            found += params
-    return found
+    return [param for word, params in settings(test).get("params", {}).items() if word in line for param in params]
 
 
 # Rounds of a virtual clock differ in the length of its slice, ns: a figure that depends on it is wrong.

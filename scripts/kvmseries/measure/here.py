@@ -21,10 +21,9 @@ from . import bench
 OWN = r"-(base|series|upto-(\d+))$"
 
 
-def label(release: str | None = None) -> str:
-    """The label of the kernel with this release (default: the running one), as the tool's own
-    kernels carry it at their end: "5.10.262-upto-3" is "upto:3"."""
-    release = platform.release() if release is None else release
+def label(release: str) -> str:
+    """The label of the kernel with this release, as the tool's own kernels carry it at their end: "5.10.262-upto-3" is
+    "upto:3"."""
     match = re.search(OWN, release)
     if not match:
         raise Usage(
