@@ -142,6 +142,7 @@ class Summary:
         self.traces: list[Trace] = []
         self._kernels: dict[str, bool] = {}
         self._vcpus: set[int] = set()
+        self._iterations: dict[str, set[int]] = {}
         # (kernel, vcpus, metric, iteration) that do not repeat
         self._differing: set[tuple[str, int, str, int | None]] = set()
         # (kernel, vcpus, metric, model) -> {iteration: {(file, i): number}}
@@ -159,6 +160,8 @@ class Summary:
             self._vcpus.add(run["vcpus"])
         elif model not in self.variants:
             self.variants.append(model)
+        if run["iteration"] is not None:
+            self._iterations.setdefault(run["metric"], set()).add(run["iteration"])
         iterations = self._cells.setdefault((run["kernel"], run["vcpus"], run["metric"], model), {})
         samples = iterations.setdefault(run["iteration"], {})
         if run.get("repeats") is False:
@@ -202,8 +205,7 @@ class Summary:
 
     def iterations(self, metric: str) -> list[int]:
         """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
-        found = {number for cell, iterations in self._cells.items() if cell[2] == metric for number in iterations}
-        return sorted(number for number in found if number is not None)
+        return sorted(self._iterations.get(metric, ()))
 
     def last(self, kernel: str, vcpus: int, metric: str) -> Value | None:
         """The metric in the last iteration that it has on any kernel, else for the whole test; None if missing."""
