@@ -14,14 +14,14 @@ from vtime import vtime
 
 from ..base import progress
 from ..base.errors import Fail, Usage
-from ..data import benchmarks, ids, parse, repeat, results, unfinished
+from ..data import benchmarks, ids, parse, repeat, results, shape, unfinished
 from ..data.shape import Host, Ids, Part, Run
 from ..kernel import build, kconfig, mutants, selftests, toolchain
 from ..source import catalog, trees
 from ..vm import image, machine as machines, run as guest
 from . import counters
 
-# Runs by unfinished.key().
+# Runs by shape.key().
 Table = dict[tuple[str, ...], Run]
 # Kernels by label and configuration; initrds by series.
 Built = tuple[dict[tuple[str, tuple[str, ...]], build.Kernel], dict[str, Path]]
@@ -418,7 +418,7 @@ def collect(
     measures: Iterable[parse.Measure],
     model: str = "",
 ) -> None:
-    """Add one run's measures to `table`, a dict of runs by unfinished.key().
+    """Add one run's measures to `table`, a dict of runs by shape.key().
 
     Only its lock counts are taken of a lockstat kernel, all else of the others.
     """
@@ -443,7 +443,7 @@ def collect(
             "unit": measure.unit,
             "samples": [],
         }
-        table.setdefault(unfinished.key(found), found)["samples"].append(measure.value)
+        table.setdefault(shape.key(found), found)["samples"].append(measure.value)
 
 
 def host(job: Job, versions: Mapping[str, str]) -> Host:
