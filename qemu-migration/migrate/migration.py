@@ -20,7 +20,7 @@ from kvmseries.base import paths, proc, progress
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.base.numbers import numbers
 from kvmseries.base.progress import Note, say
-from kvmseries.data import ids, results, unfinished
+from kvmseries.data import ids, results, shape, unfinished
 from kvmseries.data.shape import Host, Ids, Part, Run
 from kvmseries.kernel import build as kernels, kconfig, toolchain
 from kvmseries.source import catalog, trees
@@ -263,7 +263,7 @@ def _take(
     }
     for metric, unit, value in driver.metrics(values, setting, runner.events[label]):
         one: Run = {**run_, "metric": metric, "unit": unit, "samples": []}
-        taken.table.setdefault(unfinished.key(one), one)["samples"].append(value)
+        taken.table.setdefault(shape.key(one), one)["samples"].append(value)
     rows = driver.samples(outcome.output)
     if rows:
         taken.traces.append(

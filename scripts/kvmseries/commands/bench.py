@@ -150,14 +150,14 @@ def _selftest(options: shared.Options) -> None:
     job = _job(options)
     target = _target(options, options.case or job.test)
     if options.here:
-        label = here.label() if options.here == _RELEASE else options.here
+        label = here.label(platform.release()) if options.here == _RELEASE else options.here
         catalog.points(job.series, label)
         runs = _measure(
             options,
             target,
             [*bench.what(job), label],
             lambda: bench.state(job),
-            here.host,
+            lambda versions: results.host_info(["gcc"], versions),
             lambda: here.made_of(job, label),
             lambda keeper: here.run(job, label, keeper.taken, keeper.keep),
         )

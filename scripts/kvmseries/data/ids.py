@@ -152,16 +152,13 @@ _cached = functools.lru_cache(maxsize=64)(of_patches)
 def today(label: str, series: str, what: str) -> str | None:
     """The id of `what` (an arch, TESTS or SUITE) of a kernel's label, "series" or "v7.3:base", as patches/
     are now; None if it cannot be known.  series: the name of the one that the label belongs to."""
-    other, _, point = label.rpartition(":")
-    if point == "base" and other:
-        series, label = other, point
     if series not in catalog.names():
         return None
     loaded = catalog.load(series)
     try:
-        count = {"base": 0, "series": len(loaded.patches)}.get(label)
-        return _applied(loaded, loaded.upto(label.partition("upto:")[2]) if count is None else count, what)
-    except Fail:  # a milestone that is no more
+        (point,) = catalog.points(loaded, label)
+        return _applied(point.series, point.count, what)
+    except Fail:  # a milestone or another series that is no more
         return None
 
 

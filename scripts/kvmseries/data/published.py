@@ -16,12 +16,11 @@ from typing import Any
 from ..base import paths
 from ..base.errors import Fail
 from . import schema
+from .shape import Run
 
 FILE = paths.TESTS / "published.yaml"
 AGING_FILE = paths.TESTS / "published-aging.yaml"
 FORMAT = paths.TESTS / "published.schema.yaml"
-# vCPUs -> s, or a quotient of such.
-Times = dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,14 @@ def pages(args: str) -> int | None:
     return int(size[1]) * 1024 ** " kmgt".index(size[2].lower() or " ") // 4096 or None if size else None
 
 
+def pages_of(run: Run) -> int:
+    """The pages of 4 KiB that each vCPU of a run has, by its -b.  Raises Fail if it does not say."""
+    found = pages(run["args"])
+    if not found:
+        raise Fail(f"{run['test']} {run['args']}: no -b SIZE that says how many pages a vCPU has")
+    return found
+
+
 @functools.lru_cache(maxsize=None)
 def load(path: Path = FILE) -> tuple[Column, ...]:
     """The Columns of the file `path`, in its order.  Raises Fail with one line."""
@@ -95,57 +102,17 @@ def load(path: Path = FILE) -> tuple[Column, ...]:
 def _column(name: str, entry: dict[str, Any]) -> Column:
     made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     made["args"] = {key: None if value is None else str(value) for key, value in entry["args"].items()}
-    made["seconds"] = _times(entry["seconds"])
+    made["seconds"] = {int(vcpus): seconds for vcpus, seconds in entry["seconds"].items()}
     return Column(name, **made)
 
 
-def _times(entry: dict[str, float]) -> Times:
-    return {int(vcpus): seconds for vcpus, seconds in entry.items()}
-
-
-@dataclass(frozen=True)
-class Aging:
-    """One published table; every field but `id` is a key of the file.  Times: vCPUs -> seconds."""
-
-    id: str
-    work: str  # "Zhang 2022"
-    message: str
-    what: str
-    machine: str
-    workload: str
-    locked: Times  # an aging pass
-    lockless: Times  # has the vCPUs of locked
-    vcpu_none: Times  # wall time of the vCPUs; {} if not published
-    vcpu_locked: Times
-    vcpu_lockless: Times
-
-    @property
-    def passes(self) -> Times:
-        """vCPUs -> time of a lockless pass by that of a locked one."""
-        return _quotient(self.lockless, self.locked)
-
-    @property
-    def slowdown(self) -> dict[str, Times]:
-        """{"locked": ..., "lockless": ...}: vCPUs -> vCPU time with such aging by that without; {}
-        where either was not published."""
-        return {
-            "locked": _quotient(self.vcpu_locked, self.vcpu_none),
-            "lockless": _quotient(self.vcpu_lockless, self.vcpu_none),
-        }
-
-
-def _quotient(above: Times, below: Times) -> Times:
-    return {vcpus: above[vcpus] / below[vcpus] for vcpus in sorted(above) if vcpus in below}
-
-
 @functools.lru_cache(maxsize=None)
-def load_aging(path: Path = AGING_FILE) -> tuple[Aging, ...]:
-    """The Agings of the file `path`, in its order.  Raises Fail with one line."""
-    return tuple(_aging(f"{path}: {name}", name, entry) for name, entry in schema.read(path, FORMAT, "agings").items())
-
-
-def _aging(where: str, name: str, entry: dict[str, Any]) -> Aging:
-    if set(entry["locked"]) != set(entry["lockless"]):
-        raise Fail(f"{where}: 'locked' and 'lockless' are not of the same vCPUs")
-    made: dict[str, Any] = {key: _times(value) if isinstance(value, dict) else value for key, value in entry.items()}
-    return Aging(name, **made)
+def slowdowns(path: Path = AGING_FILE) -> dict[str, dict[str, dict[int, float]]]:
+    """{title: {"locked", "lockless": {vCPUs: vCPU time with such aging by that without}}}.  Raises Fail with one line."""
+    return {
+        entry["what"]: {
+            how: {int(vcpus): row[number] / row[0] for vcpus, row in entry["seconds"].items()}
+            for number, how in enumerate(("locked", "lockless"), 1)
+        }
+        for entry in schema.read(path, FORMAT, "agings").values()
+    }

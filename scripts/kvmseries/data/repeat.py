@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from . import benchmarks
-from .shape import Run
+from .shape import key, Run
 
 # Times that are judged, with what rounds may differ by besides _SHARES, s: ticks of the guest's timer fall into them.
 JUDGED = {"dirty_memory_time": 2e-6, "populate_memory_time": 2e-5, "fault_memory_time": 2e-5}
@@ -92,10 +92,6 @@ def complaint(runs: Sequence[Run]) -> str:
 def replace(runs: Iterable[Run], again: Iterable[Run]) -> None:
     """Put the samples of `again`, which were taken in the place of those of `runs`, into `runs`: the samples that were
     there go to `earlier`.  Both are lists of runs; what `again` does not have stays as it is."""
-
-    def key(run: Run) -> tuple[str, ...]:
-        return tuple(str(value) for name, value in run.items() if name not in ("samples", "repeats", "earlier"))
-
     found = {key(run): run for run in again}
     for run in runs:
         better = found.get(key(run))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -106,13 +107,8 @@ def _first_line(command: list[str]) -> str | None:
 
 
 def _cpu_model() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.machine()
+    found = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M)
+    return found[1] if found else platform.machine()
 
 
 def host_info(tools: Iterable[str] = (), kernels: Mapping[str, str] | None = None) -> Host:

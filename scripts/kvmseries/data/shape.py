@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypedDict, Union
 
-# What is known of a machine.  Files may say more than this tool writes, and nothing of it is checked.
+# What is known of a machine.  Files may say more than this tool writes; what is needed of it is checked.
 Host = dict[str, Any]
 # [s, bytes left to send, throttle in percent, bytes sent, sync passes]
 TraceRow = list[float]
@@ -40,6 +41,11 @@ class Run(_Measured, total=False):
 
     repeats: bool | None
     earlier: list[list[float]]
+
+
+def key(run: Mapping[str, object]) -> tuple[str, ...]:
+    """What tells a run from the others of one benchmark: all but what was measured."""
+    return tuple(str(run[name]) for name in KEYS if name != "samples")
 
 
 class Trace(TypedDict):

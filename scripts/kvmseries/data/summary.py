@@ -142,6 +142,7 @@ class Summary:
         self.traces: list[Trace] = []
         self._kernels: dict[str, bool] = {}
         self._vcpus: set[int] = set()
+        self._iterations: dict[str, set[int]] = {}
         # (kernel, vcpus, metric, iteration) that do not repeat
         self._differing: set[tuple[str, int, str, int | None]] = set()
         # (kernel, vcpus, metric, model) -> {iteration: {(file, i): number}}
@@ -159,6 +160,8 @@ class Summary:
             self._vcpus.add(run["vcpus"])
         elif model not in self.variants:
             self.variants.append(model)
+        if run["iteration"] is not None:
+            self._iterations.setdefault(run["metric"], set()).add(run["iteration"])
         iterations = self._cells.setdefault((run["kernel"], run["vcpus"], run["metric"], model), {})
         samples = iterations.setdefault(run["iteration"], {})
         if run.get("repeats") is False:
@@ -202,8 +205,7 @@ class Summary:
 
     def iterations(self, metric: str) -> list[int]:
         """The iterations that `metric` has, ascending; [] if it is only of the whole test."""
-        found = {number for cell, iterations in self._cells.items() if cell[2] == metric for number in iterations}
-        return sorted(number for number in found if number is not None)
+        return sorted(self._iterations.get(metric, ()))
 
     def last(self, kernel: str, vcpus: int, metric: str) -> Value | None:
         """The metric in the last iteration that it has on any kernel, else for the whole test; None if missing."""
@@ -320,23 +322,24 @@ def _compatible(one: Host, two: Host) -> bool:
         if one.get(key) != two.get(key):
             return False
     for key in ("tools", "kernels"):
-        left, right = one.get(key), two.get(key)
-        if isinstance(left, dict) and isinstance(right, dict):
-            if any(left[name] != right[name] for name in left.keys() & right.keys()):
-                return False
-    left, right = model(one), model(two)
-    return not left or not right or left == right
+        left, right = one.get(key, {}), two.get(key, {})
+        if any(left[name] != right[name] for name in left.keys() & right.keys()):
+            return False
+    return same_model(one, two)
 
 
-def model(host: Host) -> dict[str, Any]:
+def _model(host: Host) -> dict[str, Any]:
     """What of a host decides virtual time: {"insn": 0.4, ..., "slice_ns": 500}; {} without."""
     vtime = host.get("vtime")
-    if not isinstance(vtime, dict):
+    if not vtime:
         return {}
-    parameters = vtime.get("parameters")
-    found = dict(parameters) if isinstance(parameters, dict) else {}
-    found = {name: entry.get("ns") if isinstance(entry, dict) else entry for name, entry in found.items()}
-    return {**found, "slice_ns": vtime["slice_ns"]} if "slice_ns" in vtime else found
+    return {**{name: entry["ns"] for name, entry in vtime["parameters"].items()}, "slice_ns": vtime["slice_ns"]}
+
+
+def same_model(one: Host, two: Host) -> bool:
+    """False if two hosts have models of virtual time, and these differ."""
+    models = [_model(host) for host in (one, two)]
+    return models[0] == models[1] or not all(models)
 
 
 def cohorts(results: Iterable[Results]) -> list[int]:

@@ -1,5 +1,5 @@
+import copy
 import json
-import os
 import re
 
 import jsonschema
@@ -9,7 +9,7 @@ import yaml
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import below, committed
-from kvmseries.data import results, shape
+from kvmseries.data import parse, results, shape, summary
 from kvmseries.report.conftest import make_run
 
 RUN = make_run(args="-i 2", vcpus=2, iteration=1, samples=[0.5, 1])
@@ -22,13 +22,37 @@ MADE = {
 }
 
 
-def without(key):
-    return {name: value for name, value in READ.items() if name != key}
+TRACE = {
+    "series": "qemu-10.0",
+    "kernel": "base",
+    "config": "bitmap",
+    "args": "",
+    "vcpus": 1,
+    "rows": [[0, 1, 2, 3, 4.5]],
+}
+UNFINISHED = {"key": "0", "parts": [["normal", "nominal", 0, "base"]], "left": 1, "complaints": []}
+WHOLE = {
+    "schema": 4,
+    "host": {},
+    "made": {**MADE, "rounds": 2, "unfinished": UNFINISHED},
+    "runs": [READ],
+    "traces": [TRACE],
+}
+# What other programs judge a file by.
+FORM = jsonschema.Draft202012Validator(yaml.safe_load(results.FORMAT.read_text(encoding="utf-8")))
+GONE = object()
 
 
-def whole(**changes):
-    """A results file, with `changes`."""
-    return {"schema": 4, "host": {}, "made": {**MADE, "rounds": 2}, "runs": [], **changes}
+def changed(way, value):
+    """WHOLE with another value at a place, or without it."""
+    data = place = copy.deepcopy(WHOLE)
+    for key in way[:-1]:
+        place = place[key]
+    if value is GONE:
+        del place[way[-1]]
+    else:
+        place[way[-1]] = value
+    return data
 
 
 def store(path, data):
@@ -37,15 +61,14 @@ def store(path, data):
     return path
 
 
-def test_what_is_saved_is_loaded(tmp_path):
+@pytest.mark.parametrize("runs, rounds", [([RUN, {**RUN, "iteration": None}], 2), ([], 0)])
+def test_what_is_saved_is_loaded_and_is_as_the_schema_says(tmp_path, runs, rounds):
     path = tmp_path / "new/results.json"
-    results.save(path, {"cpu": "x"}, [RUN, {**RUN, "iteration": None}], MADE)
-    assert results.load(path) == {
-        "schema": 4,
-        "host": {"cpu": "x"},
-        "made": {**MADE, "rounds": 2},
-        "runs": [READ, {**READ, "iteration": None}],
-    }
+    results.save(path, {"cpu": "x"}, runs, {**MADE, "unfinished": UNFINISHED}, [TRACE])
+    read = [{**run, "repeats": None, "earlier": []} for run in runs]
+    made = {**MADE, "unfinished": UNFINISHED, "rounds": rounds}
+    assert results.load(path) == {**WHOLE, "host": {"cpu": "x"}, "made": made, "runs": read}
+    FORM.validate(json.loads(path.read_text(encoding="utf-8")))
     assert below(tmp_path / "new") == ["results.json"]
 
 
@@ -63,11 +86,6 @@ def test_every_run_is_a_line(tmp_path):
     assert before.read_bytes().endswith(b"}\n")
 
 
-def test_results_without_runs_are_loaded(tmp_path):
-    results.save(tmp_path / "x.json", {}, [], MADE)
-    assert results.load(tmp_path / "x.json") == {"schema": 4, "host": {}, "made": {**MADE, "rounds": 0}, "runs": []}
-
-
 VIRTUAL = {**RUN, "clock": "virtual", "model": "nominal"}
 
 
@@ -77,28 +95,10 @@ def test_what_does_not_repeat_and_what_was_measured_again_is_kept(tmp_path):
     assert results.load(tmp_path / "x.json")["runs"] == [run]
 
 
-@pytest.mark.parametrize(
-    "change, reason",
-    [
-        ({"repeats": 1}, "repeats: 1 is not of type 'boolean', 'null'"),
-        ({"repeats": "no"}, "repeats: 'no' is not"),
-        ({"earlier": None}, "earlier: None is not of type 'array'"),
-        ({"earlier": [[]]}, "earlier[0]: [] should be non-empty"),
-        ({"earlier": [1]}, "earlier[0]: 1 is not of type 'array'"),
-        ({"earlier": [["1"]]}, "earlier[0][0]: '1' is not of type 'number'"),
-    ],
-)
-def test_what_rounds_say_of_themselves_is_checked(change, reason):
-    with pytest.raises(Fail, match=re.escape(f"here: {reason}")):
-        results.check({**READ, **change}, "here", "run")
-
-
 @pytest.mark.parametrize("path", committed("v*.json") + committed("qemu*.json"), ids=lambda path: path.name)
-def test_every_committed_file_is_readable(path):
+def test_a_committed_file_names_tools_as_host_info_does(path):
     data = results.load(path)
-    assert data["runs"] and all(set(run) == set(shape.Run.__annotations__) for run in data["runs"])
-    # As host_info() names them.
-    assert not [tool for tool in data["host"].get("tools", ()) if "/" in tool]
+    assert data["runs"] and not [tool for tool in data["host"].get("tools", ()) if "/" in tool]
 
 
 def test_rounds_are_those_of_the_nominal_model_s_times():
@@ -130,76 +130,103 @@ def test_a_command_has_nobody_s_paths(words, line):
     assert results.command(words) == line
 
 
-@pytest.mark.parametrize(
-    "change, reason",
-    [
-        ({"rounds": "3"}, "made.rounds: '3' is not of type 'integer'"),
-        ({"ids": None}, "made.ids: None is not of type 'object'"),
-        ({"ids": {"odd": "1"}}, "made.ids: Additional properties are not allowed ('odd' was unexpected)"),
-        ({"ids": {"kernels": "1"}}, "made.ids.kernels: '1' is not"),
-        ({"ids": {"kernels": {"base": 1}}}, "made.ids.kernels.base: 1 is not"),
-        ({"ids": {"guest": "1"}}, "made.ids.guest: '1' does not match"),
-        ({"more": 1}, "made: Additional properties are not allowed ('more' was unexpected)"),
-    ],
-)
-def test_a_file_that_does_not_say_what_it_is_made_of_is_refused(tmp_path, change, reason):
-    path = store(tmp_path / "x.json", whole(made={**MADE, "rounds": 2, **change}))
-    with pytest.raises(Fail, match=re.escape(f"{path}: {reason}")):
-        results.load(path)
+def test_the_documentation_has_each_key_and_an_example():
+    text = (paths.ROOT / "Documentation/results.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)
+    FORM.validate(json.loads(example))
+    phases = [*parse._PHASES.values(), *parse._ITERATION_PHASES.values()]
+    names = [*shape.Run.__annotations__, *summary.MAIN_TIMES, *phases]
+    assert [name for name in names if f"`{name}`" not in text] == []
 
 
-def test_the_checked_example_is_right():
-    results.check(RUN, "here", "run")
-    assert set(RUN) == set(shape.KEYS)
+def test_keys_are_those_of_the_code():
+    parts = FORM.schema["$defs"]
+    made, run, trace = parts["made"], parts["run"], parts["trace"]
+    assert set(run["required"]) == set(shape.KEYS) and set(run["properties"]) == set(shape.Run.__annotations__)
+    assert set(made["properties"]) == set(shape.Made.__annotations__) == {*made["required"], "unfinished"}
+    assert set(made["properties"]["ids"]["properties"]) == set(shape.Ids.__annotations__)
+    for part, kind in ((made["properties"]["unfinished"], shape.Unfinished), (trace, shape.Trace)):
+        assert set(part["properties"]) == set(part["required"]) == set(kind.__annotations__)
 
 
-@pytest.mark.parametrize("key", sorted(READ))
-def test_a_run_without_a_key_is_refused(tmp_path, key):
-    path = store(tmp_path / "x.json", whole(runs=[without(key)]))
-    with pytest.raises(Fail, match=rf"runs\[0\]: '{key}' is a required property$"):
-        results.load(path)
-
-
-@pytest.mark.parametrize("key", sorted(RUN))
-@pytest.mark.parametrize("value", [{}, True, 1.5])
-def test_a_value_of_the_wrong_type_is_refused(key, value):
-    """By any program that reads the schema."""
-    form = {"$ref": "#/$defs/run", **yaml.safe_load(results.FORMAT.read_text(encoding="utf-8"))}
-    assert not jsonschema.Draft202012Validator({"$ref": form["$ref"], "$defs": form["$defs"]}).is_valid(
-        {**READ, key: value}
-    )
-    with pytest.raises(Fail, match=f"^here: {key}: .* is not "):
-        results.check({**RUN, key: value}, "here", "run")
+REQUIRED = [
+    *(((), key) for key in ("host", "made")),
+    *((("runs", 0), key) for key in shape.Run.__annotations__),
+    *((("made",), key) for key in shape.Made.__annotations__ if key != "unfinished"),
+    *((("made", "unfinished"), key) for key in shape.Unfinished.__annotations__),
+    *((("traces", 0), key) for key in shape.Trace.__annotations__),
+]
 
 
 @pytest.mark.parametrize(
-    "change, reason",
+    "way, value, reason",
     [
-        ({"more": 1}, "Additional properties are not allowed ('more' was unexpected)"),
-        ({"clock": "sun"}, "clock: 'sun' is not one of ['wall', 'virtual']"),
-        ({"samples": []}, "samples: [] should be non-empty"),
-        ({"samples": ["1"]}, "samples[0]: '1' is not of type 'number'"),
-        ({"samples": [1, True]}, "samples[1]: True is not of type 'number'"),
-        ({"samples": [None]}, "samples[0]: None is not"),
-        ({"samples": [1, float("nan")]}, "samples[1]: nan is not"),
-        ({"samples": [float("-inf")]}, "samples[0]: -inf is not"),
-        ({"clock": "virtual"}, "model: '' should be non-empty: a virtual clock has a model"),
-        ({"model": "nominal"}, "model: '' was expected: only a virtual clock has a model"),
-        ({"vcpus": None}, "vcpus: None is not"),
-        ({"vcpus": 2.0}, "vcpus: 2.0 is not"),
-        ({"iteration": "1"}, "iteration: '1' is not"),
-        ({"samples": "x" * 1000}, f"samples: '{'x' * 99} ... {'x' * 76}' is not of type 'array'"),
+        *(((*place, key), GONE, f"'{key}' is a required property") for place, key in REQUIRED),
+        *((("runs", 0, key), value, f"runs[0].{key}: ") for key in READ for value in ({}, 1.5)),
+        *((("runs", 0, key), True, f"runs[0].{key}: ") for key in RUN),
+        (("host",), [], "host: [] is not of type 'object'"),
+        (("host",), {"kernels": "text"}, "host.kernels: 'text' is not of type 'object'"),
+        (("host",), {"tools": None}, "host.tools: None is not of type 'object'"),
+        (("host",), {"vtime": {"parameters": {}}}, "host.vtime: 'slice_ns' is a required property"),
+        (
+            ("host",),
+            {"vtime": {"parameters": {"a": 1}, "slice_ns": 1}},
+            "host.vtime.parameters.a: 1 is not of type 'object'",
+        ),
+        (("runs",), {}, "runs: {} is not of type 'array'"),
+        (("traces",), {}, "traces: {} is not"),
+        (("runs", 0), [], "runs[0]: [] is not of type 'object'"),
+        (("runs", 0), None, "runs[0]: None is not of type 'object'"),
+        (("runs", 0, "more"), 1, "runs[0]: Additional properties are not allowed ('more' was unexpected)"),
+        (("runs", 0, "repeats"), 1, "runs[0].repeats: 1 is not of type 'boolean', 'null'"),
+        (("runs", 0, "earlier"), None, "runs[0].earlier: None is not of type 'array'"),
+        (("runs", 0, "earlier"), [[]], "runs[0].earlier[0]: [] should be non-empty"),
+        (("runs", 0, "earlier"), [1], "runs[0].earlier[0]: 1 is not of type 'array'"),
+        (("runs", 0, "earlier"), [["1"]], "runs[0].earlier[0][0]: '1' is not of type 'number'"),
+        (("runs", 0, "clock"), "sun", "clock: 'sun' is not one of ['wall', 'virtual']"),
+        (("runs", 0, "clock"), "virtual", "model: '' should be non-empty: a virtual clock has a model"),
+        (("runs", 0, "model"), "nominal", "model: '' was expected: only a virtual clock has a model"),
+        (("runs", 0, "samples"), [], "samples: [] should be non-empty"),
+        (("runs", 0, "samples"), ["1"], "samples[0]: '1' is not of type 'number'"),
+        (("runs", 0, "samples"), [1, True], "samples[1]: True is not of type 'number'"),
+        (("runs", 0, "samples"), "x" * 1000, f"samples: '{'x' * 99} ... {'x' * 76}' is not of type 'array'"),
+        (("runs", 0, "vcpus"), None, "vcpus: None is not"),
+        (("runs", 0, "iteration"), "1", "iteration: '1' is not"),
+        (("made", "more"), 1, "made: Additional properties are not allowed ('more' was unexpected)"),
+        (("made", "rounds"), "3", "made.rounds: '3' is not of type 'integer'"),
+        (("made", "ids"), None, "made.ids: None is not of type 'object'"),
+        (("made", "ids", "odd"), "1", "made.ids: Additional properties are not allowed ('odd' was unexpected)"),
+        (("made", "ids", "kernels"), "1", "made.ids.kernels: '1' is not"),
+        (("made", "ids", "kernels", "base"), 1, "made.ids.kernels.base: 1 is not"),
+        (("made", "ids", "guest"), "1", "made.ids.guest: '1' does not match"),
+        (("made", "unfinished"), [], "made.unfinished: [] is not"),
+        (("made", "unfinished", "more"), 1, "made.unfinished: Additional properties"),
+        (("made", "unfinished", "left"), "1", "made.unfinished.left: '1' is not"),
+        (("traces", 0, "rows"), [[1, 2]], "traces[0].rows[0]: [1, 2] is too short"),
+        (("traces", 0, "rows"), [["0", 1, 2, 3, 4]], "traces[0].rows[0][0]: '0' is not"),
+        (("traces", 0, "more"), 1, "traces[0]: Additional properties"),
     ],
 )
-def test_a_value_that_makes_no_sense_is_refused(change, reason):
-    with pytest.raises(Fail, match=f"^{re.escape(f'here: {reason}')}"):
-        results.check({**RUN, **change}, "here", "run")
+def test_what_is_wrong_is_refused_here_and_by_other_programs(tmp_path, way, value, reason):
+    data = changed(way, value)
+    path = store(tmp_path / "x.json", data)
+    with pytest.raises(Fail, match=f"^{re.escape(str(path))}: .*{re.escape(reason)}") as caught:
+        results.load(path)
+    assert "\n" not in str(caught.value)
+    assert not FORM.is_valid(data)
 
 
-@pytest.mark.parametrize("run", [None, [], "run", 3])
-def test_a_run_that_is_no_object_is_refused(run):
-    with pytest.raises(Fail, match="^here: .* is not of type 'object'$"):
-        results.check(run, "here", "run")
+@pytest.mark.parametrize(
+    "key, value, reason",
+    [
+        ("samples", [1, float("nan")], "samples[1]: nan is not"),
+        ("samples", [float("-inf")], "samples[0]: -inf is not"),
+        ("vcpus", 2.0, "vcpus: 2.0 is not"),
+    ],
+)
+def test_a_number_is_finite_and_an_integer_has_no_fraction(key, value, reason):
+    with pytest.raises(Fail, match=re.escape(f"here: runs[0].{reason}")):
+        results.check(changed(("runs", 0, key), value), "here")
 
 
 @pytest.mark.parametrize(
@@ -213,15 +240,10 @@ def test_a_run_that_is_no_object_is_refused(run):
         ("[]", "it has no runs"),
         ("3", "it has no runs"),
         ({"schema": 1, "host": {}}, "it has no runs"),
-        (whole(schema=5), "has schema 5, this tool reads 4"),
-        (whole(schema=3), "has schema 3, this tool reads 4"),
+        ({**WHOLE, "schema": 5}, "has schema 5, this tool reads 4"),
+        ({**WHOLE, "schema": 3}, "has schema 3, this tool reads 4"),
         ({"host": {}, "runs": []}, "has schema None"),
-        ({"schema": 4, "host": {}, "runs": []}, "'made' is a required property"),
-        (whole(host=[]), r"host: \[\] is not of type 'object'"),
-        (whole(runs={}), "runs: {} is not of type 'array'"),
-        (whole(runs=[{**without("model"), "clock": "virtual"}]), r"runs\[0\]: 'model' is a required property"),
-        (whole(runs=[READ, without("unit")]), r"runs\[1\]: 'unit' is a required property"),
-        (json.dumps(whole(traces=[float("nan")])), r"traces\[0\]: nan is not of type 'object'"),
+        (json.dumps({**WHOLE, "traces": [float("nan")]}), r"traces\[0\]: nan is not of type 'object'"),
     ],
 )
 def test_a_file_that_is_no_results_file_is_refused(tmp_path, data, reason):
@@ -237,53 +259,14 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path, name, reason):
         results.load(tmp_path / name)
 
 
-def test_a_file_without_permission_is_named(tmp_path):
-    path = store(tmp_path / "x.json", {"schema": 1, "host": {}, "runs": []})
-    path.chmod(0)
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    try:
-        with pytest.raises(Fail, match="cannot read .*x.json: Permission denied"):
-            results.load(path)
-    finally:
-        if root:
-            os.seteuid(0)
-
-
 def test_a_bad_run_is_not_saved_and_the_old_file_stays(tmp_path):
     path = tmp_path / "kept/results.json"
     results.save(path, {}, [RUN], MADE)
     old = path.read_bytes()
-    with pytest.raises(Fail, match=r"kept/results.json: runs\[0\]: 'unit' is a required property"):
-        results.save(path, {}, [without("unit")], MADE)
+    with pytest.raises(Fail, match=r"kept/results.json: runs\[0\]: 'model' is a required property"):
+        results.save(path, {}, [{"series": "x"}], MADE)
     assert path.read_bytes() == old
     assert below(tmp_path / "kept") == ["results.json"]
-
-
-def test_a_save_that_breaks_off_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "kept/results.json"
-    results.save(path, {}, [RUN], MADE)
-    old = path.read_bytes()
-
-    def broken(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", broken)
-    with pytest.raises(KeyboardInterrupt):
-        results.save(path, {"new": 1}, [RUN, RUN], MADE)
-    assert path.read_bytes() == old
-    assert below(tmp_path / "kept") == ["results.json"]
-
-
-def test_a_full_disk_leaves_no_half_file(small_disk):
-    path = small_disk / "results.json"
-    results.save(path, {}, [RUN], MADE)
-    old = path.read_bytes()
-    with pytest.raises(Fail, match="^disk full: .*results.json"):
-        results.save(path, {"much": "x" * (2 << 20)}, [RUN], MADE)
-    assert path.read_bytes() == old
-    assert below(small_disk) == ["results.json"]
 
 
 def test_the_host_says_which_tools_it_had_and_not_where(program, tmp_path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -27,7 +27,7 @@ class Taken:
     """What has been measured so far."""
 
     parts: list[Part] = field(default_factory=list)  # names (lists of text and numbers) of the boots that are done
-    table: dict[tuple[str, ...], Run] = field(default_factory=dict)  # runs, by key()
+    table: dict[tuple[str, ...], Run] = field(default_factory=dict)  # runs, by shape.key()
     versions: dict[str, str] = field(default_factory=dict)  # of kernels, for results.host_info()
     traces: list[Trace] = field(default_factory=list)  # of migrations
     complaints: list[str] = field(default_factory=list)  # lines
@@ -48,11 +48,6 @@ class Taken:
             yield boot
             self.parts.append(name(boot))
             keep(len(left) - number)
-
-
-def key(run: Mapping[str, object]) -> tuple[str, ...]:
-    """What tells a run from the others of one benchmark: all but what was measured."""
-    return tuple(str(run[name]) for name in shape.KEYS if name != "samples")
 
 
 class Keeper:
@@ -83,7 +78,7 @@ class Keeper:
             return
         self.taken = Taken(
             [list(part) for part in found["parts"]],
-            {key(run): run for run in data["runs"]},
+            {shape.key(run): run for run in data["runs"]},
             dict(data["host"].get("kernels", {})),
             data.get("traces", []),
             found["complaints"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, ROUND_HALF_UP
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,6 @@ class Files:
             self._states[key] = state.of_label(self.data(one.name), *key[1:])
         return self._states[key]
 
-    def models(self, name: str) -> list[str]:
-        """The variants of the model that a file has, nominal first."""
-        return list(dict.fromkeys(run["model"] for run in self.data(name)["runs"]))
-
 
 @dataclass
 class Query:
@@ -114,7 +110,7 @@ class Query:
     keys: dict[str, Any]
     form: str = "x.0"
     by: Any = None
-    per: Any = None
+    per: str | None = None
     over: dict[str, list[Any]] | None = None
     op: str = "value"
     published: str = ""
@@ -133,97 +129,87 @@ class Query:
 
 def compute(files: Files, query: Query) -> tuple[tuple[float, ...], list[Used]]:
     """(numbers, what they follow from) of a Query: one number, or of a range and of rounds the least and the greatest."""
+    figure = _Figure(files, query)
     over = dict(query.over or {})
     if over.get("model") == "all":
-        over["model"] = files.models(query.of)
+        over["model"] = list(dict.fromkeys(run["model"] for run in files.data(query.of)["runs"]))
     if query.op == "rounds":
         if over or query.by is not None or query.published:
             raise Fail("op rounds is for a figure of its own: no over, by or published")
-        (low, used), (high, _) = (_quantity(files, query, query.of, query.keys, take) for take in (min, max))
-        return (low, high), used
-    numbers: list[float] = []
-    used = []
+        return tuple(figure.quantity(query.of, query.keys, take) for take in (min, max)), figure.used
+    numbers = []
     for values in itertools.product(*over.values()):
         keys = dict(zip(over, values))
-        number, more = _one(files, query, keys.pop("of", query.of), {**query.keys, **keys})
-        numbers.append(number)
-        used += more
+        numbers.append(figure.number(keys.pop("of", query.of), {**query.keys, **keys}))
     if query.op == "value" and len(numbers) != 1:
         raise Fail(f"'over' needs op min, max or range, not '{query.op}'")
-    return _TAKES[query.op](numbers) if query.op in _TAKES else tuple(numbers), used
+    return _TAKES[query.op](numbers) if query.op in _TAKES else tuple(numbers), figure.used
 
 
-def _one(files: Files, query: Query, name: str, wanted: Keys) -> tuple[float, list[Used]]:
-    number, used = _quantity(files, query, name, wanted)
-    if query.published:
-        column = _column(query.published)
+@dataclass
+class _Figure:
+    """A Query while it is computed; used: what its numbers follow from.  name: of results; wanted: keys of the runs."""
+
+    files: Files
+    query: Query
+    used: list[Used] = field(default_factory=list)
+
+    def number(self, name: str, wanted: Keys) -> float:
+        """A quantity, by what the Query divides it by."""
+        number = self.quantity(name, wanted)
+        if self.query.published:
+            return self._by_published(number, name, wanted)
+        by = self.query.by
+        if by is None:
+            return number
+        # A kernel, a number of vCPUs, or keys.
+        other = dict(by) if isinstance(by, Mapping) else {("vcpus" if type(by) is int else "kernel"): by}
+        below = self.quantity(other.pop("of", name), {**wanted, **other})
+        if not below:
+            raise Fail(f"{self.query.metric} is divided by 0")
+        return number / below
+
+    def _by_published(self, number: float, name: str, wanted: Keys) -> float:
+        column = next((one for one in published.load() if one.id == self.query.published), None)
+        if not column:
+            raise Fail(f"published.yaml has no column '{self.query.published}'")
         page = column.page_ns(wanted["vcpus"])
         if page is None:
             raise Fail(f"published.yaml: {column.id} has no {wanted['vcpus']} vCPUs")
-        if query.compare == "page":
-            return number / pages(used[0].run) * 1e9 / page, used
-        below, more = _quantity(files, query, name, {**wanted, "vcpus": 1})
-        return number / below / column.growth[wanted["vcpus"]], used + more
-    if query.by is None:
-        return number, used
-    # A kernel, a number of vCPUs, or keys.
-    other = (
-        dict(query.by)
-        if isinstance(query.by, Mapping)
-        else {("vcpus" if type(query.by) is int else "kernel"): query.by}
-    )
-    below, more = _quantity(files, query, other.pop("of", name), {**wanted, **other})
-    if not below:
-        raise Fail(f"{query.metric} is divided by 0")
-    return number / below, used + more
+        if self.query.compare == "page":
+            return number / published.pages_of(self.used[-1].run) * 1e9 / page
+        return number / self.quantity(name, {**wanted, "vcpus": 1}) / column.growth[wanted["vcpus"]]
 
+    def quantity(self, name: str, wanted: Keys, take: Take = statistics.median) -> float:
+        """A sum of runs, maybe by page or by another sum; take: what of the samples."""
+        keys = dict(wanted)
+        metric = keys.pop("metric", self.query.metric)
+        number = self._sum(name, metric, keys, take)
+        kind = self.query.form.partition(".")[0]
+        if kind in ("page", "vmpage"):
+            run = self.used[-1].run
+            number /= published.pages_of(run) * (run["vcpus"] if kind == "vmpage" else 1)
+        if self.query.per is None:
+            return number
+        below = self._sum(name, self.query.per, keys)
+        if not below:
+            raise Fail(f"{metric} is counted by 0")
+        return number / below
 
-def _quantity(
-    files: Files, query: Query, name: str, wanted: Keys, take: Take = statistics.median
-) -> tuple[float, list[Used]]:
-    """A sum of runs of the results `name`, maybe by page or by another sum; take: what of the samples."""
-    keys = dict(wanted)
-    metric = keys.pop("metric", query.metric)
-    number, used = _sum(files, name, metric, keys, take)
-    kind = query.form.partition(".")[0]
-    if kind in ("page", "vmpage"):
-        number /= pages(used[0].run) * (used[0].run["vcpus"] if kind == "vmpage" else 1)
-    if query.per is None:
-        return number, used
-    other = dict(query.per) if isinstance(query.per, Mapping) else {"metric": query.per}
-    below, more = _sum(files, name, other.pop("metric", metric), {**keys, **other})
-    if not below:
-        raise Fail(f"{metric} is counted by 0")
-    return number / below, used + more
-
-
-def _column(name: str) -> published.Column:
-    found = [column for column in published.load() if column.id == name]
-    if not found:
-        raise Fail(f"published.yaml has no column '{name}'")
-    return found[0]
-
-
-def _sum(files: Files, name: str, metrics: str, keys: Keys, take: Take = statistics.median) -> tuple[float, list[Used]]:
-    """The sum over "METRIC+METRIC".  Raises Fail for the median of what does not repeat."""
-    used = [Used(name, files.run(name, metric, keys)) for metric in metrics.split("+")]
-    for one in used:
-        run = one.run
-        if run["repeats"] is False and take is statistics.median:
-            raise Fail(
-                f"{files.entries[name]['file']}: {repeat.where(run)} does not repeat from round to round "
-                f'({min(run["samples"]):.6f} s to {max(run["samples"]):.6f} s): quote its rounds (op="rounds"), or '
-                "measure again"
-            )
-    return sum(take(one.run["samples"]) for one in used), used
-
-
-def pages(run: Run) -> int:
-    """The pages of 4 KiB that each vCPU of a run has, by its -b.  Raises Fail if it does not say."""
-    found = published.pages(run["args"])
-    if not found:
-        raise Fail(f"{run['test']} {run['args']}: no -b that says how many pages a vCPU has")
-    return found
+    def _sum(self, name: str, metrics: str, keys: Keys, take: Take = statistics.median) -> float:
+        """The sum over "METRIC+METRIC".  Raises Fail for the median of what does not repeat."""
+        total = 0.0
+        for metric in metrics.split("+"):
+            run = self.files.run(name, metric, keys)
+            if run["repeats"] is False and take is statistics.median:
+                raise Fail(
+                    f"{self.files.entries[name]['file']}: {repeat.where(run)} does not repeat from round to round "
+                    f'({min(run["samples"]):.6f} s to {max(run["samples"]):.6f} s): quote its rounds (op="rounds"), or '
+                    "measure again"
+                )
+            self.used.append(Used(name, run))
+            total += take(run["samples"])
+        return total
 
 
 def unit(form: str) -> tuple[str, str]:

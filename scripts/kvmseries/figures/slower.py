@@ -23,13 +23,13 @@ WORSE = 1.1
 Worst = tuple[float, int, str]
 
 
-def lower_is_better(run: Mapping[str, Any], unit: str) -> bool | None:
+def lower_is_better(run: Mapping[str, Any]) -> bool | None:
     """Whether less of the metric of a run with these keys is better; None where that cannot be said, or is by chance."""
     if s.clock_name(run["accel"], run["clock"]) == s.EMULATED and "contentions" in run["metric"]:
         return None
     column = benchmarks.metric(run["test"], run["metric"])
     if not column:
-        return True if unit == "s" else None
+        return True if run["unit"] == "s" else None
     return None if column.better == "none" else column.better == "less"
 
 
@@ -49,21 +49,19 @@ def _worse(all_runs: Sequence[Run], kernel: str) -> dict[str, Worst]:
         compare.collect([{**run, "kernel": ""} for run in all_runs if run["kernel"] == which])
         for which in (s.BASE, kernel)
     )
-    medians = {
-        key: (statistics.median(before[key][1]), statistics.median(after[key][1])) for key in before if key in after
-    }
+    medians = {key: (statistics.median(before[key]), statistics.median(after[key])) for key in before if key in after}
     rises = {key: patched - base for key, (base, patched) in medians.items()}
     found: dict[str, Worst] = {}
     for key, (base, patched) in medians.items():
-        run, unit = dict(zip(compare.KEY, key)), before[key][0]
-        better, dearer = lower_is_better(run, unit), compare.dearer(key)
+        run = dict(zip(compare.KEY, key))
+        better, dearer = lower_is_better(run), compare.dearer(key)
         if better is None or min(base, patched) < 0:
             continue
         if dearer in rises and compare.traded(rises[key], -rises[dearer], run["vcpus"]):
             continue
         less, more = (base, patched) if better else (patched, base)
         # A count may differ by one for each CPU of the machine.
-        if more <= WORSE * less or (unit == "1" and more - less <= run["vcpus"] + 1):
+        if more <= WORSE * less or (run["unit"] == "1" and more - less <= run["vcpus"] + 1):
             continue
         worst = more / less if less else float("inf"), run["vcpus"], run["model"] or s.NOMINAL
         found[run["metric"]] = max(found.get(run["metric"], (0, 0, "")), worst)

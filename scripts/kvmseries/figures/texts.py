@@ -7,7 +7,7 @@ may call
       a figure of the results `of`, a short name of figures.yaml; metric: "NAME", "NAME/ITERATION", or "NAME+NAME/ITERATION", a
       sum; further words are keys of a run.
       form       UNIT.DIGITS, see query.unit()
-      by         what it is divided by: a kernel, a number of vCPUs, or keys;  per: what both are counted by, a metric or keys
+      by         what it is divided by: a kernel, a number of vCPUs, or keys;  per: what both are counted by, a metric
       over, op   {key: values}, and min, max or range of what comes of them
       op="rounds"  the least and the greatest of its rounds: for a time that does not repeat, whose median is refused
       published  a column of published.yaml that its growth, or with compare="page" its time a page, is divided by
@@ -216,12 +216,10 @@ def old(data: Data, files: Files, made: list[Text]) -> list[str]:
     lines, total = [], 0
     for name, entry in data["results"].items():
         if weak.get(name):
-            of = files.data(name)["made"]
-            minutes = round(of["seconds"] / 60) or entry.get("minutes", 0)
+            minutes = round(files.data(name)["made"]["seconds"] / 60)
             total += minutes
-            command = entry.get("command") or of["command"] or "(no command is known)"
-            lines.append(f"# {entry['file']}: {', '.join(sorted(weak[name]))}; {minutes or '?'} min")
-            lines.append(f"{command} --json Documentation/results/{entry['file']}")
+            lines.append(f"# {entry['file']}: {', '.join(sorted(weak[name]))}; {minutes} min")
+            lines.append(f"{entry['command']} --json Documentation/results/{entry['file']}")
     if not lines:
         return ["Nothing is old, and all was measured in enough rounds."]
     pictures = [f"scripts/series report --table none {entry}" for entry in data["pictures"]]

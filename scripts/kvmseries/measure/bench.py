@@ -14,14 +14,14 @@ from vtime import vtime
 
 from ..base import progress
 from ..base.errors import Fail, Usage
-from ..data import benchmarks, ids, parse, repeat, results, unfinished
+from ..data import benchmarks, ids, parse, repeat, results, shape, unfinished
 from ..data.shape import Host, Ids, Part, Run
 from ..kernel import build, kconfig, mutants, selftests, toolchain
 from ..source import catalog, trees
 from ..vm import image, machine as machines, run as guest
 from . import counters
 
-# Runs by unfinished.key().
+# Runs by shape.key().
 Table = dict[tuple[str, ...], Run]
 # Kernels by label and configuration; initrds by series.
 Built = tuple[dict[tuple[str, tuple[str, ...]], build.Kernel], dict[str, Path]]
@@ -47,7 +47,6 @@ class Job:
     params: tuple[str, ...] = ()
     clock: str = "wall"
     models: tuple[str, ...] = (vtime.NOMINAL,)  # of the virtual clock; see vtime.py
-    slice_ns: int = 500  # of the virtual clock
     extra: str = ""  # --test-args: for the other series' own defaults
     retries: int = 0  # how often rounds that do not repeat are measured again
 
@@ -124,15 +123,11 @@ def arguments(test: str, arch: str, extra: str, kernel: str) -> list[str]:
 
 def kernel_params(test: str, line: Sequence[str]) -> list[str]:
     """Kernel parameters that the arguments `line` need."""
-    found = []
-    for word, params in settings(test).get("params", {}).items():
-        if word in line:
-            found += params
-    return found
+    return [param for word, params in settings(test).get("params", {}).items() if word in line for param in params]
 
 
-# Rounds of a virtual clock differ in the length of its slice: a figure that depends on it is wrong.
-_SLICES = (1, 0.8, 1.25)
+# Rounds of a virtual clock differ in the length of its slice, ns: a figure that depends on it is wrong.
+_SLICES = (500, 400, 625)
 
 
 @dataclass(frozen=True)
@@ -275,16 +270,9 @@ def _retry(job: Job, built: Built, runs: list[Run]) -> None:
             for entry, point in turns(job, rounds(job))
             if point.label in again and entry.model == vtime.NOMINAL and not entry.counts
         ]
+        retry = f"again (retry {attempt + 1} of {job.retries}, round"
         steps = progress.Steps(
-            [
-                (
-                    _boot_key(job, entry.config),
-                    f"{job.test} on {point.label} again (retry "
-                    f"{attempt + 1} of {job.retries}, round {entry.number + 1})",
-                    _seconds(job),
-                )
-                for entry, point in boots
-            ]
+            [_boot_step(job, entry, f"{point.label} {retry} {entry.number + 1})") for entry, point in boots]
         )
         table: Table = {}
         for entry, point in boots:
@@ -328,8 +316,12 @@ def _plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
         title = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
         if entry.model != vtime.NOMINAL:
             title = f"times, {entry.model}"
-        plan.append((_boot_key(job, entry.config), f"{job.test} on {point.label} ({title})", _seconds(job)))
+        plan.append(_boot_step(job, entry, f"{point.label} ({title})"))
     return plan
+
+
+def _boot_step(job: Job, entry: Round, what_: str) -> progress.Step:
+    return _boot_key(job, entry.config), f"{job.test} on {what_}", _seconds(job)
 
 
 def _seconds(job: Job) -> float:
@@ -396,12 +388,7 @@ def _boot(
         (*kernel_params(job.test, line), *job.params),
     )
     if job.clock == "virtual":
-        machine = replace(
-            machine,
-            clock="virtual",
-            model=entry.model,
-            slice_ns=round(job.slice_ns * _SLICES[entry.number % len(_SLICES)]),
-        )
+        machine = replace(machine, clock="virtual", model=entry.model, slice_ns=_SLICES[entry.number % len(_SLICES)])
     name = f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-{kconfig.name(entry.config)}"
     result = guest.run(kernel, initrd, machine, commands, name, note)
     if result.splats:
@@ -431,7 +418,7 @@ def collect(
     measures: Iterable[parse.Measure],
     model: str = "",
 ) -> None:
-    """Add one run's measures to `table`, a dict of runs by unfinished.key().
+    """Add one run's measures to `table`, a dict of runs by shape.key().
 
     Only its lock counts are taken of a lockstat kernel, all else of the others.
     """
@@ -456,7 +443,7 @@ def collect(
             "unit": measure.unit,
             "samples": [],
         }
-        table.setdefault(unfinished.key(found), found)["samples"].append(measure.value)
+        table.setdefault(shape.key(found), found)["samples"].append(measure.value)
 
 
 def host(job: Job, versions: Mapping[str, str]) -> Host:
@@ -465,7 +452,7 @@ def host(job: Job, versions: Mapping[str, str]) -> Host:
     tools = [vtime.qemu(job.arch).program if virtual else machines.binary(job.arch), f"{toolchain.prefix(job.arch)}gcc"]
     found = results.host_info(tools, versions)
     if virtual:
-        found["vtime"] = {**vtime.description(job.arch), "slice_ns": job.slice_ns}
+        found["vtime"] = {**vtime.description(job.arch), "slice_ns": _SLICES[0]}
     return found
 
 

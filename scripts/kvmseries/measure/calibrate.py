@@ -68,7 +68,7 @@ def job(series: catalog.Series, arch: str, wanted: published.Column, kernel: str
 
 def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
     """The Fit for `runs` of job(): one step, relative errors of time per page weighed alike."""
-    pages = {entry["vcpus"]: _pages(entry) for entry in runs}
+    pages = {entry["vcpus"]: published.pages_of(entry) for entry in runs}
     logs: dict[str, dict[int, float]] = {}
     for entry in runs:
         theirs = wanted.page_ns(entry["vcpus"])
@@ -92,11 +92,3 @@ def fit(runs: Iterable[Run], wanted: published.Column, arch: str) -> Fit:
         {name: (model[name]["ns"], model[name]["ns"] * math.exp(change)) for name, change in zip(names, step)},
         float(numpy.sqrt(numpy.mean(left**2))),
     )
-
-
-def _pages(entry: Run) -> int:
-    """4 KiB pages that each vCPU of a run dirties, from its -b."""
-    found = published.pages(entry["args"])
-    if not found:
-        raise Fail(f"'{entry['args']}' has no -b SIZE, which says how many pages a vCPU dirties")
-    return found

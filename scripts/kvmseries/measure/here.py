@@ -6,13 +6,13 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..base import proc, progress
 from ..base.errors import Fail, Usage
-from ..data import ids, parse, results, unfinished
-from ..data.shape import Host, Ids, Run
+from ..data import ids, parse, unfinished
+from ..data.shape import Ids, Run
 from ..kernel import selftests, toolchain
 from ..source import catalog, trees
 from . import bench
@@ -21,10 +21,9 @@ from . import bench
 OWN = r"-(base|series|upto-(\d+))$"
 
 
-def label(release: str | None = None) -> str:
-    """The label of the kernel with this release (default: the running one), as the tool's own
-    kernels carry it at their end: "5.10.262-upto-3" is "upto:3"."""
-    release = platform.release() if release is None else release
+def label(release: str) -> str:
+    """The label of the kernel with this release, as the tool's own kernels carry it at their end: "5.10.262-upto-3" is
+    "upto:3"."""
     match = re.search(OWN, release)
     if not match:
         raise Usage(
@@ -81,8 +80,3 @@ def made_of(job: bench.Job, name: str) -> Ids:
     tree = trees.worktree(job.series, len(job.series.patches), job.kernel)
     tests: dict[str, str | None] = {job.series.name: ids.source(tree.path, ids.TESTS), "programs": ids.programs()}
     return {"kernels": {name: None}, "tests": tests, "instrument": ids.instrument()}
-
-
-def host(versions: Mapping[str, str]) -> Host:
-    """Description of this machine."""
-    return results.host_info(["gcc"], versions)

@@ -3,14 +3,14 @@ import json
 import re
 import shutil
 import subprocess
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from kvmseries.base.errors import Usage
-from kvmseries.conftest import QEMU, RUN_JOB
-from kvmseries.data import ids, parse, results
+from kvmseries.base import paths
+from kvmseries.base.errors import Fail, Usage
+from kvmseries.conftest import QEMU, RUN_JOB, write
+from kvmseries.data import ids, results
 from kvmseries.data.test_parse import lock, OUTPUT
 from kvmseries.kernel import selftests
 from kvmseries.measure import bench
@@ -22,15 +22,6 @@ TEST = "dirty_log_perf_test"
 KERNEL = "5.10.262"
 
 
-def test_points_are_base_series_and_steps(mini):
-    assert catalog.points(mini, "base,series,upto:rwlock,upto:1") == (
-        catalog.Point("base", 0, mini),
-        catalog.Point("series", 3, mini),
-        catalog.Point("upto:rwlock", 2, mini),
-        catalog.Point("upto:1", 1, mini),
-    )
-
-
 @pytest.fixture
 def other(patches):
     """A second series, "other"."""
@@ -38,9 +29,12 @@ def other(patches):
     return catalog.load("other")
 
 
-def test_a_point_may_be_the_base_of_another_series(mini, other):
-    assert catalog.points(mini, "base,other:base") == (
+def test_points_are_base_series_steps_and_bases_of_other_series(mini, other):
+    assert catalog.points(mini, "base,series,upto:rwlock,upto:1,other:base") == (
         catalog.Point("base", 0, mini),
+        catalog.Point("series", 3, mini),
+        catalog.Point("upto:rwlock", 2, mini),
+        catalog.Point("upto:1", 1, mini),
         catalog.Point("other:base", 0, other),
     )
 
@@ -65,11 +59,52 @@ def test_points_that_are_none(mini, text, reason):
         catalog.points(mini, text)
 
 
-def test_defaults_are_those_of_the_arch():
-    arm = bench.arguments(TEST, "arm64", "", KERNEL)
-    assert "-m" in arm and "-m" not in bench.arguments(TEST, "x86_64", None, KERNEL)
-    assert all(isinstance(word, str) for word in arm)
-    assert "None" not in arm and "-g" in arm
+HEAD = "speed_test:\n  vcpus: -v\n  timeout: 1\n  samples: 1\n  memory: 1\n"
+BENCH = f"""\
+{HEAD}  args:
+    arm64: {{-b: 1M, -m: 2, -g: null}}
+  since:
+    "10.0": {{arm64: {{-m: 9}}}}
+    "6.10": {{arm64: {{-m: 3, -x: 1}}, x86_64: {{-b: 4M}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    "kernel, arm, x86",
+    [
+        ("10.0.1", {"-b": "1M", "-m": 9, "-g": None, "-x": 1}, {"-b": "4M"}),
+        ("7.3.4", {"-b": "1M", "-m": 3, "-g": None, "-x": 1}, {"-b": "4M"}),
+        ("6.10", {"-b": "1M", "-m": 3, "-g": None, "-x": 1}, {"-b": "4M"}),
+        ("6.9.0", {"-b": "1M", "-m": 2, "-g": None}, {}),
+        ("5.10.262", {"-b": "1M", "-m": 2, "-g": None}, {}),
+    ],
+)
+def test_the_latest_defaults_that_are_not_later_than_the_kernel_count(tmp_path, monkeypatch, kernel, arm, x86):
+    """And a value that is replaced keeps its place."""
+    monkeypatch.setattr(paths, "TESTS", tmp_path)
+    write(tmp_path / "bench.yaml", BENCH)
+    for _ in range(2):
+        found = bench.defaults("speed_test", "arm64", kernel)
+        assert list(found.items()) == list(arm.items())
+        found["-m"] = 99  # The next answer is another one.
+        assert bench.defaults("speed_test", "x86_64", kernel) == x86
+
+
+@pytest.mark.parametrize(
+    "version, why",
+    [
+        ("6.10", "the key 6.1 is a number with a point: write an integer, or text in quotes"),
+        ("seven", "speed_test.since: 'seven' .*: a kernel version in quotes"),
+        ("'7'", "speed_test.since: '7' .*: a kernel version in quotes"),
+        ("'x.y'", "speed_test.since: 'x.y' .*: a kernel version in quotes"),
+    ],
+)
+def test_a_version_that_is_none_is_quoted(tmp_path, monkeypatch, version, why):
+    """6.10 without quotes is the number 6.1."""
+    monkeypatch.setattr(paths, "TESTS", tmp_path)
+    write(tmp_path / "bench.yaml", f"{HEAD}  args: {{arm64: {{-b: 1M}}}}\n  since: {{{version}: {{}}}}\n")
+    with pytest.raises(Fail, match=f"bench.yaml: {why}"):
+        bench.defaults("speed_test", "arm64", "7.3.4")
 
 
 @pytest.mark.parametrize(
@@ -131,28 +166,6 @@ def test_what_cannot_be_asked_for(ask, reason):
 def test_huge_pages_are_reserved_when_the_backing_needs_them():
     assert bench.kernel_params(TEST, ["-s", "anonymous_hugetlb_2mb"]) == ["series.hugepages=256"]
     assert bench.kernel_params(TEST, ["-s", "anonymous"]) == []
-
-
-@pytest.mark.parametrize(
-    "change, expected",
-    [
-        ({}, [("lockstat", "nominal", 0), ("normal", "nominal", 0), ("normal", "nominal", 1)]),
-        ({"counts": False}, [("normal", "nominal", 0), ("normal", "nominal", 1)]),
-        ({"times": False}, [("lockstat", "nominal", 0)]),
-        ({"configs": ("64k",), "samples": 1}, [("64k+lockstat", "nominal", 0), ("64k", "nominal", 0)]),
-        (
-            {"models": ("nominal", "line*2", "tlbi*0.5"), "counts": False},
-            [("normal", "nominal", 0), ("normal", "nominal", 1), ("normal", "line*2", 0), ("normal", "tlbi*0.5", 0)],
-        ),
-    ],
-)
-def test_rounds_are_counts_then_times_then_variants_once(change, expected):
-    job = SimpleNamespace(
-        **{"configs": (), "counts": True, "times": True, "samples": 2, "models": (vtime.NOMINAL,), **change}
-    )
-    found = bench.rounds(job)
-    assert [(bench.kconfig.name(entry.config), entry.model, entry.number) for entry in found] == expected
-    assert [entry.counts for entry in found] == ["lockstat" in name for name, _, _ in expected]
 
 
 # The whole of bench, in fake guests
@@ -246,10 +259,15 @@ def test_results_whose_sources_change_meanwhile_are_of_an_unknown_state(measured
     assert "have changed meanwhile: these results are of an unknown state" in done.err
 
 
-def test_rounds_take_turns(measured, tmp_path):
-    _, done = measured("--no-counts")
-    titles = re.findall(rf"{TEST} on (\w+) \(times, round (\d)\) ", done.err)
-    assert titles == [("base", "1"), ("series", "1"), ("series", "2"), ("base", "2")]
+def test_counts_come_first_and_rounds_take_turns(measured):
+    data, done = measured("--config", "64k")
+    titles = re.findall(rf"{TEST} on (\w+) \((lock counts|times, round \d)\) ", done.err)
+    assert titles == [
+        *((kernel, "lock counts") for kernel in ("base", "series")),
+        *((kernel, "times, round 1") for kernel in ("base", "series")),
+        *((kernel, "times, round 2") for kernel in ("series", "base")),
+    ]
+    assert {run["config"] for run in data["runs"]} == {"64k", "64k+lockstat"}
 
 
 def test_counts_alone_boot_no_kernel_for_times(measured):
@@ -257,33 +275,29 @@ def test_counts_alone_boot_no_kernel_for_times(measured):
     assert {run["config"] for run in data["runs"]} == {"lockstat"}
 
 
-def test_a_test_that_fails_leaves_no_results_and_keeps_old_ones(measured, refused, qemu, kernel, tmp_path):
-    measured()
-    old = (tmp_path / "kept/x.json").read_bytes()
-    qemu("prints() { echo 'perf_test_util.h:1: assertion'; return 254; }\n" + RUN_JOB)
-    assert refused(*WALL, "--tree", kernel, "--vcpus", "1", "--json", tmp_path / "kept/x.json").startswith(
-        f"{TEST}-1 on base failed (status 254): perf_test_util.h:1: assertion (see "
-    )
-    assert (tmp_path / "kept/x.json").read_bytes() == old
+@pytest.mark.parametrize(
+    "guest, reason",
+    [
+        (
+            "prints() { echo 'perf_test_util.h:1: assertion'; return 254; }\n",
+            f"{TEST}-1 on base failed (status 254): perf_test_util.h:1: assertion (see ",
+        ),
+        (
+            f"echo '[ 1.0] WARNING: suspicious RCU usage'\n{GUEST}",
+            "base: the kernel reported a mistake: WARNING: suspicious RCU usage",
+        ),
+        (
+            "prints() { echo '# metric something_new 1 s'; }\n",
+            f"{TEST} printed a metric that bench.yaml does not know: '# metric something_new 1 s'",
+        ),
+    ],
+)
+def test_what_fails_gives_no_figures_and_keeps_old_ones(refused, built, qemu, patches, kernel, tmp_path, guest, reason):
+    (tmp_path / "kept/x.json").write_text("old", encoding="utf-8")
+    qemu(guest + RUN_JOB)
+    assert refused(*WALL, "--tree", kernel, "--vcpus", "1", "--json", tmp_path / "kept/x.json").startswith(reason)
+    assert (tmp_path / "kept/x.json").read_text(encoding="utf-8") == "old"
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["x.json"]
-
-
-def test_a_kernel_that_reports_a_mistake_gives_no_figures(refused, built, qemu, patches, kernel, program, tmp_path):
-    program("aarch64-linux-gnu-gcc", "echo gcc\n")
-    qemu("echo '[ 1.0] WARNING: suspicious RCU usage'\n" + GUEST + RUN_JOB)
-    assert refused(*WALL, "--tree", kernel, "--json", tmp_path / "x.json").startswith(
-        "base: the kernel reported a mistake: WARNING: suspicious RCU usage"
-    )
-    assert not (tmp_path / "x.json").exists()
-
-
-def test_output_that_the_parser_does_not_know_gives_no_figures(refused, built, qemu, patches, kernel, tmp_path):
-    qemu("prints() { echo '# metric something_new 1 s'; }\n" + RUN_JOB)
-    assert (
-        refused(*WALL, "--tree", kernel, "--json", tmp_path / "x.json")
-        == f"{TEST} printed a metric that bench.yaml does not know: '# metric something_new 1 s'"
-    )
-    assert not (tmp_path / "x.json").exists()
 
 
 # What breaks off
@@ -350,32 +364,15 @@ def test_an_interrupt_keeps_what_was_measured(measured, series, kernel, tmp_path
     assert len(boots) == 3 + 4
 
 
-@pytest.mark.parametrize("options", [("--param", "x=1"), ("--kernels", "base"), ("--cpu", "cortex-a72")])
-def test_what_is_left_of_another_measurement_is_not_gone_on_with(breaks, measured, tmp_path, options):
+@pytest.mark.parametrize("options", [("--param", "x=1"), ("--kernels", "base"), ("--cpu", "cortex-a72"), ()])
+def test_what_is_left_of_another_measurement_is_not_gone_on_with(breaks, measured, tmp_path, monkeypatch, options):
     breaks(2)
+    if not options:  # Other sources.
+        monkeypatch.setattr(ids, "programs", lambda: "a" * 16)
     data, done = measured(*options)
     assert "x.unfinished.json is of another measurement or state: this one begins anew" in done.err
     assert len(_samples(data, metric="dirty_memory_time", iteration=1, kernel="base", vcpus=1)) == 2
     assert not (tmp_path / "kept/x.unfinished.json").exists()
-
-
-def test_what_is_left_of_other_sources_is_not_gone_on_with(breaks, measured, monkeypatch):
-    breaks(2)
-    monkeypatch.setattr(ids, "programs", lambda: "a" * 16)
-    assert "of another measurement or state" in measured()[1].err
-
-
-def test_lock_counts_are_of_the_lockstat_kernel_and_all_else_of_the_other():
-    job = SimpleNamespace(series=SimpleNamespace(name="mini"), arch="arm64", cpu="max", params=(), test=TEST)
-    job.accel, job.clock = "tcg", "virtual"
-    found = [
-        parse.Measure(name, None, 1, unit)
-        for name, unit in (("populate_memory_time", "s"), ("mmu_lock_contentions", "1"), ("atomics.dirty", "1"))
-    ]
-    for config, names in (((), ["populate_memory_time", "atomics.dirty"]), (("lockstat",), ["mmu_lock_contentions"])):
-        table = {}
-        bench.collect(table, job, SimpleNamespace(label="base"), config, [], 1, found, "nominal")
-        assert [entry["metric"] for entry in table.values()] == names
 
 
 # In virtual time
@@ -500,18 +497,6 @@ def test_the_fair_server_is_set_before_the_test_runs(tmp_path, fails):
         assert [(tmp_path / "cpu1" / name).read_text() for name in ("runtime", "period")] == ["1000000\n", "20000000\n"]
 
 
-def test_slices_differ_by_round_and_kernels_take_turns(virtual):
-    _, _, boots = virtual("--no-counts", "--samples", "3")
-    assert [boot.split(" line=47000 slice=") for boot in boots] == [
-        ["base", "500000"],
-        ["series", "500000"],
-        ["series", "400000"],
-        ["base", "400000"],
-        ["base", "625000"],
-        ["series", "625000"],
-    ]
-
-
 def test_variants_of_the_model_follow_once(virtual):
     _, data, boots = virtual("--no-counts", "--kernels", "base", "--sensitivity", "--samples", "2")
     assert boots[:2] == ["base line=47000 slice=500000", "base line=47000 slice=400000"]
@@ -546,10 +531,8 @@ def test_the_base_of_another_series_runs_the_tests_of_that_base(virtual, other, 
 def test_the_base_of_another_series_must_have_the_test(virtual, other, mirror, tmp_path):
     (tmp_path / "boots").touch()
     done = virtual("--no-counts", "--samples", "1", "--kernels", "base,other:base")[0]
-    assert done.status == 1
-    assert done.err.splitlines()[-1].endswith(
-        f"other:base: the selftests of linux {other.kernel} have no {TEST} for arm64"
-    )
+    wanted = f"other:base: the selftests of linux {other.kernel} have no {TEST} for arm64"
+    assert done.status == 1 and done.err.splitlines()[-1].endswith(wanted)
 
 
 def test_the_base_of_another_series_runs_its_own_defaults(virtual, other, with_test, mirror, tmp_path):
@@ -580,15 +563,18 @@ def test_a_virtual_clock_that_is_not_to_be_trusted_gives_no_results(virtual, tmp
 BY_SLICE = "sed -i \"s|^# metric dirty_memory_time/1 .*|# metric dirty_memory_time/1 1.${slice%%?????}00000000 s|\" '%s/output'"
 
 
-def test_rounds_that_do_not_repeat_fail_and_are_kept(virtual, tmp_path):
-    done, _, _ = virtual("--no-counts", "--kernels", "base", prints=BY_SLICE % tmp_path)
-    assert done.status == 1
+@pytest.mark.parametrize("retries", [0, 1])
+def test_rounds_that_do_not_repeat_fail_and_are_kept(virtual, tmp_path, retries):
+    options = ("--no-counts", "--kernels", "base", "--retry", retries)
+    done, _, boots = virtual(*options, prints=BY_SLICE % tmp_path)
+    assert done.status == 1 and len(boots) == 3 * (1 + retries)
     assert done.err.splitlines()[-1] == (
         "series: error: virtual time does not repeat: dirty_memory_time of base with 1 vCPU is 1.400000 s to 1.600000 s; "
         "measure again with --retry 2"
     )
     data = results.load(tmp_path / "kept/x.json")
     assert _samples(data, metric="dirty_memory_time", iteration=1) == [1.5, 1.4, 1.6]
+    assert len(_run(data, metric="dirty_memory_time", iteration=1)["earlier"]) == retries
     assert {
         run["metric"]: run["repeats"] for run in data["runs"] if run["iteration"] in (1, None) and run["unit"] == "s"
     } == {
@@ -624,14 +610,6 @@ def test_a_retry_measures_all_rounds_of_the_kernel_again_and_keeps_what_was_ther
     assert "2 retries" in done.out
 
 
-def test_retries_that_do_not_help_are_counted_and_fail(virtual, tmp_path):
-    done, _, boots = virtual("--no-counts", "--kernels", "base", "--retry", "1", prints=BY_SLICE % tmp_path)
-    assert done.status == 1 and "does not repeat" in done.err.splitlines()[-1]
-    assert len(boots) == 6
-    run = _run(results.load(tmp_path / "kept/x.json"), metric="dirty_memory_time", iteration=1)
-    assert (run["repeats"], len(run["earlier"])) == (False, 1)
-
-
 def test_only_the_kernel_that_does_not_repeat_is_measured_again(virtual, tmp_path):
     """And no variant of the model, and no lock counts."""
     _, _, boots = virtual(
@@ -639,5 +617,7 @@ def test_only_the_kernel_that_does_not_repeat_is_measured_again(virtual, tmp_pat
         prints="[ $kernel = series ] || " + BY_SLICE % tmp_path + "\n[ $kernel = base ] || sed -i 's|^# metric "
         f"dirty_memory_time/1 .*|# metric dirty_memory_time/1 1.300000000 s|' '{tmp_path}/output'",
     )
-    assert [boot.split()[0] for boot in boots[:6]] == ["base", "series", "base", "series", "series", "base"]
+    # Counts, then two rounds; both kernels have a round's slice.
+    order = [("base", 500), ("series", 500)] * 2 + [("series", 400), ("base", 400)]
+    assert boots[:6] == [f"{kernel} line=47000 slice={ns}000" for kernel, ns in order]
     assert [boot.split()[0] for boot in boots[6:]] == ["base", "base"]

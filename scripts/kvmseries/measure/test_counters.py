@@ -88,13 +88,7 @@ def test_the_instrument_ends_its_phases_where_the_lock_counts_end_theirs(output)
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "exit",
-        "Iteration 1 get dirty log time: 1s",
-        "guest physical test memory offset: 0xff",
-        "guest physical test memory: [0x1, 0x2)",
-    ],
+    "line", ["exit", "Iteration 1 get dirty log time: 1s", "guest physical test memory offset: 0xff"]
 )
 def test_phases_in_which_no_vcpu_faults_are_left_out(line):
     assert not counters.measures([{**ENTRY, "line": line}])
@@ -103,8 +97,3 @@ def test_phases_in_which_no_vcpu_faults_are_left_out(line):
 def test_without_faults_there_are_no_instructions_per_fault():
     found = counters.measures([{**ENTRY, "line": "Populate memory time: 1s", "faults_handled": 0}])
     assert len(found) == 8 and not [m for m in found if m.metric.startswith("instructions")]
-
-
-def test_counters_of_an_unknown_phase_are_refused():
-    with pytest.raises(Fail, match="a phase that is not known: 'Something time'"):
-        counters.measures([{**ENTRY, "line": "Something time: 1s"}])

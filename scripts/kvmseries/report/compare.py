@@ -34,7 +34,7 @@ from ..data import benchmarks, summary as s
 from ..data.shape import KEYS, Results, Run
 from .layout import count_text, TO
 
-KEY = tuple(key for key in KEYS if key not in ("samples", "unit"))
+KEY = tuple(key for key in KEYS if key != "samples")
 SHARED = ("series", "arch", "accel", "clock", "cpu", "config", "params", "test", "args")
 INSTEAD = {
     "mmu_lock_read_acquisitions": "mmu_lock_write_acquisitions",
@@ -61,7 +61,6 @@ class Change:
     """
 
     key: dict[str, Any]
-    unit: str
     before: tuple[float, ...]
     after: tuple[float, ...]
     verdict: str
@@ -106,35 +105,30 @@ def compare(before: Results, after: Results, names: Sequence[str] = ("the first 
     common = [key for key in old if key in new]
     if not common:
         raise Fail(f"{names[0]} and {names[1]} have nothing in common: {_differences(old, new)}")
-    models = [s.model(data["host"]) for data in (before, after)]
-    same_model = models[0] == models[1] or not all(models)
+    same_model = s.same_model(before["host"], after["host"])
     changes: dict[Key, Change] = {}
     left_out: dict[str, int] = {}
     for key in common:
-        unit, samples = old[key]
         named = dict(zip(KEY, key))
-        reason = _reason(named, unit, same_model)
-        if unit != new[key][0]:
-            reason = "the units differ"
+        reason = _reason(named, same_model)
         if reason:
             left_out[reason] = left_out.get(reason, 0) + 1
-            continue
-        changes[key] = Change(
-            named, unit, tuple(samples), tuple(new[key][1]), _verdict(named, unit, samples, new[key][1])
-        )
+        else:
+            samples = tuple(old[key]), tuple(new[key])
+            changes[key] = Change(named, *samples, _verdict(named, *samples))
     if not changes:
         raise Fail(f"{names[0]} and {names[1]} have nothing in common that can be compared: " + ", ".join(left_out))
     judged = [_judged(key, change, changes) for key, change in changes.items()]
     return Comparison(judged, left_out, (len(old) - len(common), len(new) - len(common)))
 
 
-def collect(runs: Iterable[Run]) -> dict[Key, tuple[str, list[float]]]:
-    """{values of KEY: (unit, samples)}; runs that differ in nothing else are further samples."""
-    found: dict[Key, tuple[str, list[float]]] = {}
+def collect(runs: Iterable[Run]) -> dict[Key, list[float]]:
+    """{values of KEY: samples}; runs that differ in nothing else are further samples."""
+    found: dict[Key, list[float]] = {}
     for run in runs:
         fields: Mapping[str, Any] = run
         key = tuple(tuple(fields[name]) if isinstance(fields[name], list) else fields[name] for name in KEY)
-        found.setdefault(key, (run["unit"], []))[1].extend(run["samples"])
+        found.setdefault(key, []).extend(run["samples"])
     return found
 
 
@@ -159,25 +153,25 @@ def _metric(key: Mapping[str, Any]) -> str:
     return key["metric"].split(".", 1)[0]
 
 
-def _reason(key: Mapping[str, Any], unit: str, same_model: bool) -> str | None:
+def _reason(key: Mapping[str, Any], same_model: bool) -> str | None:
     """Why a measurement is not compared, or None."""
     if s.clock_name(key["accel"], key["clock"]) == s.EMULATED and (
-        unit == "s" or any(word in _metric(key) for word in OVERLAPPING)
+        key["unit"] == "s" or any(word in _metric(key) for word in OVERLAPPING)
     ):
         return WALL
-    if key["clock"] == "virtual" and unit == "s" and not same_model:
+    if key["clock"] == "virtual" and key["unit"] == "s" and not same_model:
         return MODELS
     return None
 
 
-def _verdict(key: Mapping[str, Any], unit: str, before: Sequence[float], after: Sequence[float]) -> str:
+def _verdict(key: Mapping[str, Any], before: Sequence[float], after: Sequence[float]) -> str:
     contended = key["vcpus"] != 1
     floor, slack = CONTENDED, 0.0
     if _metric(key).endswith("exits_per_page"):
         slack = PER_PAGE
     elif _metric(key).endswith("merged_vcpu_time"):
         slack = DIFFERENCE * (key["vcpus"] + 1)
-    elif unit == "s":
+    elif key["unit"] == "s":
         if key["clock"] == "virtual" and not contended:
             floor = UNCONTENDED
     elif _metric(key) == s.PER_FAULT:
@@ -266,8 +260,8 @@ def view(comparison: Comparison) -> Group:
                         str(change.key["vcpus"]),
                         change.key["metric"] + ("" if iteration is None else f" {iteration}"),
                         *([change.key["model"]] if variants else []),
-                        _samples_text(change.before, change.unit),
-                        _samples_text(change.after, change.unit),
+                        _samples_text(change.before, change.key["unit"]),
+                        _samples_text(change.after, change.key["unit"]),
                         change_text(change),
                     ),
                 )

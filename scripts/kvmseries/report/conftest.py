@@ -64,7 +64,7 @@ def make_file(*runs, **host):
 def _times(kernel, vcpus, **keys):
     slow = 1 if kernel == "base" else 0.55 + 0.4 / vcpus
     for metric, seconds, iterations in (
-        ("dirty_memory_time", 0.21, (1, 2)),
+        ("dirty_memory_time", 0.21 * slow, (1, 2)),
         ("populate_memory_time", 0.34, (None,)),
         ("get_dirty_log_time", 0.0061, (1, 2)),
         ("clear_dirty_log_time", 0.018, (1, 2)),
@@ -72,48 +72,35 @@ def _times(kernel, vcpus, **keys):
         ("disable_dirty_log_time", 0.0102, (None,)),
     ):
         for iteration in iterations:
-            factor = slow if metric == "dirty_memory_time" else 1
-            samples = [
-                round(seconds * vcpus * factor * noise * (1 + 0.02 * (iteration or 0)), 9)
-                for noise in (1.0, 1.06, 0.97)
-            ]
+            middle = seconds * vcpus * (1 + 0.02 * (iteration or 0))
+            samples = [round(middle * noise, 9) for noise in (1.0, 1.06, 0.97)]
             yield make_run(kernel=kernel, vcpus=vcpus, metric=metric, iteration=iteration, samples=samples, **keys)
 
 
 def _counts(kernel, vcpus, **keys):
     faults = PAGES * vcpus
     wait = (vcpus - 1) * 0.11
-    dirty = (faults, 0) if kernel == "base" else (0, faults)
-    shares = {
-        "setup": (7, 0),
-        "populate": (faults + 30, 0),
-        "enable": (3, 0),
-        "dirty": dirty,
-        "get": (2, 0),
-        "clear": (16 * vcpus, 0),
-        "disable": (3, 0),
-        "exit": (12, 0),
-    }
-    names = ("write_acquisitions", "read_acquisitions", "write_contentions", "read_contentions")
-
-    def counted(metric, samples, iteration=None):
-        return make_run(
-            **{**keys, "kernel": kernel, "vcpus": vcpus, "config": "lockstat", "unit": "1", "iteration": iteration},
-            metric=f"mmu_lock_{metric}",
-            samples=samples,
-        )
-
-    total = [0, 0, 0, 0]
-    for phase, (writes, reads) in shares.items():
-        for iteration in (1, 2) if phase in ("dirty", "get", "clear") else (None,):
-            numbers = (writes, reads, int(writes * wait), int(reads * wait * 0.01))
-            total = [a + b for a, b in zip(total, numbers)]
-            for metric, number in zip(names, numbers):
-                yield counted(f"{metric}.{phase}", [number], iteration)
-    for metric, number in zip(names, total):
-        yield counted(metric, [number, number + (number // 20 if "contentions" in metric else 0)])
-    both = total[2] + total[3]
-    yield counted("contentions", [both, both + total[2] // 20 + total[3] // 20])
+    keys = {**keys, "kernel": kernel, "vcpus": vcpus, "config": "lockstat", "unit": "1"}
+    names = [f"mmu_lock_{name}" for name in ("write_acquisitions", "read_acquisitions", "write_contentions")]
+    names.append("mmu_lock_read_contentions")
+    total = dict.fromkeys(names, 0)
+    for phase, writes, reads, iterations in (
+        ("setup", 7, 0, (None,)),
+        ("populate", faults + 30, 0, (None,)),
+        ("enable", 3, 0, (None,)),
+        ("dirty", *((faults, 0) if kernel == "base" else (0, faults)), (1, 2)),
+        ("get", 2, 0, (1, 2)),
+        ("clear", 16 * vcpus, 0, (1, 2)),
+        ("disable", 3, 0, (None,)),
+        ("exit", 12, 0, (None,)),
+    ):
+        for iteration in iterations:
+            for name, number in zip(names, (writes, reads, int(writes * wait), int(reads * wait * 0.01))):
+                total[name] += number
+                yield make_run(**keys, metric=f"{name}.{phase}", iteration=iteration, samples=[number])
+    total["mmu_lock_contentions"] = sum(total[name] for name in names[2:])
+    for name, number in total.items():
+        yield make_run(**keys, metric=name, samples=[number, number + (number // 20 if "contentions" in name else 0)])
 
 
 def full_results(kernels=("base", "series"), vcpus=(1, 2, 4), **keys):
@@ -181,6 +168,14 @@ def virtual_results(kernels=("base", "upto:fast-path"), variants=(), **keys):
     return make_file(*runs, vtime=VTIME)
 
 
+def _iterated(figures, last, **keys):
+    """Runs of {metric: (value, unit)} in iterations 1 to `last`: one that is not of the last iteration would show."""
+    for metric, (value, unit) in figures.items():
+        for iteration in range(1, last + 1):
+            samples = [value * (1 if iteration == last else 7)] * 2
+            yield make_run(**keys, clock="virtual", metric=metric, iteration=iteration, unit=unit, samples=samples)
+
+
 AGING = "-p -S -b 64K -B 2M -i 3 -n 16 -m 2 -k page_idle"
 # Kernel -> vCPUs -> us: a pass beside idle vCPUs, beside faulting ones; vCPU time with aging and
 # without.
@@ -190,46 +185,30 @@ AGES = {
 }
 
 
-def aging_runs(kernel, alone=False, args=AGING, vcpus=(1, 4, 16), time="fault", **more):
-    """Runs of access_tracking_stress_test: of three iterations, the first other than the last, and
-    of the whole test.  alone: with -a 0."""
-    for count in vcpus:
-        idle, busy, with_aging, without = AGES[kernel][count]
-        keys = {
-            "kernel": kernel,
-            "vcpus": count,
-            "clock": "virtual",
-            **more,
-            "test": "access_tracking_stress_test",
-            "args": args + " -a 0" * alone,
-        }
-        figures = {
-            f"{time}_memory_time": (without if alone else with_aging, "s"),
-            f"instructions_per_fault.{time}": (2650 if alone else 2700, "1"),
-        }
-        if not alone:
-            us = {"pass_median.idle": idle, "pass_median.running": busy, "pass_p99.running": busy * 1.1}
-            us["pass_max.running"] = busy * 1.2
-            counts = {"young.idle": 16 * count, "young.running": 15.4 * count, "false_idle.after": 0}
-            counts["touched.after"] = 11 * count
-            figures |= {name: (value, "s") for name, value in us.items()}
-            figures |= {name: (value, "1") for name, value in counts.items()}
-        for metric, (value, unit) in figures.items():
-            for iteration in (1, 2, 3, None):
-                if iteration is None and not metric.startswith(("pass", "young", "false", "touched")):
-                    continue
-                # A figure that is not of the last iteration would show.
-                factor = (1e-6 if unit == "s" else 1) * (1 if iteration == 3 else 7)
-                yield make_run(**keys, metric=metric, iteration=iteration, unit=unit, samples=[value * factor] * 2)
-
-
-def aging_results(kernels=("base", "series"), **keys):
-    """A results file of aging_runs()."""
-    runs = [run for kernel in kernels for run in aging_runs(kernel, **keys)]
+def aging_results(alone=False):
+    """A results file of access_tracking_stress_test, three iterations; alone: with -a 0."""
+    runs = []
+    for kernel, counts in AGES.items():
+        for vcpus, (idle, busy, with_aging, without) in counts.items():
+            figures = {
+                "fault_memory_time": ((without if alone else with_aging) * 1e-6, "s"),
+                "instructions_per_fault.fault": (2650 if alone else 2700, "1"),
+            }
+            if not alone:
+                passes = {
+                    "median.idle": idle,
+                    "median.running": busy,
+                    "p99.running": busy * 1.1,
+                    "max.running": busy * 1.2,
+                }
+                pages = {"young.idle": 16, "young.running": 15.4, "false_idle.after": 0, "touched.after": 11}
+                figures |= {f"pass_{name}": (us * 1e-6, "s") for name, us in passes.items()}
+                figures |= {name: (number * vcpus, "1") for name, number in pages.items()}
+            keys = {"test": "access_tracking_stress_test", "args": AGING + " -a 0" * alone}
+            runs += _iterated(figures, 3, kernel=kernel, vcpus=vcpus, **keys)
     return make_file(*runs, vtime=VTIME)
 
 
-MERGING = "-t 0 -i 2 -b 2M"
 # Kernel -> vCPUs -> exits a page read, written, read while merged; us of ksmd, vCPUs reading, vCPUs
 # writing, ksmd while vCPUs read.
 MERGES = {
@@ -239,39 +218,18 @@ MERGES = {
 }
 
 
-def merging_runs(kernel, vcpus=(2, 8), **more):
-    """Runs of change_pte_test: of two iterations, the first other than the last."""
-    for count in vcpus:
-        keys = {
-            "kernel": kernel,
-            "vcpus": count,
-            "clock": "virtual",
-            "test": "change_pte_test",
-            "args": MERGING,
-            **more,
-        }
-        names = [f"{way}_exits_per_page" for way in ("read_merged", "write_merged", "read_while_merged")]
-        names += ["merge_ksmd_time", "read_merged_vcpu_time", "write_merged_vcpu_time", "merge_ksmd_time_while_read"]
-        figures = {
-            name: (number * 1e-6 if name in names[3:] else number, "s" if name in names[3:] else "1")
-            for name, number in zip(names, MERGES[kernel][count])
-        }
-        figures |= {"pages_merged": (512 * count, "1"), "read_while_merged_vcpu_time": (-0.0123, "s")}
-        for metric, (value, unit) in figures.items():
-            for iteration in (1, 2):
-                # A figure that is not of the last iteration would show.
-                yield make_run(
-                    **keys,
-                    metric=metric,
-                    iteration=iteration,
-                    unit=unit,
-                    samples=[value * (1 if iteration == 2 else 7)] * 2,
-                )
-
-
-def merging_results(kernels=("base", "upto:aging", "series"), **keys):
-    """A results file of merging_runs()."""
-    runs = [run for kernel in kernels for run in merging_runs(kernel, **keys)]
+def merging_results():
+    """A results file of change_pte_test, two iterations."""
+    exits = [f"{way}_exits_per_page" for way in ("read_merged", "write_merged", "read_while_merged")]
+    times = ["merge_ksmd_time", "read_merged_vcpu_time", "write_merged_vcpu_time", "merge_ksmd_time_while_read"]
+    runs = []
+    for kernel, counts in MERGES.items():
+        for vcpus, numbers in counts.items():
+            figures = {name: (number, "1") for name, number in zip(exits, numbers)}
+            figures |= {name: (us * 1e-6, "s") for name, us in zip(times, numbers[len(exits) :])}
+            figures |= {"pages_merged": (512 * vcpus, "1"), "read_while_merged_vcpu_time": (-0.0123, "s")}
+            keys = {"test": "change_pte_test", "args": "-t 0 -i 2 -b 2M"}
+            runs += _iterated(figures, 2, kernel=kernel, vcpus=vcpus, **keys)
     return make_file(*runs, vtime=VTIME)
 
 
@@ -280,7 +238,7 @@ def results():
     return [full_results()]
 
 
-def only(results):
+def only(*results):
     """The one Summary of `results`; aging is one with what is without it."""
     (found,) = summary.summarise(results)
     return found

@@ -172,6 +172,15 @@ def _notes(summary: s.Summary, columns: Sequence[Column]) -> list[str]:
     return [note]
 
 
+def describe(group: s.Group) -> list[str]:
+    """Two lines: what was run, and how, with the clock."""
+    lines = [f"{group.series}, {group.arch}, cpu {group.cpu}: {group.test} {group.args}".rstrip()]
+    how = [f"accel {group.accel}", group.clock_name]
+    how += [f"config {group.variant}"] if group.variant else []
+    how += [f"params {group.params}"] if group.params else []
+    return lines + [", ".join(how)]
+
+
 def phase_sheet(summary: s.Summary, vcpus: int) -> Sheet:
     """Counts by phase of the test with so many vCPUs: of mmu_lock, and of the virtual clock."""
     names = [metric for metric in summary.metrics() if benchmarks.counted(metric)]

@@ -4,7 +4,6 @@ the files of templates/ have its words, and escape all text."""
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,13 +29,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(tight=_tight, raw=_raw)
+    environment.filters["raw"] = _raw
     return environment
-
-
-def _tight(text: str) -> str:
-    """`text` such that no line of the page ends between a number and its unit, or within the name of a ring."""
-    return re.sub(r"(?<=\bring)-(?=\d)", "\u2011", re.sub(r"(?<=\d) (?=(?:[num]?s|MB|vCPUs?)\b)", "\u00a0", text))
 
 
 def _raw(value: object) -> object:

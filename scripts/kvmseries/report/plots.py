@@ -124,10 +124,9 @@ def _column_axes(axes: Axes, summary: s.Summary, column: Column, lines: Lines) -
             middle = [median * scale for median, _, _ in ends]
             axes.errorbar(list(known), middle, [low, high], capsize=2.5, elinewidth=1, label=kernel, **lines[kernel])
     if "per" in column.alone:
-        for entry in published.load_aging():
+        for what, curves in published.slowdowns().items():
             for how, line in (("locked", BASE_LINE), ("lockless", SERIES_LINE)):
-                if entry.slowdown[how]:
-                    _plot(axes, entry.slowdown[how], f"published, {how}: {entry.what}", {**line, **PUBLISHED})
+                _plot(axes, curves[how], f"published, {how}: {what}", {**line, **PUBLISHED})
     axes.set_title(f"{column.head}: {column.title}" if column.head != "time" else column.title)
     if axes.lines:
         _vcpu_axis(axes)
@@ -204,14 +203,6 @@ def growth_figure(
     return _finish(figure, below)
 
 
-def _what(group: s.Group) -> str:
-    """What was run, for the text below a picture."""
-    return (
-        f"{group.test} {group.args}, {group.series}, {group.arch}, cpu {group.cpu} {group.params}".rstrip()
-        + f"; {group.clock_name}"
-    )
-
-
 def trace_figure(summary: s.Summary, vcpus: int) -> Figure:
     """A Figure of migrations with so many vCPUs over time: what is left to send (MB), throttle (%), bandwidth (MB/s)."""
     figure = _figure(10, 6, 0.05)
@@ -262,9 +253,9 @@ def plot_png(results: Sequence[Results], out: str | Path) -> None:
     others = sorted(summaries, key=lambda one: (not one.alone, -len(one.vcpus)))
     with matplotlib.rc_context(SETTINGS):
         if growing:
-            figure = growth_figure(growing[0], [s.DIRTY], (10, 5 / 1.2), _what(growing[0].group))
+            figure = growth_figure(growing[0], [s.DIRTY], (10, 5 / 1.2), "; ".join(layout.describe(growing[0].group)))
         else:
-            drawn = (columns_figure(one, (10, 5.6), _what(one.group)) for one in others)
+            drawn = (columns_figure(one, (10, 5.6), "; ".join(layout.describe(one.group))) for one in others)
             figure = next((one for one in drawn if one), None)
         if figure is None:
             figure = _figure(10, 5 / 1.2)

@@ -32,16 +32,6 @@ def sheets(summary: s.Summary) -> list[layout.Sheet]:
     return [sheet for sheet in (*growths, layout.main_sheet(summary)) if sheet]
 
 
-def describe(summary: s.Summary) -> list[str]:
-    """Two lines: what was run, and how; the only place that names the clock."""
-    group = summary.group
-    lines = [f"{group.series}, {group.arch}, cpu {group.cpu}: {group.test} {group.args}".rstrip()]
-    how = [f"accel {group.accel}", group.clock_name]
-    how += [f"config {group.variant}"] if group.variant else []
-    how += [f"params {group.params}"] if group.params else []
-    return lines + [", ".join(how)]
-
-
 def _judgement(summary: s.Summary) -> list[str]:
     found = verdict.of(summary)
     return [line for line in (found.head, *found.lines()) if line]
@@ -115,7 +105,7 @@ def print_table(results: Sequence[Results], console: Console) -> None:
         console.print(Text(clean(text), style=style))
 
     for summary in summaries:
-        what, how = describe(summary)
+        what, how = layout.describe(summary.group)
         console.print()
         say(what, "bold")
         say(how, "yellow" if summary.group.emulated else "dim")

@@ -10,7 +10,7 @@ THP = "-b 4M -i 2 -m 2 -s anonymous_thp"
 
 
 def curves(*results, metric=s.DIRTY):
-    return {curve.kernel: curve for curve in scaling.curves(only(results), metric)}
+    return {curve.kernel: curve for curve in scaling.curves(only(*results), metric)}
 
 
 def test_growth_is_by_the_curves_own_vcpu():
@@ -48,27 +48,20 @@ def test_the_arguments_choose_the_published_columns():
     assert ids("-s anonymous") == [None] * 3
 
 
-def test_band_is_over_all_variants_and_the_nominal_model():
+def test_the_band_is_over_all_variants_and_the_nominal_model_at_the_points_that_variants_have():
     found = curves(virtual_results(("base",), {"line*2": 1.5, "line*0.5": 0.5, "insn*2": 0.9}))
     assert found["base"].growth[16] == pytest.approx(12.0)
-    assert found["base"].band[16] == pytest.approx((6.5, 17.5))
-    assert found["base"].band[1] == (1, 1)
-    above = curves(virtual_results(("base",), {"line*2": 1.5}))
-    assert above["base"].band[16] == pytest.approx((12.0, 17.5))
-
-
-def test_the_band_is_of_the_points_that_variants_have():
+    assert found["base"].band[16] == pytest.approx((6.5, 17.5)) and found["base"].band[1] == (1, 1)
     data = virtual_results(("base",))
     data["runs"] += virtual_results(("base",), {"line*2": 1.5}, vcpus=(1, 4))["runs"]
     band = curves(data)["base"].band
-    assert band[4] == pytest.approx((2.5, 3.25))
-    assert sorted(band) == [1, 4]
+    assert band[4] == pytest.approx((2.5, 3.25)) and sorted(band) == [1, 4]
 
 
 def test_without_one_vcpu_there_is_no_growth():
     curve = curves(virtual_results(("base",), vcpus=(2, 4)))["base"]
     assert curve.growth == {} and curve.worst is None
-    sheet = scaling.sheet(only([virtual_results(("base",), vcpus=(2, 4))]), s.DIRTY)
+    sheet = scaling.sheet(only(virtual_results(("base",), vcpus=(2, 4))), s.DIRTY)
     assert [cell.text for cell in sheet.blocks[0][1][0][1]] == [
         "3,600",
         layout.MISSING,
@@ -81,9 +74,9 @@ def test_without_one_vcpu_there_is_no_growth():
 
 def test_emulated_wall_clock_has_no_curves_and_real_hardware_has():
     runs = [make_run(vcpus=vcpus, samples=[vcpus]) for vcpus in (1, 2)]
-    assert scaling.curves(only([make_file(*runs)]), s.DIRTY) == []
+    assert scaling.curves(only(make_file(*runs)), s.DIRTY) == []
     real = make_file(*({**run, "accel": "here"} for run in runs))
-    assert scaling.curves(only([real]), s.DIRTY)[0].growth == {1: 1, 2: 2}
+    assert scaling.curves(only(real), s.DIRTY)[0].growth == {1: 1, 2: 2}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +89,7 @@ def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, comp
             for iteration in iterations
         )
     )
-    iteration, columns = scaling.chosen(only([data]), s.DIRTY)
+    iteration, columns = scaling.chosen(only(data), s.DIRTY)
     assert (iteration, bool(columns)) == (chosen, compared)
     assert curves(data)["base"].values[1].median == (chosen or 9.0)
 
@@ -122,7 +115,7 @@ def test_pages(args, pages):
 
 
 def test_sheet_of_time_a_page():
-    summary = only([virtual_results(("base", "series"), {"line*2": 1.5})])
+    summary = only(virtual_results(("base", "series"), {"line*2": 1.5}))
     sheet, populate = (scaling.sheet(summary, metric) for metric in scaling.growing(summary))
     assert [column.name for column in sheet.columns] == [
         "ns a page",

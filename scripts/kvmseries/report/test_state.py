@@ -24,8 +24,8 @@ def results(kernels, **others):
     }
 
 
-def notes(*data, test="dirty_log_perf_test"):
-    return state.notes(data, "v5.10", "arm64", test)
+def notes(*data):
+    return state.notes(data, "v5.10", "arm64", "dirty_log_perf_test")
 
 
 def test_results_of_today_s_patches_need_no_note():
@@ -53,15 +53,10 @@ def test_another_series_base_runs_the_tests_of_that_base(monkeypatch):
     assert state.changes(results({}, tests={"v7.3": "3" * 16}), "v5.10") == ["v7.3's tests"]
 
 
-def test_files_without_ids_are_of_an_unknown_state():
+def test_files_without_ids_are_of_an_unknown_state_and_a_note_is_of_its_test_alone():
     old = make_file(make_run(kernel="base"), make_run(kernel="series"))
     assert notes(old, old) == ["base, series: of an unknown state of the source."]
-
-
-def test_a_note_is_of_its_test_alone():
-    old = make_file(make_run(kernel="base", test="change_pte_test"))
-    assert notes(results({"base": NOW["base"]}), old) == []
-    assert notes(old, test="change_pte_test") == ["base: of an unknown state of the source."]
+    assert notes(results({"base": NOW["base"]}), make_file(make_run(test="change_pte_test"))) == []
 
 
 def test_every_kind_of_report_says_it():

@@ -64,13 +64,6 @@ def test_every_metric_may_be_missing():
         assert printed([make_file(*(run for run in whole["runs"] if run["metric"] == metric))])
 
 
-@pytest.mark.parametrize(
-    "keys, clock", [({"clock": "virtual"}, s.VIRTUAL), ({}, s.EMULATED), ({"accel": "kvm"}, s.WALL)]
-)
-def test_the_clock_is_told_once(keys, clock):
-    assert " ".join(printed([full_results(**keys)], 200).split()).count(clock) == 1
-
-
 def test_the_verdict_comes_before_the_tables():
     text = " ".join(printed([virtual_results(("base", "series"))], 200).split())
     places = [

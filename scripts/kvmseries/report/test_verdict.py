@@ -69,61 +69,36 @@ def test_times_come_first_and_the_greatest_change_first():
     assert [line.split(" ")[0] for line in found.worse] == ["log", "KVM_GET_DIRTY_LOG", "cache"]
 
 
-@pytest.mark.parametrize("base, series", [(100, 104), (104, 100), (100, 100)])
-def test_what_moves_less_than_the_instrument_repeats_to_is_no_change(base, series):
-    found = of(*times("get_dirty_log_time", base, series))
-    assert not found.better and not found.worse
+def of_count(base, series):
+    keys = {"metric": "mmu_lock_write_acquisitions", "config": "lockstat", "unit": "1", "vcpus": 4}
+    return of(make_run(**keys, samples=[base]), make_run(**keys, kernel="series", samples=[series]))
 
 
-def test_a_count_may_differ_by_one_for_each_cpu():
-    def locks(base, series):
-        return of(
-            *(
-                make_run(
-                    kernel=kernel,
-                    metric="mmu_lock_write_acquisitions",
-                    config="lockstat",
-                    unit="1",
-                    vcpus=4,
-                    samples=[count],
-                )
-                for kernel, count in (("base", base), ("series", series))
-            )
-        )
-
-    assert not locks(10, 15).worse and locks(10, 16).worse
-    assert locks(0, 6).worse == ["taken for write (mmu_lock) (4 vCPUs: 0 \u2192 6)"]
+def test_what_moves_less_than_the_instrument_repeats_to_or_by_one_for_each_cpu_is_no_change():
+    for base, series in ((100, 104), (104, 100), (100, 100)):
+        found = of(*times("get_dirty_log_time", base, series))
+        assert not found.better and not found.worse
+    assert not of_count(10, 15).worse and of_count(10, 16).worse
+    assert of_count(0, 6).worse == ["taken for write (mmu_lock) (4 vCPUs: 0 \u2192 6)"]
 
 
-def test_what_does_not_repeat_is_not_judged():
-    runs = [{**run, "repeats": run["kernel"] == "base"} for run in times("populate_memory_time", 100, 500)]
-    found = of(*runs)
-    assert not found.worse and found.unsteady == ["populate memory"]
-    assert found.lines() == ["Does not repeat, and is not judged: populate memory."]
-
-
-def test_what_does_not_repeat_at_some_places_is_judged_at_the_others():
-    runs = times("populate_memory_time", 100, 500, vcpus=2) + [
-        {**run, "repeats": False} for run in times("populate_memory_time", 100, 900, vcpus=16)
-    ]
-    found = of(*runs)
+def test_what_does_not_repeat_is_judged_at_the_other_places_alone():
+    runs = [{**run, "repeats": False} for run in times("populate_memory_time", 100, 900, vcpus=16)]
+    assert of(*runs).lines() == ["Does not repeat, and is not judged: populate memory."]
+    found = of(*runs, *times("populate_memory_time", 100, 500, vcpus=2))
     assert found.unsteady == ["populate memory (16 vCPUs)"]
     assert found.worse == ["populate memory 5.00 times base (2 vCPUs: 100 us \u2192 500 us)"]
 
 
-def test_one_kernel_alone_has_no_verdict():
-    assert of(make_run(clock="virtual")) == verdict.Verdict()
-    assert verdict.Verdict().lines() == []
+def test_nothing_worse_is_said_to_be_nothing_unless_one_kernel_is_alone():
+    assert of(*times("dirty_memory_time", 1024, 512)).lines()[-1] == "Worse: nothing that is compared here."
+    assert of(make_run(clock="virtual")) == verdict.Verdict() and verdict.Verdict().lines() == []
 
 
 def test_the_emulated_wall_clock_is_no_evidence():
     found = verdict.of(s.summarise([full_results()])[0])
     assert found.head.startswith("4 vCPUs: taken for write (mmu_lock) 12,475 \u2192 4,283")
     assert not any(" ms" in line or " us" in line for line in found.better + found.worse)
-
-
-def test_nothing_worse_is_said_to_be_nothing():
-    assert of(*times("dirty_memory_time", 1024, 512)).lines()[-1] == "Worse: nothing that is compared here."
 
 
 def test_a_milestone_is_named():
