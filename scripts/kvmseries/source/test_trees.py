@@ -205,8 +205,10 @@ def test_what_is_a_tree(mini, kernel, made, tmp_path, monkeypatch):
 )
 def test_a_tree_that_cannot_be_used_is_refused(mini, kernel, break_it, reason):
     break_it(kernel)
+    before = snapshot(kernel)
     with pytest.raises(Fail, match=f"^--tree {kernel}:? {reason}"):
         trees.base(mini, kernel)
+    assert snapshot(kernel) == before
     assert not [name for name in below(paths.out("x").parent) if "/base" in name]
 
 
