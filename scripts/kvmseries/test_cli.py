@@ -1,6 +1,7 @@
 """Bad input, each one clear line and a non-zero exit, nothing half-written and no traceback: the
 fixture `refused` holds every one of these to that."""
 
+import json
 import os
 import subprocess
 import sys
@@ -334,3 +335,9 @@ def test_a_failing_comparison_ends_with_one_line(series, built, qemu, program, m
     assert result.err.splitlines()[-1].startswith(
         "series: error: 1 complaint, the first: alpha_test: fail on series, but pass on base"
     )
+    saved = json.loads(paths.out("results/mini-arm64-tests-max-normal.json").read_text(encoding="utf-8"))
+    assert saved["about"]["cpu"] == "max" and saved["host"]["cpus"]
+    assert {test["name"]: test["results"] for test in saved["tests"]} == {
+        "aarch64/beta_test": {"base": "pass", "series": "pass"},
+        "alpha_test": {"base": "pass", "series": "fail"},
+    }
