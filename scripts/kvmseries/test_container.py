@@ -39,10 +39,9 @@ def run(tmp_path, only_tools, program, monkeypatch):
 def test_the_command_runs_with_the_repository_and_the_cache(run, program, tmp_path):
     program("podman", ENGINE)
     found = run("make", "run", "VCPUS=1,2")
-    assert found.status == 0
     build, start = found.calls
-    assert build[:3] == ["build", "-t", "kvm-series"] and build[-1] == str(found.top)
-    assert start[:3] == ["run", "--rm", "--security-opt"] and start[-4:] == ["kvm-series", "make", "run", "VCPUS=1,2"]
+    assert found.status == 0 and build[0] == "build" and build[-1] == str(found.top)
+    assert start[0] == "run" and start[-4:] == ["kvm-series", "make", "run", "VCPUS=1,2"]
     assert f"{found.top}:/work" in start and f"{tmp_path}/cache:/cache" in start and "--user" not in start
 
 
@@ -54,27 +53,26 @@ def test_what_the_environment_says(run, program, monkeypatch, tmp_path):
     monkeypatch.setenv("BASE", "localhost/debian")
     build, start = run("make", "run").calls
     assert f"{tmp_path}/linux:/tree:ro" in start and "TREE=/tree" in start and "--user" in start
-    assert build[1:3] == ["--build-arg", "BASE=localhost/debian"]
+    assert "BASE=localhost/debian" in build
+
+
+BROKEN = 'podman cannot build the container: Error: short-name "debian" did'
 
 
 @pytest.mark.parametrize(
-    "setting, words, line",
+    "setting, words, line, calls",
     [
-        ({}, ("make",), "series: error: CONTAINER=1 needs podman or docker: install one of them"),
-        ({"ENGINE": "nerdctl"}, ("make",), "series: error: nerdctl is missing: install it, or unset ENGINE"),
-        ({}, (), "series: error: scripts/container needs a command, such as: make run"),
+        ({}, "make", "CONTAINER=1 needs podman or docker: install one of them", 0),
+        ({"ENGINE": "nerdctl"}, "make", "nerdctl is missing: install it, or unset ENGINE", 0),
+        ({}, "", "scripts/container needs a command, such as: make run", 0),
+        ({"BROKEN": "1"}, "make", BROKEN, 1),
     ],
 )
-def test_what_is_missing_is_one_line(run, monkeypatch, setting, words, line):
+def test_what_is_wrong_is_one_line_and_nothing_runs(run, program, monkeypatch, setting, words, line, calls):
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
-    found = run(*words)
-    assert (found.status, found.err) == (1, [line]) and not (found.top / "out").exists()
-
-
-def test_a_container_that_cannot_be_built_is_not_run(run, program, monkeypatch):
-    program("podman", ENGINE)
-    monkeypatch.setenv("BROKEN", "1")
-    found = run("make", "run")
-    assert found.status == 1 and len(found.calls) == 1
-    assert found.err[-1].startswith('series: error: podman cannot build the container: Error: short-name "debian" did')
+    if calls:
+        program("podman", ENGINE)
+    found = run(*words.split())
+    assert found.status == 1 and len(found.calls) == calls and (found.top / "out").exists() == bool(calls)
+    assert found.err[-1].startswith(f"series: error: {line}") and len(found.err) == 1 + calls

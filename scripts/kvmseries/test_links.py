@@ -37,13 +37,6 @@ def markdown(root):
     return found
 
 
-def test_markdown_of_what_is_built_is_not_looked_for(tmp_path):
-    for name in ("a.md", "b/a.md", "out/a.md", "b/target/a.md", "b/a.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("", encoding="utf-8")
-    assert {str(path.relative_to(tmp_path)) for path in markdown(tmp_path)} == {"a.md", "b/a.md"}
-
-
 def test_links_lead_somewhere():
     files = markdown(paths.ROOT)
     assert len(files) > 15

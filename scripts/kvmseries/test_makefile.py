@@ -41,18 +41,16 @@ def test_results_have_a_page_also_where_bench_fails_and_older_ones_are_left_alon
     assert (tmp_path / "said").read_text(encoding="utf-8").split() == said
 
 
-@pytest.mark.parametrize("goal", ["check", "test", "test-all"])
-def test_what_they_need_is_installed_before_the_checks_begin(tmp_path, goal):
+def test_what_they_need_is_installed_before_the_checks_begin(tmp_path):
     shutil.copy(paths.ROOT / "Makefile", tmp_path)
     for name in ("scripts/bootstrap", "scripts/series", "out/venv/bin/python"):
         write(tmp_path / name, f'#!/bin/sh\necho {name} "$1" "$2" >> said\n').chmod(0o755)
-    subprocess.run(["make", goal], cwd=tmp_path, env=KEPT, check=True, capture_output=True)
-    said = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
-    assert [line.rstrip() for line in said] == [
-        "scripts/bootstrap",
-        "scripts/series deps --checks",
-        "out/venv/bin/python -m pytest",
-    ]
+    wanted = ["scripts/bootstrap", "scripts/series deps --checks", "out/venv/bin/python -m pytest"]
+    for goal in "check", "test", "test-all":
+        subprocess.run(["make", goal], cwd=tmp_path, env=KEPT, check=True, capture_output=True)
+        said = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
+        (tmp_path / "said").unlink()
+        assert [line.rstrip() for line in said] == wanted
 
 
 def _make(*words):
@@ -74,8 +72,7 @@ def test_tests_are_of_all_series_unless_one_is_named(goal):
     assert " --series v7.3 " in _make(goal, "SERIES=v7.3")[1]
 
 
-@pytest.mark.parametrize("goal", ["run", "proof", "test", "test-all", "check", "soak"])
 @pytest.mark.parametrize("name", ["v9.9", "v5.10 v7.3"])
-def test_a_series_that_is_not_there_is_refused_in_one_line(goal, name):
-    status, text = _make(goal, f"SERIES={name}")
+def test_a_series_that_is_not_there_is_refused_in_one_line(name):
+    status, text = _make("run", f"SERIES={name}")
     assert status == 2 and text.count("\n") == 1 and f"unknown series '{name}': SERIES is one of " in text, text

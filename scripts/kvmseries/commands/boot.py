@@ -19,8 +19,6 @@ from .shared import COUNT, Option
 
 PROJECT = "linux"
 COMMAND = True
-# A guest that prints nothing for so many seconds hangs.
-SILENCE = 60
 PARAMS = [
     shared.SERIES,
     shared.ARCH,
@@ -52,7 +50,7 @@ def run(options: shared.Options) -> int | None:
 def _run(options: shared.Options, kernel: build.Kernel, initrd: Path, machine: machines.Machine) -> int:
     """Run the command in a guest; returns its status."""
     commands = [("command", options.timeout, shared.words(options.command))]
-    result = guest.run(kernel, initrd, machine, commands, f"boot-{options.arch}-{os.getpid()}", silence=SILENCE)
+    result = guest.run(kernel, initrd, machine, commands, f"boot-{options.arch}-{os.getpid()}")
     outcome = result.outcomes[0]
     sys.stdout.write(outcome.output)
     for line in result.splats:

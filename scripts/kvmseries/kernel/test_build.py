@@ -7,6 +7,7 @@ import pytest
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import write
 from kvmseries.kernel import build, kconfig
+from kvmseries.source import catalog
 
 
 @pytest.fixture(name="kernel")
@@ -85,46 +86,30 @@ def test_warnings_of_some_files_are_counted_wherever_they_are():
     assert list((found - once).elements()) == [unused]
 
 
-@pytest.fixture(name="each")
-def _each(tmp_path, monkeypatch):
-    """(build, built): builds patches 0 to 3 of a series with these contents; appends what it builds to `built`, "bad" fails."""
-    built = []
+def test_builds_of_each_patch_go_on_where_they_stopped_and_what_has_changed_is_built_again(mini, mirror, monkeypatch):
+    built, bad = [], [2]
 
     def in_tree(tree, *_):
-        if tree.path == "bad":
+        if tree.count in bad:
             raise Fail("error: here")
-        built.append(tree.path)
+        built.append(tree.count)
 
-    monkeypatch.setenv("SERIES_OUT", str(tmp_path))
+    def made():
+        built.clear()
+        build.each_patch(catalog.load("mini"), "arm64", range(4), None)
+        return built
+
     monkeypatch.setattr(build, "in_tree", in_tree)
-    monkeypatch.setattr(build, "git", lambda path, *_: f"{path}\n")
     monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 12")
-    monkeypatch.setattr(build.kconfig, "load", lambda *_: SimpleNamespace(text="CONFIG_KVM=y"))
-    monkeypatch.setattr(
-        build.trees,
-        "walk",
-        lambda _, counts, *_rest: (
-            SimpleNamespace(path=contents, point=f"patch-{count}", count=count, version="7.3")
-            for count, contents in enumerate(counts)
-        ),
-    )
-    series = SimpleNamespace(
-        name="mini", patches=[SimpleNamespace(name=f"000{number}-x.patch") for number in (1, 2, 3)]
-    )
-    return (lambda *contents: build.each_patch(series, "arm64", contents, None)), built
-
-
-def test_builds_of_each_patch_go_on_where_they_stopped_and_what_has_changed_is_built_again(each, monkeypatch):
-    make, built = each
-    with pytest.raises(Fail, match="mini does not build for arm64 with 0002-x.patch: error: here"):
-        make("base", "a", "bad", "c")
-    make("base", "a", "b", "c")
-    assert built == ["base", "a", "b", "c"]
-    make("base", "a2", "b2")
-    assert built[4:] == ["a2", "b2"]
+    with pytest.raises(Fail, match="mini does not build for arm64 with 0002-.*patch: error: here"):
+        made()
+    bad.clear()
+    assert built == [0, 1] and made() == [2, 3] and made() == []
+    last = mini.patches[2]
+    last.write_text(last.read_text(encoding="utf-8").replace("+int third;", "+int other;"), encoding="utf-8")
+    assert made() == [3]
     monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 99")
-    make("base")
-    assert built[6:] == ["base"]
+    assert made() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("word", ("cmd", "savedcmd"))

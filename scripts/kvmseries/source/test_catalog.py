@@ -14,15 +14,6 @@ def test_a_series_is_read_from_its_directory(mini):
     assert mini.versions[0].version == "5.10.262-1"
 
 
-def test_the_series_of_the_repository_load():
-    assert "v5.10" in catalog.names()
-    for name in catalog.names():
-        series = catalog.load(name)
-        assert series.versions
-        for milestone in series.milestones:
-            assert 0 < series.upto(milestone) <= len(series.patches)
-
-
 @pytest.mark.parametrize(
     "text, count",
     [
@@ -40,14 +31,10 @@ def test_upto_takes_a_number_or_a_milestone(mini, text, count):
 
 
 def test_an_unknown_name_is_answered_with_those_that_there_are(mini, monkeypatch, tmp_path):
-    for name in ("v9.9", "../mini"):
-        with pytest.raises(Usage, match=f"unknown series '{name}': there is mini"):
-            catalog.load(name)
+    with pytest.raises(Usage, match="unknown series '../mini': there is mini"):
+        catalog.load("../mini")
     with pytest.raises(Usage, match="mini has no milestone '2' .milestones: first, rwlock"):
         mini.milestone("2")
-    catalog.check_arch(mini, "x86_64")
-    with pytest.raises(Usage, match="unknown arch 'riscv': mini is built for arm64, x86_64"):
-        catalog.check_arch(mini, "riscv")
     monkeypatch.setattr(paths, "PATCHES", tmp_path / "none")
     assert catalog.names() == []
     with pytest.raises(Usage, match="there is none"):
@@ -63,14 +50,8 @@ def test_a_missing_patch_number_is_told(patches):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "just words",
-        "[1, 2]",
-        "kernel: 5\n",
-        "a: [unclosed",
-        "kernel: a\ntag: b\narches: []\nversions: [{kernel: x}]\n",
-        "kernel: a\ntag: b\narches: []\nversions: 3\n",
-        "\udcff\udcfe",
+        *("", "just words", "[1, 2]", "kernel: 5\n", "a: [unclosed", "\udcff\udcfe"),
+        *(f"kernel: a\ntag: b\narches: []\nversions: {wrong}\n" for wrong in ("[{kernel: x}]", "3")),
     ],
 )
 def test_a_bad_base_file_is_named(patches, text):

@@ -1,4 +1,3 @@
-import json
 import re
 import subprocess
 
@@ -30,25 +29,21 @@ def tests(tmp_path, monkeypatch):
 
 
 def test_a_plan_has_listed_runs_and_every_other_program(mini, tests):
-    commands, known, mended = functional.plan(mini, "arm64", ["aarch64/beta", "alpha_test", "lockphase"])
-    assert commands == [
-        ("aarch64/beta", 120, ["/tests/aarch64/beta"]),
-        ("alpha_test", 30, ["/tests/alpha_test"]),
-        ("alpha_test_-m_2", 500, ["/tests/alpha_test", "-m", "2"]),
-    ]
-    assert not mended
-    assert known == {"alpha_test_-m_2": "TCG has no such thing"}
-
-
-def test_an_arch_without_entries_runs_everything_once(mini, tests):
-    assert functional.plan(mini, "x86_64", ["alpha_test"]) == ([("alpha_test", 120, ["/tests/alpha_test"])], {}, {})
-
-
-def test_a_plan_knows_what_the_series_mends_and_that_a_program_may_have_one_run(mini, tests):
-    write(
-        paths.TESTS / "tests.yaml",
-        "default_timeout: 9\nmini: {arm64: {alpha_test: {args: -m 2, timeout: 8, mended: a reason}, beta: {}}}",
+    assert functional.plan(mini, "arm64", ["aarch64/beta", "alpha_test", "lockphase"]) == (
+        [
+            ("aarch64/beta", 120, ["/tests/aarch64/beta"]),
+            ("alpha_test", 30, ["/tests/alpha_test"]),
+            ("alpha_test_-m_2", 500, ["/tests/alpha_test", "-m", "2"]),
+        ],
+        {"alpha_test_-m_2": "TCG has no such thing"},
+        {},
     )
+    assert functional.plan(mini, "x86_64", ["alpha_test"]) == ([("alpha_test", 120, ["/tests/alpha_test"])], {}, {})
+    with pytest.raises(Fail, match="lists 'alpha_test' for mini on arm64, which is not built"):
+        functional.plan(mini, "arm64", ["beta"])
+    # What the series mends; a program with one run.
+    mended = "{args: -m 2, timeout: 8, mended: a reason}"
+    write(paths.TESTS / "tests.yaml", f"default_timeout: 9\nmini: {{arm64: {{alpha_test: {mended}, beta: {{}}}}}}")
     assert functional.plan(mini, "arm64", ["alpha_test", "beta"]) == (
         [("alpha_test_-m_2", 8, ["/tests/alpha_test", "-m", "2"]), ("beta", 9, ["/tests/beta"])],
         {},
@@ -89,14 +84,7 @@ def test_what_the_hosts_clock_bounds_is_run_until_it_passes(mini, tests, tmp_pat
     assert subprocess.run(words, check=False).returncode == status_of
 
 
-def test_a_listed_test_that_is_not_built_fails(mini, tests):
-    with pytest.raises(Fail, match="lists 'alpha_test' for mini on arm64, which is not built"):
-        functional.plan(mini, "arm64", ["beta"])
-
-
 KNOWN = "a reason"
-
-
 NOT_SAID = "and tests.yaml does not say why"
 PASSES = "but tests.yaml says that it fails: a reason"
 
@@ -318,18 +306,6 @@ def test_two_reports_are_one_if_they_differ_in_numbers_alone(one, other, same):
     assert (functional._shape(one) == functional._shape(other)) == same
 
 
-def test_verdicts_are_saved_as_the_issue_wants(tmp_path):
-    verdict = functional.Verdict("x", {"base": "pass"}, "", "")
-    functional.save(tmp_path / "new/tests.json", {"cpu": "c"}, [verdict], {"arch": "arm64"})
-    assert json.loads((tmp_path / "new/tests.json").read_text(encoding="utf-8")) == {
-        "schema": 1,
-        "host": {"cpu": "c"},
-        "about": {"arch": "arm64"},
-        "tests": [{"name": "x", "results": {"base": "pass"}, "known": "", "complaint": "", "why": []}],
-    }
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["tests.json"]
-
-
 RUN = "mini.arm64.alpha_test.runs[1]"
 
 
@@ -337,18 +313,8 @@ RUN = "mini.arm64.alpha_test.runs[1]"
     "old, new, why",
     [
         ("fails:", "fail:", f"{RUN}: Additional properties are not allowed ('fail' was unexpected)"),
-        ("args: -m 2", "args: 2", f"{RUN}.args: 2 is not of type 'string'"),
         ("timeout: 500", "timeout: soon", f"{RUN}.timeout: 'soon' is not of type 'number'"),
-        (
-            "timeout: 30",
-            "time: 30",
-            "mini.arm64.alpha_test: Additional properties are not allowed ('time' was unexpected)",
-        ),
-        (
-            "timeout: 30",
-            "args: x",
-            "mini.arm64.alpha_test: Additional properties are not allowed ('args' was unexpected)",
-        ),
+        ("timeout: 30", "args: x", "mini.arm64.alpha_test: Additional properties are not allowed ('args' was "),
         ("default_timeout", "timeout", "'default_timeout' is a required property"),
         # A comma inside of braces: the reason ends there, and its rest is a key.
         ('fails: "TCG has\\n  no such thing"', "unless: {x: none, here}", ".unless.here: None is not of type 'string'"),

@@ -118,16 +118,12 @@ def test_a_run_goes_on_with_what_has_run_least(small, qemu):
     assert ran(run(hours=13 / 3600, only=["vhe", "functional"]))[4:] == ["vhe functional"] * 2
 
 
-def test_what_runs_next():
+def test_what_dies_at_its_begin_does_not_keep_the_others_from_their_turn():
     one, other = Configuration("one", "arm64"), Configuration("other", "arm64")
-    names = ["a", "b"]
-    assert soak.choose([], [one, other], names) == (one, "a")
     long = part(configuration="one", part="a", seconds=500.0)
-    assert soak.choose([long], [one, other], names) == (other, "a")
-    assert soak.choose([long], [one], names) == (one, "b")
-    # What dies at its begin does not keep the others from their turn.
+    assert soak.choose([long], [one, other], ["a", "b"]) == (other, "a")
     dead = [part(configuration="other", part="a", seconds=0.0)] * 9
-    assert soak.choose([long, *dead], [one, other], names) == (one, "b")
+    assert soak.choose([long, *dead], [one, other], ["a", "b"]) == (one, "b")
 
 
 def test_another_source_is_kept_and_begins_anew(small, qemu, mini):
@@ -243,55 +239,35 @@ def test_sigterm_interrupts(tmp_path):
     assert done.stderr == "series: interrupted; repeat the command to go on where it stopped\n"
 
 
-def test_the_files_of_others_are_refused_before_any_work(small, qemu, tmp_path):
-    run, path = small
-    path.write_text('{"schema": 1, "rounds": []}', encoding="utf-8")
-    with pytest.raises(Fail, match="has schema 1, this tool adds to 2"):
-        run()
-    assert not (tmp_path / "out/trees").exists()
-
-
-def test_the_verb(small, qemu, series, refused, tmp_path):
+def test_the_command(small, qemu, series, refused, tmp_path):
     qemu(PRINTS + RUN_JOB)
     result = series("test", "mini", "--soak", "0.002")
-    assert result.status == 0, result.err
-    assert "0.00 hours in 3 parts" in result.err
+    assert result.status == 0 and "0.00 hours in 3 parts" in result.err
     assert len(soak.load(paths.out("results/soak-mini.json"), "mini")) == 3
     own = tmp_path / "own.json"
     assert series("test", "mini", "--soak", "0.0001", "--json", own, "--only", "nvhe").status == 0
     assert ran(soak.load(own, "mini")) == ["nvhe functional"]
-    assert (
-        refused("test", "mini", "--soak", "1", "--only", "arm32")
-        == "--only arm32: soak.yaml has vhe, nvhe, and the parts functional, races"
-    )
-    assert (
-        refused("test", "mini", "--soak", "1", "--json", tmp_path) == f"--json {tmp_path} is a directory: name a file"
-    )
+    line = "--only arm32: soak.yaml has vhe, nvhe, and the parts functional, races"
+    assert refused("test", "mini", "--soak", "1", "--only", "arm32") == line
     assert refused("test", "mini", "--soak", "1", "--arch", "arm64").startswith("--soak excludes --arch: ")
+    # The files of others, before any work.
+    paths.remove(paths.out("trees"))
+    write(own, '{"schema": 1, "rounds": []}')
+    line = f"{own} has schema 1, this tool adds to 2: "
+    assert refused("test", "mini", "--soak", "1", "--json", own).startswith(line)
+    assert not paths.out("trees").exists()
 
 
-@pytest.mark.parametrize(
-    "name, configurations",
-    [
-        ("v5.10", "arm64-vhe arm64-nvhe arm64-64k arm64-debug x86-default x86-tdp x86-shadow x86-default-debug"),
-        ("v5.10", "x86-default-kcsan"),
-        ("v7.3", "arm64-vhe arm64-nvhe arm64-64k arm64-protected arm64-nested arm64-debug arm64-kcsan"),
-        ("v7.3", "x86-tdp x86-shadow x86-no-tdp-mmu"),
-    ],
-)
-def test_the_plan_of_the_series(name, configurations):
-    """soak.yaml as it is: every program, script and patch is there, every configuration can be."""
+@pytest.mark.parametrize("name", ["v5.10", "v7.3"])
+def test_the_plan_of_the_series(name):
+    """soak.yaml as it is: every script and patch is there, and every architecture has commands."""
     found = soak.plan(catalog.load(name))
-    assert {one.name for one in found.configurations} >= set(configurations.split())
-    for patch in found.debug:
-        assert trees.on_top(catalog.load(name), patch).exists()
-    for arch in ("arm64", "x86_64"):
-        for commands in found.parts.values():
-            mine = [entry for entry in commands if entry.get("arch", arch) == arch]
-            assert bool(mine) == bool(commands)
-            for entry in mine:
-                assert not entry.get("script") or (paths.TESTS / "guest" / entry["script"].split()[0]).exists()
-                assert entry["seconds"] > 0
+    assert found.configurations and all(trees.on_top(catalog.load(name), patch).exists() for patch in found.debug)
+    for commands in found.parts.values():
+        for arch in ("arm64", "x86_64") if commands else ():
+            assert [entry for entry in commands if entry.get("arch", arch) == arch]
+        scripts = [entry["script"].split()[0] for entry in commands if entry.get("script")]
+        assert all((paths.TESTS / "guest" / script).exists() for script in scripts)
 
 
 def test_a_command_that_cannot_run_on_a_configuration_is_left_out_there(small, mini):
@@ -383,18 +359,12 @@ def with_part(**others):
 @pytest.mark.parametrize(
     "text, line",
     [
-        ("", "is cut short, or not JSON"),
         (b"\xff\xfe", "is cut short, or not JSON"),
         (WHOLE[:-9], "is cut short, or not JSON"),
         ("[" * 99999, "is cut short"),
         ("[]", "is not a file of a soak"),
         ("{}", "is not a file of a soak"),
-        (
-            WHOLE.replace('"schema": 2', '"schema": 1'),
-            "has schema 1, this tool adds to 2: name another file with --json",
-        ),
         (WHOLE.replace('"s"', '"t"'), "is not the file of a soak of s"),
-        (json.dumps({"schema": 2}), "is not the file of a soak of s"),
         *((json.dumps(without(FILE, key)), f": '{key}' is a required property") for key in ("source", "sum", "parts")),
         (json.dumps({**FILE, "parts": {}}), ": parts: {} is not of type 'array'"),
         (json.dumps({**FILE, "parts": [1]}), ": parts[0]: 1 is not of type 'object'"),
@@ -425,11 +395,6 @@ def test_what_is_no_file_of_a_soak_is_refused_and_left_alone(tmp_path, text, lin
     assert path.read_bytes() == text and below(tmp_path / "out") == ["locks", "locks/soak-soak.json"]
 
 
-def test_a_directory_is_no_file_of_a_soak(tmp_path):
-    with pytest.raises(Fail, match="cannot read .*: Is a directory"):
-        soak.load(tmp_path, "s")
-
-
 def _many(path):
     for _ in range(20):
         soak.append(path, "s", SOURCE, NAMES, part())
@@ -445,11 +410,6 @@ def test_two_runs_add_to_one_file(tmp_path):
     assert len(soak.load(path, "s")) == 40
 
 
-def test_a_part_that_lacks_a_key_is_a_bug(tmp_path):
-    with pytest.raises(AssertionError):
-        soak.append(tmp_path / "soak.json", "s", SOURCE, NAMES, {"when": "x"})
-
-
 @pytest.mark.parametrize("path", committed("soak-v*.json"), ids=lambda path: path.name)
 def test_every_committed_file_is_readable(path):
     assert soak.load(path, path.stem[len("soak-") :])
@@ -457,7 +417,7 @@ def test_every_committed_file_is_readable(path):
 
 # Counts from what the tests print, as they print it.
 
-STRESS = """\
+PRINTED = """\
 4 vCPUs, 8 MiB of anonymous_thp, 1000000 of everything within 80 s, seed 3
 Helper pageout is off: no swap
 Dirty log: get
@@ -473,65 +433,31 @@ Host: log 1 slots 1
 KVM: stage2_blocks_split 1 stage2_races_lost 1
 Walks that age: lost 9
 Walks that age: zapped 8
-Tables of stage 2: 4 before, 4 after
+Faults that undo: block 7
+Tables of stage 2: 4 before, 5 after
+Storm: 60.0 s, 99 accesses by vCPUs, 5 pages verified by the host
+Iteration 1 found after aging, vCPUs running: 12 young, 3 idle, 0 not tracked, 0 swapped out
+Iteration 1 false idle after flush: 0 of 64 pages touched; 1 young, 2 idle, 3 young but not touched
+Verified by the host: 64 pages
+Pages swapped out: 5, in: 6
+Total bits checked: dirty (100), clear (2000), track_next (3)
+KVM: no counters
+all is well 5
 """
 
 
-@pytest.mark.parametrize(
-    "text, found",
-    [
-        (
-            STRESS,
-            {
-                "vms": 2,
-                "accesses": 123460,
-                "exits": 7900,
-                "stops": 201,
-                "words_verified": 5002,
-                "writes_verified_in_log": 4003,
-                "harvests": 304,
-                "host.log": 21,
-                "host.slots": 4,
-                "kvm.stage2_blocks_split": 51,
-                "kvm.stage2_races_lost": 7,
-                "walks_that_age.lost": 9,
-                "words_executed": 70,
-                "writes_to_readonly": 8,
-                "walks_that_age.zapped": 8,
-                "tables_before": 4,
-                "tables_after": 4,
-            },
-        ),
-        (
-            "Storm: 60.0 s, 99 accesses by vCPUs, 5 pages verified by the host\n"
-            "Host: ksm 3 write 4\nKVM: change_pte_replaced 7 change_pte_unmapped 0\n",
-            {
-                "accesses": 99,
-                "pages_verified": 5,
-                "host.ksm": 3,
-                "host.write": 4,
-                "kvm.change_pte_replaced": 7,
-                "kvm.change_pte_unmapped": 0,
-            },
-        ),
-        (
-            "Iteration 1 found after aging, vCPUs running: 12 young, 3 idle, 0 not tracked, 0 swapped out\n"
-            "Iteration 1 false idle after flush: 0 of 64 pages touched; 1 young, 2 idle, 3 young but not touched\n"
-            "Verified by the host: 64 pages\nPages swapped out: 5, in: 6\n"
-            "Total bits checked: dirty (100), clear (2000), track_next (3)\n",
-            {
-                "pages_young.running": 12,
-                "false_idle_after_flush": 0,
-                "pages_touched": 64,
-                "pages_verified": 64,
-                "swapped_out": 5,
-                "swapped_in": 6,
-                "log_dirty_checked": 100,
-                "log_clear_checked": 2000,
-            },
-        ),
-        ("KVM: no counters\nall is well 5\n", {}),
-    ],
-)
-def test_what_tests_print_is_counted(text, found):
-    assert soak.counts(text) == found
+# Name and count.
+COUNTED = """\
+vms 2  accesses 123559  exits 7900  stops 201  words_verified 5002  writes_verified_in_log 4003  harvests 304
+words_executed 70  writes_to_readonly 8  host.log 21  host.slots 4
+kvm.stage2_blocks_split 51  kvm.stage2_races_lost 7
+walks_that_age.lost 9  walks_that_age.zapped 8  faults_that_undo.block 7  tables_before 4  tables_after 5
+pages_verified 69  pages_young.running 12  false_idle_after_flush 0  pages_touched 64  swapped_out 5  swapped_in 6
+log_dirty_checked 100  log_clear_checked 2000
+"""
+
+
+def test_what_tests_print_is_counted():
+    words = COUNTED.split()
+    assert soak.counts(PRINTED) == dict(zip(words[::2], map(int, words[1::2])))
+    assert soak.counts("KVM: no counters\nall is well 5\n") == {}

@@ -1,15 +1,12 @@
 """The guest's busybox: a static program of the guest's architecture.
 
-Built from source if SERIES_BUSYBOX is a directory with busybox's; from Debian where the machine has a Debian
-mirror; otherwise the machine's own if it is static and of that architecture.  A copy is kept in the cache
-directory, where the user may put one, too.
+From Debian where the machine has a Debian mirror; otherwise the machine's own if it is static and of that
+architecture.  A copy is kept in the cache directory, where the user may put one, too.
 """
 
 from __future__ import annotations
 
-import os
 import platform
-import re
 import shutil
 import struct
 from pathlib import Path
@@ -26,17 +23,10 @@ _PT_INTERP = 3
 
 def path(arch: str) -> Path:
     """Path of a static busybox for `arch`."""
-    source = os.environ.get("SERIES_BUSYBOX")
-    name = f"busybox-{arch}" + (f"-{_version(Path(source))}" if source else "")
-    target = paths.cache(name)
-    with paths.locked(name, say, shared=True):
+    target = paths.cache(f"busybox-{arch}")
+    with paths.locked(target.name, say, shared=True):
         if not target.exists():
-            if source:
-                _build(Path(source), arch, target)
-            elif debian.has_mirror():
-                _from_debian(arch, target)
-            else:
-                _own(arch, target)
+            (_from_debian if debian.has_mirror() else _own)(arch, target)
     return target
 
 
@@ -53,41 +43,6 @@ def static_for(program: str | Path, arch: str) -> bool:
     except (OSError, struct.error):
         return False
     return machine == _ELF[arch] and _PT_INTERP not in kinds
-
-
-def _version(source: Path) -> str:
-    """ "1.37.0", from the Makefile of busybox's source."""
-    try:
-        text = (source / "Makefile").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    found = [re.search(rf"^{name} *= *(\d+)$", text, re.M) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
-    if not all(found) or not (source / "applets/applets.c").exists():
-        raise Fail(f"SERIES_BUSYBOX: {source} is no source of busybox: give the directory that its archive unpacks to")
-    return ".".join(match[1] for match in found if match)
-
-
-def _build(source: Path, arch: str, target: Path) -> None:
-    """Build `source`, which stays as it is, to `target`."""
-    toolchain.install(arch)
-    folder = target.with_name(f"{target.name}.d")
-    with paths.whole(folder) as part:
-        # A tree that was built in takes no other directory.
-        tree, log = part / "source", paths.out("logs", f"{target.name}.log")
-        shutil.copytree(source, tree, symlinks=True)
-        make = ["make", "-C", str(tree), f"CROSS_COMPILE={toolchain.prefix(arch)}"]
-        say(f"building {target.name} from {source}")
-        proc.run([*make, "mrproper", "defconfig"], "configuring busybox", log=log)
-        config = (tree / ".config").read_text(encoding="utf-8")
-        # tc does not compile with the headers of linux 6.8 and later.
-        for old, new in (("# CONFIG_STATIC is not set", "CONFIG_STATIC=y"), ("CONFIG_TC=y", "# CONFIG_TC is not set")):
-            config = config.replace(f"{old}\n", f"{new}\n")
-        files.write(tree / ".config", config)
-        proc.run([*make, f"-j{len(os.sched_getaffinity(0))}", "busybox"], f"building busybox for {arch}", log=log)
-        if not static_for(tree / "busybox", arch):
-            raise Fail(f"{source} built no static program for {arch}: see {log}")
-        (tree / "busybox").rename(target)
-    paths.remove(folder)
 
 
 def _from_debian(arch: str, target: Path) -> None:
@@ -114,12 +69,10 @@ def _own(arch: str, target: Path) -> None:
         found = shutil.which("busybox")
     if not (found and static_for(found, arch)):
         what = f"the guest needs a static busybox for {toolchain.machine(arch)}"
-        source = "set SERIES_BUSYBOX to a directory with its source"
         if native:
-            raise Fail(f"{what}: {distro.how('busybox')}, {source}, or put one at {target}")
+            raise Fail(f"{what}: {distro.how('busybox')}, or put one at {target}")
         raise Fail(
-            f"{what}, and {distro.title()} has none for another architecture: {source}, put one at {target}, or "
-            f"{distro.CONTAINER}"
+            f"{what}, and {distro.title()} has none for another architecture: put one at {target}, or {distro.CONTAINER}"
         )
     with files.whole(target) as part:
         shutil.copyfile(found, part)

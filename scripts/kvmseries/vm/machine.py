@@ -45,7 +45,6 @@ class Machine:
     mte: bool = False  # memory has tags; of arm64, emulated, with the CPU max
     trace: bool = False  # records stores to stage-2 page tables, and TLBIs (stage2trace)
     refills: bool = False  # counts a nested guest's TLB entries that are filled again (tlbrefills)
-    all_cpus: bool = False  # a job may run on each CPU: see firstcpu
     qemu: Qemu | None = None  # None: the one in PATH
 
 
@@ -53,8 +52,6 @@ def check(machine: Machine) -> None:
     """Install QEMU, and raise Usage if the machine cannot be had on this host."""
     if machine.mte and (machine.arch, machine.cpu, machine.accel) != ("arm64", "max", "tcg"):
         raise Usage("memory tags are for arm64's emulated CPU max")
-    if machine.all_cpus and (machine.arch, machine.accel, machine.clock) != ("x86_64", "tcg", "wall"):
-        raise Usage("--all-cpus is for emulated x86_64: elsewhere commands run on all CPUs")
     if machine.refills:
         if machine.accel != "tcg" or machine.clock == "virtual" or machine.trace:
             raise Usage("TLB refills are counted on emulated CPUs with the wall clock, and without a trace of stage 2")

@@ -9,7 +9,6 @@ from kvmseries.base import debian, distro, paths
 from kvmseries.base.errors import Fail
 from kvmseries.base.test_distro import RELEASES
 from kvmseries.conftest import below, write
-from kvmseries.kernel import toolchain
 from kvmseries.vm import busybox
 
 
@@ -74,25 +73,20 @@ def test_the_machines_own_is_copied(on, own):
     assert busybox.path("arm64").read_text(encoding="utf-8") == "mine"
 
 
+PUT = r"put one at .*/busybox-arm64"
+
+
 @pytest.mark.parametrize(
     "name, machine, data, line",
     [
-        (
-            "fedora",
-            "aarch64",
-            None,
-            r"a static busybox for aarch64: .* install the package that has it, such as busybox-static, set SERIES_BUSYBOX "
-            r"to a directory with its source, or put one at .*/busybox-arm64$",
-        ),
+        ("fedora", "aarch64", None, f"for aarch64: .* that has it, such as busybox-static, or {PUT}$"),
         ("fedora", "aarch64", elf(ARM, INTERP), "static busybox for aarch64: .* install the package"),
         (
             "arch",
             "x86_64",
             elf(X86, LOAD),
-            r"for aarch64, and Arch Linux has none for another architecture: set SERIES_BUSYBOX to a directory with its "
-            r"source, put one at .*/busybox-arm64, or run it in a container of Debian: make run CONTAINER=1$",
+            f"for aarch64, and Arch Linux has none for another architecture: {PUT}, or run it in a container of Debian: ",
         ),
-        ("nixos", "aarch64", None, "install the package that has it, such as busybox-static, set SERIES_BUSYBOX"),
     ],
 )
 def test_where_there_is_none(on, own, name, machine, data, line):
@@ -115,61 +109,3 @@ def test_debians_is_fetched_where_there_is_a_mirror(program, monkeypatch, tmp_pa
     monkeypatch.setattr(debian, "fetch_native", lambda package, arch: tmp_path / f"{package}_{arch}.deb")
     program("dpkg-deb", 'mkdir -p "$3/usr/bin"; echo "$2" > "$3/usr/bin/busybox"\n')
     assert busybox.path("arm64").read_text(encoding="utf-8") == f"{tmp_path}/busybox-static_arm64.deb\n"
-
-
-@pytest.fixture
-def source(tmp_path, monkeypatch, program):
-    """source(DATA): a directory with busybox's source, which builds that, is what SERIES_BUSYBOX names; the calls of make
-    are in its file "calls" when it is built."""
-    monkeypatch.setattr(toolchain, "install", lambda arch: None)
-    tree = tmp_path / "busybox-1.37.0"
-    write(tree / "Makefile", "VERSION = 1\nPATCHLEVEL = 37\nSUBLEVEL = 0\n")
-    write(tree / "applets/applets.c", "")
-    monkeypatch.setenv("SERIES_BUSYBOX", str(tree))
-
-    def put(data):
-        (tmp_path / "built").write_bytes(data)
-        program(
-            "make",
-            f"""echo "$3 $4 $5" >> {tmp_path}/calls
-case $* in
-*defconfig) printf '# CONFIG_STATIC is not set\\nCONFIG_TC=y\\n' > "$2/.config" ;;
-*) cat "$2/.config" >> {tmp_path}/calls; cp {tmp_path}/built "$2/busybox" ;;
-esac
-""",
-        )
-        return tree
-
-    return put
-
-
-def test_it_is_built_from_source_once_and_the_source_stays_as_it_is(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    tree = source(elf(ARM, LOAD))
-    before = below(tree)
-    for _ in range(2):
-        assert busybox.path("arm64") == paths.cache("busybox-arm64-1.37.0")
-    assert busybox.path("arm64").read_bytes() == elf(ARM, LOAD)
-    assert below(tree) == before
-    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
-    assert calls[0] == "CROSS_COMPILE=aarch64-linux-gnu- mrproper defconfig"
-    assert calls[2:] == ["CONFIG_STATIC=y", "# CONFIG_TC is not set"]
-    assert [found for found in below(paths.cache_root()) if "busybox" in found and "locks" not in found] == [
-        "busybox-arm64-1.37.0"
-    ]
-
-
-def test_source_that_builds_no_static_program_leaves_none(source):
-    source(elf(ARM, INTERP))
-    with pytest.raises(Fail, match="built no static program for arm64: see "):
-        busybox.path("arm64")
-    assert not [found for found in below(paths.cache_root()) if "busybox" in found and "locks" not in found]
-
-
-@pytest.mark.parametrize("name", ["Makefile", "applets/applets.c"])
-def test_a_directory_that_is_no_source_is_refused(source, name):
-    (source(elf(ARM, LOAD)) / name).unlink()
-    with pytest.raises(
-        Fail, match="^SERIES_BUSYBOX: .*/busybox-1.37.0 is no source of busybox: give the directory that"
-    ):
-        busybox.path("arm64")

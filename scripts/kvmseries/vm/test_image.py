@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from kvmseries.conftest import wanted, write
+from kvmseries.conftest import write
 from kvmseries.vm import held, image
 
 
@@ -37,36 +37,3 @@ def test_arguments_reach_the_command_as_they_are(tmp_path, word):
         ["sh", "-c", text.replace(". /job.sh", f". {tmp_path}/job.sh")], capture_output=True, text=True, check=True
     )
     assert done.stdout == f"a name|1|/tests/x|{word}|"
-
-
-def test_the_job_follows_the_base_image(tmp_path):
-    wanted("cpio")
-    (tmp_path / "base.cpio").write_bytes(b"base image, padded\n")
-    target = image.with_job(tmp_path / "base.cpio", ". /job.sh\nfinish\n", tmp_path / "initrd.cpio")
-    data = target.read_bytes()
-    assert data.startswith(b"base image, padded\n070701")
-    assert b"job\0" in data and b". /job.sh\nfinish\n" in data
-    assert b"stacks.sh\0" in data and image.STACKS.read_bytes() in data
-    assert b"hold_vm\0" not in data
-    assert not [path for path in tmp_path.iterdir() if path.suffix in (".tail", ".job", ".part")]
-    write(tmp_path / "hold_vm-0123", "what holds a VM\n")
-    data = image.with_job(tmp_path / "base.cpio", "finish\n", target, tmp_path / "hold_vm-0123").read_bytes()
-    assert b"hold_vm\0" in data and b"what holds a VM\n" in data
-
-
-def test_the_image_has_busybox_init_and_the_programs(tmp_path, monkeypatch):
-    wanted("cpio")
-    monkeypatch.setenv("SERIES_OUT", str(tmp_path))
-    tests = tmp_path / "selftests/some-tests"
-    for path in (tests / ".stamp", tests / "x86_64/a_test", tmp_path / "busybox-arm64"):
-        write(path, f"text of {path.name}\n")
-    monkeypatch.setattr(image.busybox, "path", lambda arch: tmp_path / f"busybox-{arch}")
-    monkeypatch.setattr(image.selftests, "programs", lambda tests: ["x86_64/a_test"])
-    target = image.base("arm64", tests)
-    names = subprocess.run(
-        ["cpio", "-t", "--quiet"], stdin=open(target, "rb"), capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert {"init", "job.sh", "bin/busybox", "tests/x86_64/a_test", "dev", "proc"} <= set(names)
-    assert b"text of busybox-arm64\n" in target.read_bytes()
-    written = target.stat().st_mtime_ns
-    assert image.base("arm64", tests) == target and target.stat().st_mtime_ns == written

@@ -36,16 +36,13 @@ def test_only_a_virtual_x86_machine_is_told_that_its_tsc_is_reliable(line, arch,
     assert ("-plugin" in words) == (clock == "virtual")
 
 
-@pytest.mark.parametrize("mte", [False, True])
-def test_memory_has_tags_where_that_is_asked_for(line, mte):
-    words = line("arm64", "wall", mte=mte)
-    assert words[words.index("-M") + 1].endswith(",mte=on") == mte
-
-
-@pytest.mark.parametrize("machine", [Machine("x86_64", mte=True), Machine("arm64", "cortex-a72", mte=True)])
-def test_tags_are_refused_where_there_are_none(machine):
-    with pytest.raises(Usage, match="memory tags are for arm64's emulated CPU max"):
-        check(machine)
+def test_memory_has_tags_where_that_is_asked_for_and_there_are_some(line):
+    for mte in False, True:
+        words = line("arm64", "wall", mte=mte)
+        assert words[words.index("-M") + 1].endswith(",mte=on") == mte
+    for machine in Machine("x86_64", mte=True), Machine("arm64", "cortex-a72", mte=True):
+        with pytest.raises(Usage, match="memory tags are for arm64's emulated CPU max"):
+            check(machine)
 
 
 @pytest.mark.parametrize(
