@@ -1,18 +1,13 @@
 """The instrument's C, file by file: harnesses that read lines and answer each with one."""
 
 import functools
-import platform
 import random
-import re
-import shutil
-import signal
 import subprocess
 from collections import Counter
 
 import pytest
 
-from kvmseries.conftest import compiled, encodings, wanted
-from kvmseries.vm import tcgplugin
+from kvmseries.conftest import compiled, encodings
 from vtime import vtime
 from vtime.conftest import instructions
 
@@ -202,71 +197,6 @@ int main(void)
 	printf("%d\\n", (int)cpus[0].clock);
 	fflush(stdout);
 	_exit(0);
-}
-"""
-)
-# Links libc.c as QEMU would have it; its one argument says what to do before "ok".
-TSC = (
-    HEAD
-    + """
-#include <pthread.h>
-#include <string.h>
-#include <time.h>
-#include <x86intrin.h>
-#include "clock.h"
-#include "libc.h"
-
-bool active;
-_Thread_local int me = -1;
-_Thread_local bool idling, main_loop;
-static int64_t ps = 0x123456789abll * 1000;
-
-int64_t now_ps(void) { return ps; }
-void clocks_kick(void (*kick)(void)) { }
-bool clocks_idle(pthread_cond_t *c, pthread_mutex_t *m) { return false; }
-void clocks_wait(pthread_cond_t *c, pthread_mutex_t *m) { }
-void clocks_waited(pthread_cond_t *c, pthread_mutex_t *m) { }
-void clocks_signal(pthread_cond_t *c, bool all) { }
-void clocks_poll(int64_t t) { }
-bool clocks_due(bool *sure) { return true; }
-void clocks_polled(bool due) { }
-void die(const char *format, ...) { abort(); }
-
-static void *in_thread(void *unused)
-{
-	unsigned int aux = 7;
-	uint64_t real;
-
-	active = true;
-	printf("%llx ", (long long)__rdtsc());
-	printf("%llx ", (long long)__rdtscp(&aux));
-	printf("%x ", aux);
-	active = false;
-	real = __rdtsc();
-	printf("%d ", real != (uint64_t)ps / 1000 && __rdtsc() > real);
-	return NULL;
-}
-
-int main(int argc, char **argv)
-{
-	pthread_t thread;
-	int64_t before;
-	time_t now;
-
-	if (!libc_trap_tsc())
-		return 77;
-	if (!strcmp(argv[1], "null"))
-		*(volatile int *)0 = 1;
-	if (!strcmp(argv[1], "wild"))	/* not canonical: SI_KERNEL, as for RDTSC */
-		*(volatile int *)0xdead000000000000 = 1;
-	pthread_create(&thread, NULL, in_thread, NULL);
-	pthread_join(thread, NULL);
-	/* A library's own, and the instrument's. */
-	active = true;
-	before = libc_real_ns();
-	timespec_get(&(struct timespec){ 0 }, TIME_UTC);
-	printf("%d ok\\n", libc_real_ns() > before);
-	return 0;
 }
 """
 )
@@ -581,78 +511,3 @@ def test_a_cpu_passes_only_for_one_that_waits_for_all_to_stop(harness, words, pa
 def test_what_ends_a_wait_for_an_event(harness, event, clock):
     files = ("wfe.c", "clock.c", "lines.c", "calendar.c", "machine.c")
     assert harness(WFE, *files, define=f"EVENT={event}")([]) == [str(clock)]
-
-
-# Which file calls which
-
-
-def _files(text):
-    """The C files in the order in which vtime.h lists them."""
-    return [name for line in re.findall(r"^ \*\t(\S+\.c.*?)\t", text, flags=re.M) for name in line.split()]
-
-
-def _calls_upward(folder, order):
-    """(caller, symbol, file) of each symbol that a file uses and a file before it in `order` defines."""
-    wanted("gcc", "nm")
-    defined, used = {}, {}
-    for name in order:
-        subprocess.run(["gcc", *tcgplugin.FLAGS[:2], "-fPIC", "-c", "-o", folder / "x.o", folder / name], check=True)
-        text = subprocess.run(["nm", folder / "x.o"], capture_output=True, text=True, check=True).stdout
-        rows = [row.split() for row in text.splitlines()]
-        used[name] = [row[1] for row in rows if row[0] == "U"]
-        defined.update({row[2]: name for row in rows if len(row) == 3 and row[1].isupper()})
-    return [
-        (name, symbol, defined[symbol])
-        for name in order
-        for symbol in used[name]
-        if symbol in defined and order.index(defined[symbol]) < order.index(name)
-    ]
-
-
-def test_each_file_calls_those_below_it_alone(tmp_path):
-    order = _files((vtime.SOURCE / "vtime.h").read_text(encoding="utf-8"))
-    assert sorted(order) == sorted(path.name for path in vtime.SOURCE.glob("*.c"))
-    for path in vtime.SOURCE.glob("*.[ch]"):
-        shutil.copy(path, tmp_path)
-    assert not _calls_upward(tmp_path, order)
-    # A call upward is seen.
-    with open(tmp_path / "lines.c", "a", encoding="utf-8") as file:
-        file.write("void planted(void) { send_event(0); }\n")
-    assert _calls_upward(tmp_path, order) == [("lines.c", "send_event", "wfe.c")]
-
-
-# The time-stamp counter of an x86 guest
-
-
-@pytest.fixture(scope="module")
-def tsc(tmp_path_factory):
-    """tsc(word): the completed process of the program TSC; without sanitizers, which want SIGSEGV
-    and libc's functions for themselves."""
-    if platform.machine() != "x86_64":
-        pytest.skip("the time-stamp counter is x86-64's")
-    wanted("gcc")
-    folder = tmp_path_factory.mktemp("tsc")
-    (folder / "main.c").write_text(TSC, encoding="utf-8")
-    flags = ["-D_GNU_SOURCE", "-O1", "-w", f"-I{vtime.SOURCE}", "-o", folder / "main"]
-    sources = [folder / "main.c", vtime.SOURCE / "libc.c", "-ldl", "-lpthread"]
-    subprocess.run(["gcc", *flags, *sources], check=True)
-
-    def run(word):
-        done = subprocess.run([folder / "main", word], capture_output=True, text=True, check=False, timeout=20)
-        if done.returncode == 77:
-            pytest.skip("PR_SET_TSC is not to be had here")
-        return done
-
-    return run
-
-
-def test_rdtsc_is_virtual_time_in_ns_while_the_clock_runs_and_real_otherwise(tsc):
-    done = tsc("")
-    # RDTSC, RDTSCP and its CPU number; whether the real one goes on; whether real time does.
-    assert (done.stdout, done.returncode) == ("123456789ab 123456789ab 0 1 1 ok\n", 0)
-
-
-@pytest.mark.parametrize("word", ["null", "wild"])
-def test_a_fault_that_is_no_rdtsc_ends_the_program(tsc, word):
-    done = tsc(word)
-    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "")
