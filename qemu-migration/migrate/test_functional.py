@@ -37,13 +37,6 @@ def test_a_qtest_is_what_its_line_and_status_say(status, text, result):
     assert functional.qtest_result(PLAIN, status, text) == result
 
 
-def test_names_are_listed_without_other_lines():
-    assert functional.listed(f"/{PLAIN}\n/aarch64/migration/multifd/tcp/uri/plain/none\n# skipping\n") == [
-        PLAIN,
-        "aarch64/migration/multifd/tcp/uri/plain/none",
-    ]
-
-
 def test_mesons_log_has_a_result_a_line():
     said = {"OK": "pass", "ERROR": "fail", "TIMEOUT": "timeout", "SKIP": "skip"}
     lines = [json.dumps({"name": f"qemu:unit / test-{word}", "result": word}) for word in said]
@@ -56,16 +49,11 @@ def test_mesons_log_has_a_result_a_line():
     [
         ({"a": "pass"}, {"a": "pass"}, {}, ""),
         ({"a": "pass"}, {"a": "fail"}, {}, "fail on series, but pass on base"),
-        ({"a": "pass"}, {"a": "timeout"}, {}, "timeout on series, but pass on base"),
-        ({"a": "pass"}, {"a": "fail"}, {"a": "why"}, "fail on series, but pass on base"),
         ({"a": "pass"}, {}, {}, "skip on series, but pass on base"),
         ({"a": "fail"}, {"a": "fail"}, {"a": "why"}, ""),
-        ({"a": "fail"}, {"a": "fail"}, {}, "and tests.yaml does not say why"),
         # A test that the series brings.
         ({}, {"a": "pass"}, {}, ""),
         ({}, {"a": "fail"}, {}, "fail on series"),
-        ({}, {"a": "fail"}, {"a": "why"}, ""),
-        ({"a": "skip"}, {"a": "pass"}, {}, ""),
     ],
 )
 def test_series_must_do_what_base_does(base, series, reasons, complaint):
@@ -76,7 +64,7 @@ def test_series_must_do_what_base_does(base, series, reasons, complaint):
 
 # A migration-test that fails where the tree has the line "broken at run time".
 MIGRATION = f"""#!/bin/sh
-[ "$2" = -l ] && {{ echo "/aarch64/migration/a"; echo "/aarch64/migration/b"; exit; }}
+[ "$2" = -l ] && {{ echo "/aarch64/migration/a"; echo "/aarch64/migration/b"; echo "# skipping"; exit; }}
 [ -e "$QTEST_QEMU_BINARY" ] || exit 3
 for name; do :; done
 grep -q 'broken at run time' ../{KVM} && [ "$name" = /aarch64/migration/b ] && exit 134

@@ -4,15 +4,9 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import edit, git, NO_NETWORK, write
+from kvmseries.conftest import NO_NETWORK, write
 from kvmseries.source import catalog, git as git_module, trees
 from migrate.conftest import FILE, KVM
-
-
-def test_the_series_says_what_it_is_for(qmini):
-    assert (qmini.project, qmini.kernel, len(qmini.patches)) == ("qemu", "10.0.13", 2)
-    version = qmini.versions[0]
-    assert (version.kernel, version.file, version.key) == ("10.0.13", FILE, "10.0.13+ds-1")
 
 
 def test_an_unknown_project_is_named(qmini):
@@ -79,16 +73,3 @@ def test_a_kernel_is_no_qemu(qmini, kernel, refused):
 
 def test_a_qemu_is_no_kernel(mini, qemu_made, refused):
     assert "is not a linux kernel tree" in refused("apply", "mini", "--fetch-only", "--tree", qemu_made.tree)
-
-
-def test_a_patch_that_does_not_apply_names_the_versions(qmini, qemu_made, tmp_path):
-    tree = tmp_path / "own"
-    git(tmp_path, "clone", "-q", str(qemu_made.tree), str(tree))
-    edit(tree, KVM, "int kvm30;", "int other;")
-    write(tree / "VERSION", "10.0.14\n")
-    git(tree, "commit", "-q", "-a", "-m", "newer")
-    with pytest.raises(
-        Fail,
-        match="patch 2 does not apply .* of accel/kvm/kvm-all.c .*the tree is QEMU 10.0.14, the series is for 10.0.13",
-    ):
-        trees.worktree(qmini, 2, tree)
