@@ -160,13 +160,3 @@ def test_bench_migrates_guests_of_an_architecture(qmini, series, nothing_runs, w
     assert series("bench", "qmini", *words).status == 0
     assert nothing_runs[0] == ("check", "tcg", arch) and nothing_runs[1][1].arch == arch
     assert paths.out(f"results/qmini-{arch}-migration.json").exists()
-
-
-def test_bench_whose_sources_change_meanwhile_is_of_an_unknown_state(
-    qmini, series, nothing_runs, tmp_path, monkeypatch
-):
-    numbers = iter(range(100))
-    monkeypatch.setattr(migration, "state", lambda job: next(numbers))
-    result = series("bench", "qmini", "--json", str(tmp_path / "x.json"))
-    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {}
-    assert "have changed meanwhile: these results are of an unknown state" in result.err

@@ -5,12 +5,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.data import ids, results, unfinished
-from kvmseries.report import page, table
 from kvmseries.source import trees
 from kvmseries.vm import run as guest
 from migrate import driver, migration, soak
@@ -154,18 +152,6 @@ def test_rings():
             migration.rings(text)
 
 
-def test_tables(runner):
-    """bench prints what report prints."""
-    runs = migration.run(job(), built=BUILT).runs
-    console = Console(width=220, record=True, file=open("/dev/null", "w", encoding="utf-8"))
-    table.print_table([{"schema": 4, "host": {}, "runs": runs}], console)
-    text = console.export_text()
-    assert "config ring-1024" in text and "2 of 2" in text and "0 of 2" not in text
-    rows = [line.split() for line in text.splitlines() if "series/base" in line]
-    # Of each way to track dirty pages and vCPU count: throttle steps; length of the migration.
-    assert len([row for row in rows if "0.25" in row]) == len([row for row in rows if "0.20" in row]) == 8
-
-
 def test_soak_draws_everything_and_the_same_for_the_same_seed():
     assert soak.plan("1", 50) == soak.plan("1", 80)[:50] != soak.plan("2", 50)
     drawn = [setting for _, setting in soak.plan("1", 300)]
@@ -303,21 +289,13 @@ SAMPLES = "sample 0.00 2000000 0 0 1\nsample 0.10 1500000 20 500000 2\nsample 0.
 
 
 def test_migrations_are_recorded_over_time(runner, tmp_path):
-    """From the driver's lines to the results file and the page."""
+    """From the driver's lines to the results file."""
     runner.text["series"] = runner.text["series"] + SAMPLES
     taken = migration.run(job(samples=1), built=BUILT)
     runs, traces = taken.runs, taken.traces
     assert len(traces) == 8 and {trace["kernel"] for trace in traces} == {"series"}
     assert traces[0]["rows"] == [[0.0, 2000000, 0, 0, 1], [0.1, 1500000, 20, 500000, 2], [0.2, 0, 30, 2100000, 4]]
-    made = {"ids": {}, "command": "", "seconds": 1}
-    results.save(tmp_path / "x.json", {}, runs, made, traces)
-    data = results.load(tmp_path / "x.json")
-    assert data["traces"] == traces
-    text = page.write_page([data], tmp_path / "page", []).read_text(encoding="utf-8")
-    assert "Migrations over time, 4 vCPUs, migration, qemu-10.0, arm64, max, bitmap" in text
-    for rows in ([[1, 2]], [["0", 1, 2, 3, 4]], 5):
-        with pytest.raises(Fail, match="trace"):
-            results.save(tmp_path / "x.json", {}, runs, made, [{**traces[0], "rows": rows}])
+    results.save(tmp_path / "x.json", {}, runs, {"ids": {}, "command": "", "seconds": 1}, traces)
     assert results.load(tmp_path / "x.json")["traces"] == traces
 
 

@@ -349,25 +349,11 @@ def _fit(busy, now, length):
 
 
 def _calendar(reserve, asked):
+    """Check the reservations `asked`, (now, length), in this order against _fit()."""
     busy = set()
     assert list(map(int, reserve(f"{now} {length}" for now, length in [(-1, 0), *asked])))[1:] == [
         _fit(busy, now, length) for now, length in asked
     ]
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        [(0, 10), (0, 10), (5, 10)],  # one after the other
-        [(100, 10), (0, 10), (95, 10)],  # who comes out of turn takes nothing
-        [(0, 10), (20, 10), (5, 10), (0, 10)],  # a gap that just fits is closed
-        [(0, 10), (20, 10), (5, 11)],  # one that does not is filled all the same
-        [(0, 10), (15, 10), (30, 10), (0, 12)],  # no time is lost between two
-        [(10, 0), (10, 10), (12, 0), (10, 10)],  # nothing waits for nothing
-    ],
-)
-def test_a_reservation_takes_what_is_free_first(harness, asked):
-    _calendar(harness(CALENDAR, "calendar.c"), asked)
 
 
 def test_random_reservations_are_those_of_the_model(harness):
