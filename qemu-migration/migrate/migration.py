@@ -69,15 +69,6 @@ def rings(text: str) -> tuple[int, ...]:
     return found
 
 
-def check(accel: str, arch: str = ARCH) -> None:
-    """Raise Usage if migrations of guests of `arch` cannot be run with `accel` here."""
-    if accel == "kvm" and platform.machine() != toolchain.machine(arch):
-        raise Usage(
-            f"--accel kvm: the guest is for {arch}, this is {platform.machine()}: use --accel tcg, or another --arch"
-        )
-    machines.check(machines.Machine(arch, accel=accel))
-
-
 def machine(accel: str, cpus: int, arch: str) -> machines.Machine:
     """L1, but for its memory(), which follows from the guests."""
     params: tuple[str, ...] = ()

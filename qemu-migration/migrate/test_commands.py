@@ -11,6 +11,7 @@ from kvmseries.base.errors import Fail
 from kvmseries.conftest import edit, git, write
 from kvmseries.source import catalog
 from kvmseries.verify.functional import judge
+from kvmseries.vm import machine
 from migrate import build, check, functional, migration, soak
 
 
@@ -109,7 +110,7 @@ def test_test_fails_with_a_complaint(qmini, series, judged):
 def _nothing_runs(monkeypatch):
     """Calls of what bench and soak come down to, which do nothing."""
     made = []
-    monkeypatch.setattr(migration, "check", lambda accel, arch: made.append(("check", accel, arch)))
+    monkeypatch.setattr(machine, "check", lambda one: made.append(("check", one.accel, one.arch)))
     monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
     monkeypatch.setattr(migration, "run", lambda job, taken, keep: made.append(("run", job)) or keep(0) or taken)
     monkeypatch.setattr(

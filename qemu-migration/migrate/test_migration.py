@@ -117,15 +117,6 @@ def test_a_run_is_of_its_architecture(runner):
     assert {run["arch"] for run in taken.runs} == {"x86_64"} and taken.versions == {"L1 x86_64 vmm": "7.3"}
 
 
-def test_kvm_is_for_guests_of_this_machine(monkeypatch):
-    monkeypatch.setattr(migration.platform, "machine", lambda: "x86_64")
-    with pytest.raises(Usage, match="the guest is for arm64, this is x86_64"):
-        migration.check("kvm")
-    monkeypatch.setattr(migration.platform, "machine", lambda: "aarch64")
-    with pytest.raises(Usage, match="the guest is for x86_64, this is aarch64: use --accel tcg, or another --arch"):
-        migration.check("kvm", "x86_64")
-
-
 def test_an_emulated_x86_machine_is_told_the_speed_of_its_tsc(monkeypatch):
     monkeypatch.setattr(driver, "ticks", lambda: 2500000)
     assert migration.machine("tcg", 4, "x86_64").params == ("tsc_early_khz=2500000", "tsc=reliable")

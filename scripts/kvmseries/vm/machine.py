@@ -70,7 +70,7 @@ def check(machine: Machine) -> None:
         if platform.machine() != toolchain.machine(machine.arch):
             raise Usage(
                 f"--accel kvm runs {machine.arch} on a {toolchain.machine(machine.arch)} "
-                f"host only, this is {platform.machine()}: use --accel tcg"
+                f"host only, this is {platform.machine()}: use --accel tcg, or another --arch"
             )
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise Usage("--accel kvm: cannot open /dev/kvm; use --accel tcg")
