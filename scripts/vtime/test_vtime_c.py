@@ -85,88 +85,20 @@ int main(void)
 }
 """
 )
-TWO_CPUS = (
+# CPU 0 waits for an event, with the line at 4096 as that of its last load-exclusive, while CPU 1, at 300, does EVENT and goes to
+# sleep; then CPU 0's clock.
+WFE = (
     HEAD
     + """
-#include <string.h>
 #include <unistd.h>
 #include "clock.h"
 
 struct costs costs = { .wfe = 1000, .atomic = 5, .line = 5 };
 int64_t slice = 500000;
 static struct score scores[2];
-static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER, list = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t halt, resume, stop;
+static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t halt;
 
-static void two_cpus(void)
-{
-	ncpu = 2;
-	cpus[0].score = &scores[0];
-	cpus[1].score = &scores[1];
-}
-"""
-)
-# CPU 0 waits as QEMU has it, on "resume" (until all may go on) or on "stop" (until all have stopped),
-# while CPU 1 comes to wait for its turn: whether that one passes, and whether it strays if it comes
-# again "after" so many instructions.
-CLOCK = (
-    TWO_CPUS
-    + """
-static volatile int step;
-static int after;
-
-static void *second(void *unused)
-{
-	start_cpu(1);
-	idling = true;
-	pthread_mutex_lock(&big);
-	step = 1;
-	clocks_idle(&halt, &big);
-	pthread_mutex_unlock(&big);
-	while (step < 2)
-		usleep(1000);
-	scores[1].ps = 1000;
-	order(1, 0);
-	scores[1].insns = after;
-	order(1, 0);
-	step = 3;
-	return NULL;
-}
-
-int main(void)
-{
-	pthread_t thread;
-	char word[8];
-	int i;
-
-	scanf("%7s %d", word, &after);
-	two_cpus();
-	start_cpu(0);
-	pthread_create(&thread, NULL, second, NULL);
-	while (!step || cpus[1].state != IDLE)
-		usleep(1000);
-	clocks_signal(&halt, true);
-	while (cpus[1].state != RUN)
-		usleep(1000);
-	/* Which one is broadcast is seen the first time. */
-	clocks_wait(&resume, &list);
-	clocks_signal(&resume, true);
-	clocks_waited(&resume, &list);
-	clocks_wait(strcmp(word, "stop") ? &resume : &stop, &list);
-	step = 2;
-	for (i = 0; step < 3 && i < (strcmp(word, "stop") ? 300 : 30000); i++)
-		usleep(1000);
-	printf("%d %d\\n", (int)stats.passes, (int)stats.strays);
-	fflush(stdout);
-	_exit(0);
-}
-"""
-)
-# CPU 0 waits for an event, with the line at 4096 as that of its last load-exclusive, while CPU 1, at 300, does EVENT and goes to
-# sleep; then CPU 0's clock.
-WFE = (
-    TWO_CPUS
-    + """
 static void *second(void *unused)
 {
 	while (!cpus[0].wfe)
@@ -185,7 +117,9 @@ int main(void)
 {
 	pthread_t thread;
 
-	two_cpus();
+	ncpu = 2;
+	cpus[0].score = &scores[0];
+	cpus[1].score = &scores[1];
 	start_cpu(1);
 	start_cpu(0);
 	access_memory(1, 4096, EXCLUSIVE);
@@ -463,21 +397,6 @@ def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
     asked = [(cpu, number << 6, EXCLUSIVE, number + cpu * 10**7) for cpu in (0, 1) for number in range(count)]
     access = harness(LINES, "lines.c", "calendar.c")
     assert _lines(access, asked)[0] == [ATOMIC] * count + [LINE] * count
-
-
-# Whose turn it is
-
-
-@pytest.mark.parametrize(
-    "words, passes, strays",
-    [
-        ("resume 0", 0, 0),  # nobody has to stop
-        ("stop 512", 2, 0),  # once to the end of a block
-        ("stop 513", 2, 1),
-    ],
-)
-def test_a_cpu_passes_only_for_one_that_waits_for_all_to_stop(harness, words, passes, strays):
-    assert harness(CLOCK, "clock.c", "machine.c")([words]) == [f"{passes} {strays}"]
 
 
 # WFE
