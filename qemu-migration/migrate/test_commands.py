@@ -10,9 +10,8 @@ from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import edit, git, write
 from kvmseries.source import catalog
-from kvmseries.verify.functional import judge
 from kvmseries.vm import machine
-from migrate import build, check, functional, migration, soak
+from migrate import build, check, migration, soak
 
 
 @pytest.mark.parametrize(
@@ -69,41 +68,6 @@ def test_patches_that_change_no_program_are_not_built(qmini, qemu_mirror, compil
     git(tmp_path / "own", "commit", "-q", "-a", "-m", "docs: Say more")
     assert series("export", "qmini", tmp_path / "own").status == 0
     assert check.builds(catalog.load("qmini"), "arm64", lambda text: None) == [1, 2]
-
-
-@pytest.fixture
-def judged(monkeypatch):
-    """functional.run() with these results; returns what it was called with."""
-    seen = {}
-
-    def fake(results):
-        def run(_series, points, targets, accel, pattern, _kernel):
-            seen.update(points=[point.label for point in points], targets=targets, accel=accel, pattern=pattern)
-            verdict = judge("unit/test-a", results, "")
-            complaints = [f"{verdict.name}: {verdict.complaint}"] if verdict.complaint else []
-            return [verdict], complaints, {"machine": "x"}
-
-        monkeypatch.setattr(functional, "run", run)
-        return seen
-
-    return fake
-
-
-def test_test_saves_its_results(qmini, series, judged):
-    seen = judged({"base": "pass", "series": "pass"})
-    result = series("test", "qmini", "--only", "unit/")
-    assert result.status == 0, result.err
-    assert seen == {"points": ["base", "series"], "targets": ("arm64", "x86_64"), "accel": "tcg", "pattern": "unit/"}
-    saved = json.loads(paths.out("results/qmini-arm64-x86_64-tests-tcg.json").read_text(encoding="utf-8"))
-    assert saved["tests"][0]["results"] == {"base": "pass", "series": "pass"}
-    assert "unit tests and migration qtests" in result.out
-
-
-def test_test_fails_with_a_complaint(qmini, series, judged):
-    assert judged({"base": "pass", "series": "fail"}) == {}
-    result = series("test", "qmini", "--arch", "arm64")
-    assert result.status == 1
-    assert "1 complaint, the first: unit/test-a: fail on series, but pass on base" in result.err
 
 
 @pytest.fixture(name="nothing_runs")

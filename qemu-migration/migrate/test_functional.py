@@ -106,26 +106,33 @@ def points(series):
     return (Point("base", 0, series), Point("series", len(series.patches), series))
 
 
-def test_base_and_series_are_compared(qmini, qemu_mirror, qtests):
-    verdicts, complaints, host = functional.run(qmini, points(qmini), ("arm64",))
-    assert complaints == []
-    assert {verdict.name: verdict.results for verdict in verdicts} == {
+def saved(targets):
+    """What `scripts/series test` has written of these: the host, and {test: {label: result}}."""
+    data = json.loads(paths.out(f"results/qmini-{targets}-tests-tcg.json").read_text(encoding="utf-8"))
+    return data["host"], {test["name"]: test["results"] for test in data["tests"]}
+
+
+def test_base_and_series_are_compared(qmini, qemu_mirror, qtests, series):
+    result = series("test", "qmini")
+    assert result.status == 0 and "unit tests and migration qtests" in result.out, result.err
+    host, results = saved("arm64-x86_64")
+    assert results == {
         name: {"base": "pass", "series": "pass"}
         for name in ("aarch64/migration/a", "aarch64/migration/b", "unit/test-a", "unit/test-b")
     }
     assert host["kernels"] == {f"{label} {functional.host_arch()}": "QEMU 10" for label in ("base", "series")}
-    assert "== aarch64/migration/a: pass" in paths.out("logs/qemu-tests-qmini-tcg-series.log").read_text(
-        encoding="utf-8"
-    )
+    log = paths.out("logs/qemu-tests-qmini-tcg-series.log").read_text(encoding="utf-8")
+    assert "== aarch64/migration/a: pass" in log
 
 
-def test_a_test_that_aborts_is_a_failure_of_its_own(qmini, qemu_mirror, qtests):
+def test_a_test_that_aborts_is_a_failure_of_its_own(qmini, qemu_mirror, qtests, series):
     patch = qmini.patches[1]
     text = patch.read_text(encoding="utf-8")
     write(patch, text.replace("+int second;", "+int second; /* broken at run time */"))
-    verdicts, complaints, _ = functional.run(qmini, points(qmini), ("arm64",), pattern="migration")
-    assert [verdict.results["series"] for verdict in verdicts] == ["pass", "fail"]
-    assert complaints == ["aarch64/migration/b: fail on series, but pass on base"]
+    result = series("test", "qmini", "--arch", "arm64", "--only", "migration")
+    assert result.status == 1
+    assert "1 complaint, the first: aarch64/migration/b: fail on series, but pass on base" in result.err
+    assert [of["series"] for of in saved("arm64")[1].values()] == ["pass", "fail"]
 
 
 def test_an_emulator_without_tests_is_no_success(tmp_path):
