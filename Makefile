@@ -16,7 +16,7 @@ RESULTS = $(OUT)/results/$(ONE)-arm64-$(if $(QEMU),migration,dirty_log_perf_test
 BENCH = $(if $(QEMU),,--arch arm64 --vcpus $(VCPUS) --retry 6)
 PYTEST = $(OUT)/venv/bin/python -m pytest -o cache_dir=$(OUT)/pytest $(if $(SERIES),--series $(SERIES)) $(ARGS)
 # With the time of each check that takes a second or more, and of all for machines.
-RUN = $(PYTEST) -s -v --ahead --durations=0 --durations-min=1
+RUN = $(PYTEST) -s -v --durations=0 --durations-min=1
 CHECKS = scripts/kvmseries scripts/vtime model/runner qemu-migration/migrate tools-testing-selftests-kvm tests
 
 TREE ?=

@@ -1,5 +1,6 @@
 """What a results file must show for the claims that a cover letter makes of lock counts, and of how long mmu_lock is held."""
 
+import math
 import re
 
 # Acquisitions for write in the first iteration, by notifiers for the test's own pages.  Measured: 5 or 6 while memory is
@@ -7,17 +8,23 @@ import re
 _WARM_UP = 8
 
 
-def _broken(runs, kernel, pattern, wrong, beside=""):
-    """A line for each of the runs of `kernel` whose metric is mmu_lock_ and `pattern`, a regular expression, and of which
-    wrong(run, its value) holds; it ends with `beside`.  A line, too, if there are no such runs."""
+def _outside(runs, kernel, pattern, least=0.0, most=math.inf, warm_up=0):
+    """A line for each of the runs of `kernel` whose metric is mmu_lock_ and `pattern`, a regular expression, and whose count is
+    not `least` to `most` for each vCPU; warm_up: more that may come for write in the first iteration.  A line, too, if there
+    are no such runs."""
     found = [run for run in runs if run["kernel"] == kernel and re.fullmatch(f"mmu_lock_{pattern}", run["metric"])]
     if not found:
         return [f"{kernel}: there are no lock counts of {pattern}"]
-    return [
-        f"{kernel}, {run['vcpus']} vCPUs, iteration {run['iteration']}: {run['samples'][-1]} {run['metric']}{beside}"
-        for run in found
-        if wrong(run, run["samples"][-1])
-    ]
+    complaints = []
+    for run in found:
+        count, vcpus = run["samples"][-1], run["vcpus"]
+        more = warm_up if run["iteration"] == 1 and "_write_" in run["metric"] else 0
+        if not least * vcpus <= count <= most * vcpus + more:
+            limits = f"from {least} to {most} a vCPU"
+            complaints.append(
+                f"{kernel}, {vcpus} vCPUs, iteration {run['iteration']}: {count} {run['metric']}, not {limits}"
+            )
+    return complaints
 
 
 def fast_path(runs, kernel, pages):
@@ -26,11 +33,8 @@ def fast_path(runs, kernel, pages):
     runs: of dirty_log_perf_test on lockstat kernels with page-sized backing, where each iteration
     dirties `pages` write protected pages a vCPU.  Returns complaints, [] if the claim holds.
     """
-    dirtied = f", and {pages} pages a vCPU were dirtied"
-    of_reads = _broken(
-        runs, kernel, r"read_acquisitions\.dirty", lambda run, count: count != pages * run["vcpus"], dirtied
-    )
-    return of_reads + _broken(runs, kernel, r"write_(acquisitions|contentions)\.dirty", lambda _, count: count > 0)
+    of_reads = _outside(runs, kernel, r"read_acquisitions\.dirty", pages, pages)
+    return of_reads + _outside(runs, kernel, r"write_(acquisitions|contentions)\.dirty", most=0)
 
 
 def lockless(runs, kernel):
@@ -39,14 +43,13 @@ def lockless(runs, kernel):
     runs: as for fast_path(), which the series' own step without this must pass and this must not:
     so there were faults.  Returns complaints.
     """
-    return _broken(runs, kernel, r"(write|read)_acquisitions\.dirty", lambda _, count: count > 0)
+    return _outside(runs, kernel, r"(write|read)_acquisitions\.dirty", most=0)
 
 
 def spinlock(runs, kernel, pages):
     """Check that on `kernel` each page dirtied takes the lock for write, as it is on base: what
     makes the others a measurement and not a tautology.  Returns complaints."""
-    dirtied = f" for {pages} pages a vCPU"
-    return _broken(runs, kernel, r"write_acquisitions\.dirty", lambda run, count: count < pages * run["vcpus"], dirtied)
+    return _outside(runs, kernel, r"write_acquisitions\.dirty", pages)
 
 
 def lockless_aging(runs, kernel, faults=0):
@@ -56,26 +59,14 @@ def lockless_aging(runs, kernel, faults=0):
     on lockstat kernels.  While vCPUs are idle nothing takes it.  While they fault memory in, nothing takes
     it for write but `faults` faults of each vCPU (0: they take it for read).  In the first iteration a few
     notifiers may take it for write, when the test's own memory is faulted in or copied.  Returns complaints."""
-
-    def more_than(allowed):
-        def wrong(run, count):
-            first = run["iteration"] == 1 and "_write_" in run["metric"]
-            return count > allowed * run["vcpus"] + (_WARM_UP if first else 0)
-
-        return wrong
-
-    return _broken(runs, kernel, r"(write|read)_acquisitions\.age", more_than(0)) + _broken(
-        runs, kernel, r"write_acquisitions\.fault", more_than(faults)
-    )
+    of_aging = _outside(runs, kernel, r"(write|read)_acquisitions\.age", most=0, warm_up=_WARM_UP)
+    return of_aging + _outside(runs, kernel, r"write_acquisitions\.fault", most=faults, warm_up=_WARM_UP)
 
 
 def locked_aging(runs, kernel, pages, passes):
     """Check that on `kernel`, as on base, aging takes the lock for write for each of `pages` of a vCPU in
     each of `passes` over idle vCPUs.  Returns complaints."""
-    aged = f" for {passes} passes over {pages} pages a vCPU"
-    return _broken(
-        runs, kernel, r"write_acquisitions\.age", lambda run, count: count < pages * passes * run["vcpus"], aged
-    )
+    return _outside(runs, kernel, r"write_acquisitions\.age", pages * passes)
 
 
 # Of milestone `bounded` of v7.3, seconds: one hold while the log is cleared, and while 64 MiB are discarded; and times of base's:

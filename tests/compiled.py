@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 from kvmseries.base import paths, proc
-from kvmseries.base.errors import Fail
 from kvmseries.kernel import build, toolchain
 from kvmseries.source import catalog, trees
 from kvmseries.verify import check
@@ -64,13 +63,8 @@ def not_stopped_by_an_error(name, arch, files):
         for file in files:
             with open(tree.path / file, "a", encoding="utf-8") as text:
                 text.write("#error planted\n")
+        # Or this tree counts as built.
         paths.remove(folder / "series.json")
-        try:
-            build.in_tree(tree, arch)
-        except Fail as error:
-            assert "#error planted" in str(error), error
-        else:
-            return sorted(files)
         make = ["make", "-k", "-C", str(tree.path), f"O={folder}", *toolchain.make_arguments(arch)]
         line = [*make, f"LOCALVERSION=-{tree.point}", "Image" if arch == "arm64" else "bzImage"]
         _, text = proc.attempt(line, "make -k", env=toolchain.environment())

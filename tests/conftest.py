@@ -1,11 +1,7 @@
-"""Which checks run, and in what order: quick ones first, those that boot last, while kernels are built in the background."""
+"""Which checks run, and in what order: quick ones first, those that boot last."""
 
-import contextlib
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,9 +15,8 @@ DISK, DISK_OF_ONE = 18 * 10**9, 10 * 10**9
 
 
 def pytest_addoption(parser):
-    """--series, --ahead."""
+    """--series."""
     parser.addoption("--series", default="", help="unit tests, and the checks of this series alone")
-    parser.addoption("--ahead", action="store_true", help="build kernels while quick checks run")
 
 
 def pytest_configure(config):
@@ -66,33 +61,13 @@ def _stage(item):
 
 
 def pytest_collection_finish(session):
-    """Begin to build, if checks that build are to run."""
+    """End here if checks that build are to run and the disk is too small for them."""
     config = session.config
-    names = {series_of(item) for item in session.items if not is_unit(item) and item.get_closest_marker("build")}
-    if not config.getoption("--ahead") or config.getoption("collectonly") or not names:
-        return
-    wrong = too_little_disk(shutil.disk_usage(paths.out("trees").parent).free, bool(config.getoption("--series")))
-    if wrong:
-        pytest.exit(wrong, 1)
-    with open(paths.out("logs", "ahead.log"), "wb") as log:
-        config.builder = subprocess.Popen(
-            [sys.executable, "-m", "tests.ahead", *sorted(names & set(catalog.names()))],
-            cwd=paths.ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-
-def pytest_sessionfinish(session):
-    """Leave no compiler behind: what the builder has started is in sessions of their own, and ended by it."""
-    builder = getattr(session.config, "builder", None)
-    if builder:
-        with contextlib.suppress(ProcessLookupError):
-            builder.terminate()
-        builder.wait()
+    builds = any(not is_unit(item) and item.get_closest_marker("build") for item in session.items)
+    if builds and not config.getoption("collectonly"):
+        wrong = too_little_disk(shutil.disk_usage(paths.out("trees").parent).free, bool(config.getoption("--series")))
+        if wrong:
+            pytest.exit(wrong, 1)
 
 
 def too_little_disk(free, one):

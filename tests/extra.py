@@ -6,7 +6,7 @@ from pathlib import Path
 from kvmseries.base import paths
 from kvmseries.source import trees
 from kvmseries.source.git import git
-from kvmseries.verify import check, mutants
+from kvmseries.verify import mutants
 from migrate import build as qemu_build, functional
 
 
@@ -37,17 +37,6 @@ def debug_patches(series, kernel=None):
         paths.remove(index)
         found.append(patch.name)
     return found
-
-
-def touched_warnings(series, arch, kernel=None):
-    """Build the whole series; returns the compiler's warnings about files that it changes."""
-    tree = trees.worktree(series, len(series.patches), kernel)
-    qemu_build.in_tree(tree, arch)
-    touched = {name for patch in series.patches for name in check.files(tree.path, patch)}
-    # "../accel/kvm/kvm-all.c: warning: ..."
-    return {
-        line for line in qemu_build.found_warnings(tree, arch) if line.partition(":")[0].replace("../", "") in touched
-    }
 
 
 def own_units(series, kernel=None):

@@ -38,11 +38,6 @@ def every(arches: Iterable[str] = source.of_series("v5.10")) -> list[Mutant]:
     return [mutant for mutant in table.load() if mutant.kind and arch(mutant) in arches]
 
 
-def named(name: str, series: str = "v5.10") -> Mutant:
-    """The Mutant of the model of that name."""
-    return next(mutant for mutant in table.of_series(series) if mutant.name == name and mutant.kind)
-
-
 def plant(tree: Path, patch: Path, folder: Path, series: str = "v5.10") -> Path:
     """Copy what is compiled of the kernel in `tree`, which is of a series, to `folder`, and apply the file `patch` to it."""
     paths.remove(folder)

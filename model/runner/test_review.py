@@ -67,7 +67,6 @@ def test_what_finds_a_mistake_is_there():
             ["x: no mutant or check 'v5.10/test_model.py::test_nothing'"],
         ),
         ("| x | the same | None |", ["x: neither what fails nor why nothing does"]),
-        ("| x | the same | |", ["x: neither what fails nor why nothing does"]),
     ],
 )
 def test_negative_control_a_name_that_is_not_there(row, wrong):

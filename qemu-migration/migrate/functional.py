@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -19,6 +18,7 @@ from kvmseries.data.shape import Host
 from kvmseries.kernel import toolchain
 from kvmseries.source import catalog, trees
 from kvmseries.verify import functional
+from kvmseries.vm import machine as machines
 
 from . import build
 
@@ -51,7 +51,10 @@ def run(
     functional.Verdict, list of complaints, host).
     """
     arch = host_arch()
-    check_accel(accel, targets)
+    if accel == "kvm":
+        # QEMU itself would fall back to TCG without a word.
+        for target in targets:
+            machines.check(machines.Machine(target, accel=accel))
     kind = build.Kind(f"tests-{accel}", arch, tuple(targets), kvm=accel == "kvm", tests=True)
     debian.install("qemu-test")
     units, qtests = f"qemu-unit-{bool(pattern)}", f"qemu-migration-{'-'.join(targets)}-{accel}-{bool(pattern)}"
@@ -90,19 +93,6 @@ def host_arch() -> str:
         if not toolchain.prefix(arch):
             return arch
     raise Fail("QEMU's tests run on arm64 and x86_64 hosts")
-
-
-def check_accel(accel: str, targets: Iterable[str]) -> None:
-    """Raise Usage or Fail unless the tests can run: QEMU itself would fall back to TCG without a word."""
-    if accel != "kvm":
-        return
-    arch = host_arch()
-    if tuple(targets) != (arch,):
-        raise Usage(f"--accel kvm runs what this machine is: give --arch {arch}")
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        raise Fail(
-            "--accel kvm: /dev/kvm cannot be opened: load KVM, become a member of the group kvm, or use --accel tcg"
-        )
 
 
 def compare(found: Mapping[str, Mapping[str, str]], reasons: Mapping[str, str]) -> list[functional.Verdict]:

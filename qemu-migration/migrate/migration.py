@@ -24,9 +24,9 @@ from kvmseries.data import ids, results, shape, unfinished
 from kvmseries.data.shape import Host, Ids, Part, Run
 from kvmseries.kernel import build as kernels, kconfig, toolchain
 from kvmseries.source import catalog, trees
-from kvmseries.vm import machine as machines, run as guest
+from kvmseries.vm import image, machine as machines, run as guest
 
-from . import build, driver, rootfs
+from . import build, driver
 
 TEST = "migration"
 KERNEL = "v7.3"  # series whose base is the kernel of L1
@@ -69,15 +69,6 @@ def rings(text: str) -> tuple[int, ...]:
     return found
 
 
-def check(accel: str, arch: str = ARCH) -> None:
-    """Raise Usage if migrations of guests of `arch` cannot be run with `accel` here."""
-    if accel == "kvm" and platform.machine() != toolchain.machine(arch):
-        raise Usage(
-            f"--accel kvm: the guest is for {arch}, this is {platform.machine()}: use --accel tcg, or another --arch"
-        )
-    machines.check(machines.Machine(arch, accel=accel))
-
-
 def machine(accel: str, cpus: int, arch: str) -> machines.Machine:
     """L1, but for its memory(), which follows from the guests."""
     params: tuple[str, ...] = ()
@@ -118,7 +109,7 @@ class Runner:
             }
         else:
             self.kernel = kernels.kernel(catalog.load(KERNEL), 0, arch, CONFIGS[arch])
-            self.events = rootfs.archive(programs, self.tools, self.folder / "initrd", arch)
+            self.events = _archive(programs, self.tools, self.folder / "initrd", arch)
 
     def words(self, label: str, setting: driver.Setting) -> list[str]:
         """The command line of one run."""
@@ -155,6 +146,20 @@ class Runner:
     def close(self) -> None:
         """Remove what was made for the runs."""
         paths.remove(self.folder)
+
+
+def _archive(programs: Mapping[str, build.Program], tools: Path, target: Path, arch: str) -> dict[str, list[str]]:
+    """Write the initramfs of L1 to `target`: the driver, the guest (`tools`, as driver.build() returns for `arch`) and the QEMUs
+    `programs`, each in driver.place("/q", LABEL).  Returns {label: events that it has}."""
+    with paths.whole(target.with_suffix(".root")) as root:
+        image.begin(root, arch)
+        (root / "migration").mkdir()
+        for name in driver.NAMES[arch]:
+            shutil.copy2(tools / name, root / "migration" / name)
+        events = {label: driver.bundle(program, driver.place(root / "q", label)) for label, program in programs.items()}
+        image.cpio(root, target)
+    paths.remove(target.with_suffix(".root"))
+    return events
 
 
 def found(outcome: guest.Outcome) -> driver.Figures:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kvmseries.base import files, paths
@@ -30,8 +30,6 @@ SCENARIOS = {
     "postcopy": 2,
     "postcopy-run": 2,
 }
-# What must be the same of the host where a run goes on, of results.host_info().
-HOST = ("machine", "cpu", "cpus", "memory", "os", "kernel")
 # Migrations in one boot of L1: what a boot that dies takes with it.
 BATCH = 10
 # Number of a migration, what it does; then its figures and what is wrong with it.
@@ -143,8 +141,8 @@ def interrupted(
     path: Path, series: catalog.Series, seed: object, chosen: Sequence[Chosen], arch: str = migration.ARCH
 ) -> tuple[int, list[Row], list[str]]:
     """(seconds that it took, rows as of batch(), what L1's kernel reported) of the run that `path` holds, if it is one of the
-    same patches, architecture and seed that did not come to the end of `chosen`, its plan(); else (0, [], []).  Raises Fail if it ran on
-    another host, as its head can name one, and for a file of another kind."""
+    same patches, architecture, seed and host that did not come to the end of `chosen`, its plan(); else (0, [], []).  Raises
+    Fail for a file of another kind."""
     other = "name another file with --json, or remove it"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -156,19 +154,18 @@ def interrupted(
     if wrong:
         raise Fail(f"{path} is not a file of a soak of QEMU ({wrong}): {other}")
     # Files from before there was another architecture do not name it.
-    made_of = [data["patches"], data["seed"], data.get("arch", migration.ARCH)]
+    made_of = [data["patches"], data["seed"], data.get("arch", migration.ARCH), _of_host(data["host"])]
     found = {row["number"]: (row["figures"], row["complaints"]) for row in data["migrations"]}
     broken_off = len(found) < len(chosen) and sorted(found) == list(range(len(found)))
-    if made_of != [series.patches_id(len(series.patches)), seed, arch] or not broken_off:
+    wanted = [series.patches_id(len(series.patches)), seed, arch, _of_host(results.host_info())]
+    if made_of != wanted or not broken_off:
         return 0, [], []
-    host = results.host_info()
-    for key in HOST:
-        if data["host"].get(key) != host[key]:
-            raise Fail(
-                f"{path} is an unfinished run on another host ({key}: {data['host'].get(key)}, here {host[key]}): "
-                "name another file with --json, or finish it there"
-            )
     return data["seconds"], [(*entry, *found[entry[0]]) for entry in chosen[: len(found)]], data.get("reports", [])
+
+
+def _of_host(host: Mapping[str, object]) -> list[object]:
+    """What must be the same of a host, as of results.host_info(), where a run goes on."""
+    return [host.get(key) for key in ("machine", "cpu", "cpus", "memory", "os", "kernel")]
 
 
 def summary(rows: Iterable[Row]) -> dict[str, dict[str, int]]:

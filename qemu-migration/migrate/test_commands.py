@@ -1,7 +1,6 @@
 """The commands on a series of QEMU; test_build.py and test_functional.py have what is behind them."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -11,67 +10,29 @@ from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import edit, git, write
 from kvmseries.source import catalog
-from kvmseries.verify.functional import judge
-from migrate import build, check, functional, migration, soak
+from kvmseries.vm import machine
+from migrate import build, check, migration, soak
 
 
 @pytest.mark.parametrize(
     "words, wanted",
     [
         (("boot", "qmini"), "qmini is for QEMU: 'boot' is for kernels"),
-        (("prove", "qmini"), "'prove' is for kernels"),
-        (("bench", "qmini", "--calibrate"), "--calibrate is for kernels"),
-        (("build", "qmini", "--package", "deb"), "--package is for kernels"),
         (("test", "qmini", "--trace", "x"), "--trace is for kernels"),
-        (("build", "qmini", "--config", "debug"), "qmini is for QEMU: --config is for kernels"),
-        (("test", "qmini", "--param", "x=1"), "--param is for kernels"),
-        (("test", "qmini", "--cpu", "cortex-a72"), "--cpu is for kernels"),
+        (("bench", "qmini", "--here", "x", "--sensitivity"), "qmini is for QEMU: --here is for kernels"),
         (("test", "qmini", "--soak", "4", "--only", "x"), "--only is for the tests of QEMU"),
         (("test", "qmini", "--only", "x", "--only", "y"), "--only: give one NAME"),
-        (("bench", "qmini", "--here", "x", "--sensitivity"), "qmini is for QEMU: --here is for kernels"),
-        (("bench", "qmini", "--sensitivity"), "--sensitivity is for kernels"),
-        (("bench", "qmini", "--clock", "virtual"), "--clock is for kernels"),
-        (("bench", "qmini", "--case=stall"), "--case is for kernels"),
-        (("bench", "qmini", "--test-args", "-x"), "--test-args is for kernels"),
-        (("bench", "qmini", "--no-counts"), "--no-counts is for kernels"),
-        (("bench", "qmini", "--no-times"), "--no-times is for kernels"),
-        (("bench", "qmini", "--retry", "2"), "--retry is for kernels"),
         (
             ("bench", "qmini", "--test", "dirty_log_perf_test"),
             "bench knows the test migration, not 'dirty_log_perf_test'",
         ),
         (("bench", "qmini", "--rate", "-1"), "-1 is not in the range x>=0"),
-        (("bench", "qmini", "--bandwidth", "nan"), "nan is not a number"),
-        (("build", "qmini", "--arch", "riscv"), "unknown arch 'riscv': qmini is built for arm64, x86_64"),
-        (("build", "qmini", "--kernels", "upto:9"), "--upto 9 is beyond the end"),
-        (("test", "qmini", "--kernels", "other"), "unknown kernel 'other'"),
-        (("test", "qmini", "--kernels", "base,v5.10:base"), "unknown series 'v5.10'"),
-    ],
-)
-def test_what_is_not_for_qemu_is_refused(qmini, refused, words, wanted):
-    assert re.search(wanted, refused(*words))
-
-
-def test_a_kernel_is_not_compared_with_qemu(qmini, made, refused):
-    shutil.copytree(made.patches / "mini", paths.PATCHES / "mini")
-    assert (
-        refused("test", "qmini", "--kernels", "base,mini:base")
-        == "--kernels base,mini:base: mini is for linux, qmini for qemu"
-    )
-
-
-@pytest.mark.parametrize(
-    "words, wanted",
-    [
-        (("test", "mini", "--seed", "7"), "--seed is for series of QEMU"),
-        (("bench", "mini", "--rings", "7"), "--rings is for series of QEMU"),
         (("bench", "mini", "--rings=7", "--sensitivity"), "--rings is for series of QEMU"),
-        (("bench", "mini", "--working-set", "x"), "--working-set is for series of QEMU"),
-        (("bench", "mini", "--bogus", "x"), "No such option: --bogus (see scripts/series bench -h)"),
-        (("bench", "mini", "--sens"), "No such option: --sens"),
+        (("test", "qmini", "--kernels", "base,mini:base"), "base,mini:base: mini is for linux, qmini for qemu"),
     ],
 )
-def test_what_is_not_for_kernels_is_refused(mini, refused, words, wanted):
+def test_what_is_not_for_qemu_or_not_for_kernels_is_refused(qmini, made, refused, words, wanted):
+    shutil.copytree(made.patches / "mini", paths.PATCHES / "mini")
     assert wanted in refused(*words)
 
 
@@ -109,46 +70,11 @@ def test_patches_that_change_no_program_are_not_built(qmini, qemu_mirror, compil
     assert check.builds(catalog.load("qmini"), "arm64", lambda text: None) == [1, 2]
 
 
-@pytest.fixture
-def judged(monkeypatch):
-    """functional.run() with these results; returns what it was called with."""
-    seen = {}
-
-    def fake(results):
-        def run(_series, points, targets, accel, pattern, _kernel):
-            seen.update(points=[point.label for point in points], targets=targets, accel=accel, pattern=pattern)
-            verdict = judge("unit/test-a", results, "")
-            complaints = [f"{verdict.name}: {verdict.complaint}"] if verdict.complaint else []
-            return [verdict], complaints, {"machine": "x"}
-
-        monkeypatch.setattr(functional, "run", run)
-        return seen
-
-    return fake
-
-
-def test_test_saves_its_results(qmini, series, judged):
-    seen = judged({"base": "pass", "series": "pass"})
-    result = series("test", "qmini", "--only", "unit/")
-    assert result.status == 0, result.err
-    assert seen == {"points": ["base", "series"], "targets": ("arm64", "x86_64"), "accel": "tcg", "pattern": "unit/"}
-    saved = json.loads(paths.out("results/qmini-arm64-x86_64-tests-tcg.json").read_text(encoding="utf-8"))
-    assert saved["tests"][0]["results"] == {"base": "pass", "series": "pass"}
-    assert "unit tests and migration qtests" in result.out
-
-
-def test_test_fails_with_a_complaint(qmini, series, judged):
-    assert judged({"base": "pass", "series": "fail"}) == {}
-    result = series("test", "qmini", "--arch", "arm64")
-    assert result.status == 1
-    assert "1 complaint, the first: unit/test-a: fail on series, but pass on base" in result.err
-
-
 @pytest.fixture(name="nothing_runs")
 def _nothing_runs(monkeypatch):
     """Calls of what bench and soak come down to, which do nothing."""
     made = []
-    monkeypatch.setattr(migration, "check", lambda accel, arch: made.append(("check", accel, arch)))
+    monkeypatch.setattr(machine, "check", lambda one: made.append(("check", one.accel, one.arch)))
     monkeypatch.setattr(build, "program", lambda *words: made.append(("program", words[1:])) or "the program")
     monkeypatch.setattr(migration, "run", lambda job, taken, keep: made.append(("run", job)) or keep(0) or taken)
     monkeypatch.setattr(
@@ -177,16 +103,6 @@ def test_soak_runs_the_whole_series(qmini, series, nothing_runs, words, seed, fi
     ]
 
 
-def test_a_run_of_another_host_is_refused_before_any_work(qmini, refused, nothing_runs):
-    path = paths.out("results/soak-qmini.json")
-    soak.save(path, qmini, "1", [], "7.3", 1)
-    data = json.loads(path.read_text(encoding="utf-8"))
-    data["host"]["cpu"] = "Another CPU"
-    write(path, json.dumps(data))
-    assert "is an unfinished run on another host (cpu: Another CPU, here " in refused("test", "qmini", "--soak", "4")
-    assert nothing_runs == [("check", "tcg", "arm64")]
-
-
 def test_a_seed_is_part_of_a_file_name(qmini, refused, nothing_runs):
     assert "--seed 'a/b'" in refused("test", "qmini", "--soak", "4", "--seed", "a/b")
 
@@ -209,13 +125,3 @@ def test_bench_migrates_guests_of_an_architecture(qmini, series, nothing_runs, w
     assert series("bench", "qmini", *words).status == 0
     assert nothing_runs[0] == ("check", "tcg", arch) and nothing_runs[1][1].arch == arch
     assert paths.out(f"results/qmini-{arch}-migration.json").exists()
-
-
-def test_bench_whose_sources_change_meanwhile_is_of_an_unknown_state(
-    qmini, series, nothing_runs, tmp_path, monkeypatch
-):
-    numbers = iter(range(100))
-    monkeypatch.setattr(migration, "state", lambda job: next(numbers))
-    result = series("bench", "qmini", "--json", str(tmp_path / "x.json"))
-    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["made"]["ids"] == {}
-    assert "have changed meanwhile: these results are of an unknown state" in result.err

@@ -1,15 +1,13 @@
 """Tests of what the driver is told and of what is made of its figures."""
 
-import re
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.kernel import toolchain
-from migrate import build, driver, migration, soak
+from kvmseries.conftest import write
+from migrate import driver
 
 PRINTED = """\
 computed 0
@@ -45,42 +43,6 @@ stale 0
 """
 
 
-def test_words_are_options_of_the_driver():
-    source = (driver.FOLDER / "driver/options.c").read_text(encoding="utf-8")
-    known = set(re.findall(r"(?:WORD|NUMBER)\((\w+)\)", source))
-    assert {word.split("=")[0] for word in driver.Setting().words()} <= known
-
-
-def test_scenarios_of_the_soak_are_those_of_the_driver():
-    source = (driver.FOLDER / "driver/main.c").read_text(encoding="utf-8")
-    table = source[source.index("scenario scenarios[]") :]
-    assert set(re.findall(r'[.]name = "([\w-]+)"', table[: table.index("};")])) == set(soak.SCENARIOS)
-
-
-def test_what_headers_of_the_driver_declare_is_called():
-    """Each function of a header is called in another file than its own."""
-    folder = driver.FOLDER / "driver"
-    sources = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.c")}
-    for header in folder.glob("*.h"):
-        for name in re.findall(r"^(?!static)[a-z][\w ]*[ *](\w+)\(", header.read_text(encoding="utf-8"), re.M):
-            assert unused(name, header.stem, sources) == [], name
-
-
-def unused(name, own, sources):
-    """[name] if no source but `own` has a call of it."""
-    return [] if any(re.search(rf"\b{name}\(", text) for stem, text in sources.items() if stem != own) else [name]
-
-
-def test_negative_control_a_function_that_nothing_calls():
-    assert unused("vm_alive", "vm", {"vm": "bool vm_alive(struct vm *vm)", "main": "vm_end(&vm);"}) == ["vm_alive"]
-
-
-def test_a_rate_and_a_busy_main_loop_are_asked_for_by_number():
-    assert {"dirty_rate=1000", "busy=1"} <= set(driver.Setting(dirty_rate=1000, busy=1).words())
-    # A migration of bench has neither.
-    assert {"dirty_rate=0", "busy=0"} <= set(driver.Setting().words())
-
-
 def test_memory_holds_the_pages():
     assert driver.Setting(working_set=2048).memory == 64
     # 8 MiB are below the data.
@@ -104,40 +66,33 @@ def test_parse_names_the_error():
         driver.parse("speed nan\n")
 
 
-def _values(text, events=("kvm_dirty_ring_flush",)):
-    """{metric: value} of what the driver printed; events: that its QEMU has."""
+@pytest.mark.parametrize(
+    "text, events, wanted",
+    [
+        # Of base each flush kicks all vCPUs, and has a line when it begins and one when it ends; the series counts its own.
+        (PRINTED, ("kvm_dirty_ring_flush",), {"kicks": 22 * 4, "flushes": 22, "syncs": 22, "ring_full_exits": 30}),
+        (PRINTED, (), {"guest_work_lost": 20.9404, "pages_lost": 0, "completed": 1, "dirty_true": None}),
+        (PRINTED, driver.EVENTS, {"kicks": 0}),
+        (
+            PRINTED + "trace kvm_dirty_ring_kick 12\ntrace kvm_dirty_ring_kick_asleep 19\n",
+            driver.EVENTS,
+            {"kicks": 12, "kicks_skipped": 19},
+        ),
+        (PRINTED + "trace kvm_dirty_ring_reaper_look 7\n", driver.EVENTS, {"looks": 7}),
+        (PRINTED + "dirty_counted 90\ndirty_true 100\n", (), {"dirty_counted": 90, "dirty_true": 100}),
+        # What the guest found counts as lost; of a migration that did not end nothing was compared.
+        (PRINTED.replace("stale 0", "stale 2"), (), {"pages_lost": 2}),
+        (
+            PRINTED.replace("completed 1\n", "completed 0\n").replace("pages_lost 0\n", ""),
+            (),
+            {"completed": 0, "pages_lost": None, "downtime": None},
+        ),
+    ],
+)
+def test_metrics(text, events, wanted):
     setting = driver.Setting(ring=1024, vcpus=4)
-    return {name: value for name, _, value in driver.metrics(driver.parse(text), setting, events)}
-
-
-def test_kicks_of_base_are_its_flushes():
-    # Each flush has a line when it begins and one when it ends.
-    values = _values(PRINTED)
-    assert values["kicks"] == 22 * 4 and values["syncs"] == 22 and values["ring_full_exits"] == 30
-    assert values["guest_work_lost"] == pytest.approx(20.9404)
-    assert values["pages_lost"] == 0 and values["completed"] == 1
-
-
-def test_kicks_of_the_series_are_its_own():
-    values = _values(PRINTED + "trace kvm_dirty_ring_kick 12\ntrace kvm_dirty_ring_kick_asleep 19\n", driver.EVENTS)
-    assert values["kicks"] == 12 and values["kicks_skipped"] == 19
-    assert _values(PRINTED, driver.EVENTS)["kicks"] == 0
-
-
-def test_of_a_migration_that_did_not_end_nothing_was_compared():
-    values = _values(PRINTED.replace("completed 1\n", "completed 0\n").replace("pages_lost 0\n", ""))
-    assert "pages_lost" not in values and "downtime" not in values and values["completed"] == 0
-
-
-def test_what_mechanisms_move_is_among_the_metrics():
-    found = _values(PRINTED + "dirty_counted 90\ndirty_true 100\ntrace kvm_dirty_ring_reaper_look 7\n")
-    assert (found["flushes"], found["looks"], found["dirty_counted"], found["dirty_true"]) == (22, 7, 90, 100)
-    # Of a migration with one sync there is no count.
-    assert "dirty_true" not in _values(PRINTED)
-
-
-def test_what_the_guest_found_counts_as_lost():
-    assert _values(PRINTED.replace("stale 0", "stale 2"))["pages_lost"] == 2
+    values = {name: value for name, _, value in driver.metrics(driver.parse(text), setting, events)}
+    assert {name: values.get(name) for name in wanted} == wanted
 
 
 @pytest.mark.parametrize(
@@ -189,13 +144,6 @@ def test_bundle(tmp_path):
     assert (tmp_path / "q/qemu-system-x86_64").exists()
 
 
-@pytest.mark.parametrize("arch", driver.NAMES)
-def test_the_driver_starts_the_program_that_is_built(arch):
-    source = (driver.FOLDER / "driver/arch.h").read_text(encoding="utf-8")
-    part = source[source.index(f"defined(__{toolchain.machine(arch)}__)") :]
-    assert re.search(r'#define PROGRAM\s+"(.*)"', part)[1] == build.binary(arch)
-
-
 def test_ticks_are_those_of_this_machine(monkeypatch, tmp_path):
     monkeypatch.setenv("SERIES_OUT", str(tmp_path))
     monkeypatch.setattr(driver.debian, "install", lambda *_: None)
@@ -203,28 +151,11 @@ def test_ticks_are_those_of_this_machine(monkeypatch, tmp_path):
     assert 19000 < driver.ticks() < 10000000
 
 
-@pytest.mark.parametrize("accel", ("tcg", "kvm"))
-def test_no_word_of_the_driver_has_a_colon(accel, tmp_path):
-    assert driver.place(Path("/q"), "upto:ring") == Path("/q/upto-ring")
-    runner = object.__new__(migration.Runner)
-    runner.accel, runner.name, runner.folder, runner.tools = accel, "migration", tmp_path, tmp_path
-    assert not [word for word in runner.words("upto:ring", SimpleNamespace(words=lambda: [])) if ":" in word]
-
-
-def test_layout_leaves_room():
-    """The places of layout.h do not overlap, whatever the number of vCPUs."""
-    source = (driver.FOLDER / "guest/layout.h").read_text(encoding="utf-8")
-    place = {name: int(value, 16) for name, value in re.findall(r"#define (GUEST_\w+)\s+(0x[0-9a-f]+)UL", source)}
-    vcpus, windows = (int(re.search(rf"#define {name}\s+(\d+)", source)[1]) for name in ("MAX_VCPUS", "WINDOWS"))
-    assert place["GUEST_STATE"] + vcpus * 4096 <= place["GUEST_WINDOWS"]
-    assert place["GUEST_WINDOWS"] + vcpus * windows * 8 <= place["GUEST_DATA"]
-
-
-PERMUTE = """
-#include <stdio.h>
+LAYOUT = """
 #include <string.h>
-#define start_vcpu unused_start
-%s
+#include "layout.h"
+_Static_assert(GUEST_STATE + MAX_VCPUS * PAGE <= GUEST_WINDOWS, "states run into the windows");
+_Static_assert(GUEST_WINDOWS + MAX_VCPUS * WINDOWS * sizeof(struct window) <= GUEST_DATA, "windows run into the data");
 int main(void)
 {
 	static unsigned char seen[5000];
@@ -245,11 +176,9 @@ int main(void)
 """
 
 
-def test_every_page_is_written_once_in_a_pass(tmp_path):
-    """permute() of the guest, compiled for this machine, is a permutation."""
-    source = (driver.FOLDER / "guest/layout.h").read_text(encoding="utf-8")
-    function = re.search(r"^static inline uint64_t permute\(.*?^}", source, re.M | re.S)[0]
-    code = tmp_path / "permute.c"
-    code.write_text("#include <stdint.h>\n" + PERMUTE % function)
-    subprocess.run(["gcc", "-O2", "-o", str(tmp_path / "permute"), str(code)], check=True)
-    assert subprocess.run([str(tmp_path / "permute")], check=False).returncode == 0
+def test_layout_leaves_room_and_every_page_is_written_once_in_a_pass(tmp_path):
+    """Of the guest's layout.h, compiled for this machine: the places do not overlap, and permute() is a permutation."""
+    code = write(tmp_path / "layout.c", LAYOUT)
+    includes = f"-I{driver.FOLDER / 'guest'}"
+    subprocess.run(["gcc", "-O2", includes, "-o", str(tmp_path / "layout"), str(code)], check=True)
+    assert subprocess.run([str(tmp_path / "layout")], check=False).returncode == 0

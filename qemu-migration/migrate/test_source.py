@@ -4,15 +4,9 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import edit, git, NO_NETWORK, write
+from kvmseries.conftest import write
 from kvmseries.source import catalog, git as git_module, trees
-from migrate.conftest import FILE, KVM
-
-
-def test_the_series_says_what_it_is_for(qmini):
-    assert (qmini.project, qmini.kernel, len(qmini.patches)) == ("qemu", "10.0.13", 2)
-    version = qmini.versions[0]
-    assert (version.kernel, version.file, version.key) == ("10.0.13", FILE, "10.0.13+ds-1")
+from migrate.conftest import KVM
 
 
 def test_an_unknown_project_is_named(qmini):
@@ -41,28 +35,6 @@ def test_blobs_that_a_build_needs_are_no_changes(qmini, qemu_mirror):
     assert git_module.changes(tree.path) == ""
 
 
-def test_a_tarball_with_another_checksum_is_not_kept(qmini, qemu_mirror, program, qemu_made):
-    program("apt-get", f'case "$*" in *update*) exit 0 ;; *source*) echo other > {FILE}; exit 0 ;; esac\n{NO_NETWORK}')
-    with pytest.raises(Fail, match="qemu 1:10.0.13.ds-1 from the mirror has another checksum"):
-        trees.fetch(qmini.versions[0])
-    assert not paths.out("cache/deb", FILE).exists()
-
-
-def test_a_cached_tarball_takes_no_network(qmini, qemu_mirror, program):
-    path = trees.fetch(qmini.versions[0])
-    program("apt-get", NO_NETWORK)
-    assert trees.fetch(qmini.versions[0]) == path
-    write(path, "broken")
-    with pytest.raises(Fail, match="cannot fetch qemu 1:10.0.13.ds-1: no answer from the mirror .*--tree"):
-        trees.fetch(qmini.versions[0])
-
-
-def test_a_version_that_has_left_the_mirrors(qmini, qemu_mirror, program):
-    program("apt-cache", "echo ' qemu | 1:10.0.14+ds-1 | http://x Sources'\n")
-    with pytest.raises(Fail, match="has left the mirrors .trixie, trixie-security.: .*--tree"):
-        trees.fetch(qmini.versions[0])
-
-
 @pytest.mark.parametrize("what", ["tree", "tarball"])
 def test_a_users_own_qemu(qmini, qemu_made, what):
     tree = trees.worktree(qmini, 2, getattr(qemu_made, what))
@@ -79,16 +51,3 @@ def test_a_kernel_is_no_qemu(qmini, kernel, refused):
 
 def test_a_qemu_is_no_kernel(mini, qemu_made, refused):
     assert "is not a linux kernel tree" in refused("apply", "mini", "--fetch-only", "--tree", qemu_made.tree)
-
-
-def test_a_patch_that_does_not_apply_names_the_versions(qmini, qemu_made, tmp_path):
-    tree = tmp_path / "own"
-    git(tmp_path, "clone", "-q", str(qemu_made.tree), str(tree))
-    edit(tree, KVM, "int kvm30;", "int other;")
-    write(tree / "VERSION", "10.0.14\n")
-    git(tree, "commit", "-q", "-a", "-m", "newer")
-    with pytest.raises(
-        Fail,
-        match="patch 2 does not apply .* of accel/kvm/kvm-all.c .*the tree is QEMU 10.0.14, the series is for 10.0.13",
-    ):
-        trees.worktree(qmini, 2, tree)

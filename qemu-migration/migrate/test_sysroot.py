@@ -17,22 +17,6 @@ PROGRAM = """\
 """
 
 
-def test_what_readelf_says():
-    assert sysroot.needed(PROGRAM) == ("/lib/ld-linux-aarch64.so.1", ["libglib-2.0.so.0", "libc.so.6"])
-    assert sysroot.needed("There is no dynamic section in this file.\n") == (None, [])
-
-
-def test_absolute_links_stay_in_the_sysroot(tmp_path):
-    write(tmp_path / "lib/libz.so.1", "library")
-    (tmp_path / "usr/lib").mkdir(parents=True)
-    (tmp_path / "usr/lib/libz.so").symlink_to("/lib/libz.so.1")
-    (tmp_path / "usr/lib/libz.so.0").symlink_to("libz.so")
-    sysroot.relink(tmp_path)
-    assert os.readlink(tmp_path / "usr/lib/libz.so") == "../../lib/libz.so.1"
-    assert os.readlink(tmp_path / "usr/lib/libz.so.0") == "libz.so"
-    assert (tmp_path / "usr/lib/libz.so.0").read_text(encoding="utf-8") == "library"
-
-
 @pytest.fixture
 def program_of(program, tmp_path):
     """readelf prints what the file has; gcc knows the libraries in tmp_path/gcc."""
@@ -76,18 +60,11 @@ def debs(program, monkeypatch, tmp_path):
     program("dpkg-deb", 'mkdir -p "$3/usr"; touch "$3/usr/${2##*/}"\n')
 
 
-def test_a_sysroot_is_made_of_what_the_suite_has(debs):
-    folder = sysroot.cross("arm64")
-    assert folder == paths.out("cache/sysroot-bookworm-arm64")
-    names = {path.name for path in (folder / "usr").iterdir()}
-    assert {"libglib2.0-0_arm64", "libglib2.0-dev_arm64", "libfdt-dev_arm64"} <= names
-    script = folder / "pkg-config"
-    assert "$root/usr/lib/aarch64-linux-gnu/pkgconfig" in script.read_text(encoding="utf-8")
-    assert os.access(script, os.X_OK)
-
-
-def test_a_sysroot_is_there_whole_or_not_at_all(debs, monkeypatch):
-    monkeypatch.setenv("LACKS", "zlib1g-dev")
-    with pytest.raises(Fail, match="fetching zlib1g-dev failed"):
-        sysroot.cross("arm64")
+def test_a_sysroot_is_of_what_the_suite_has_whole_or_not_at_all(debs, monkeypatch):
+    with monkeypatch.context() as lacking:
+        lacking.setenv("LACKS", "zlib1g-dev")
+        with pytest.raises(Fail, match="fetching zlib1g-dev failed"):
+            sysroot.cross("arm64")
     assert not paths.out("cache/sysroot-bookworm-arm64").exists()
+    names = {path.name for path in (sysroot.cross("arm64") / "usr").iterdir()}
+    assert {"libglib2.0-0_arm64", "libglib2.0-dev_arm64", "libfdt-dev_arm64"} <= names

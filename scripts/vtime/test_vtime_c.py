@@ -1,18 +1,13 @@
 """The instrument's C, file by file: harnesses that read lines and answer each with one."""
 
 import functools
-import platform
 import random
-import re
-import shutil
-import signal
 import subprocess
 from collections import Counter
 
 import pytest
 
-from kvmseries.conftest import compiled, encodings, wanted
-from kvmseries.vm import tcgplugin
+from kvmseries.conftest import compiled, encodings
 from vtime import vtime
 from vtime.conftest import instructions
 
@@ -90,88 +85,20 @@ int main(void)
 }
 """
 )
-TWO_CPUS = (
+# CPU 0 waits for an event, with the line at 4096 as that of its last load-exclusive, while CPU 1, at 300, does EVENT and goes to
+# sleep; then CPU 0's clock.
+WFE = (
     HEAD
     + """
-#include <string.h>
 #include <unistd.h>
 #include "clock.h"
 
 struct costs costs = { .wfe = 1000, .atomic = 5, .line = 5 };
 int64_t slice = 500000;
 static struct score scores[2];
-static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER, list = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t halt, resume, stop;
+static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t halt;
 
-static void two_cpus(void)
-{
-	ncpu = 2;
-	cpus[0].score = &scores[0];
-	cpus[1].score = &scores[1];
-}
-"""
-)
-# CPU 0 waits as QEMU has it, on "resume" (until all may go on) or on "stop" (until all have stopped),
-# while CPU 1 comes to wait for its turn: whether that one passes, and whether it strays if it comes
-# again "after" so many instructions.
-CLOCK = (
-    TWO_CPUS
-    + """
-static volatile int step;
-static int after;
-
-static void *second(void *unused)
-{
-	start_cpu(1);
-	idling = true;
-	pthread_mutex_lock(&big);
-	step = 1;
-	clocks_idle(&halt, &big);
-	pthread_mutex_unlock(&big);
-	while (step < 2)
-		usleep(1000);
-	scores[1].ps = 1000;
-	order(1, 0);
-	scores[1].insns = after;
-	order(1, 0);
-	step = 3;
-	return NULL;
-}
-
-int main(void)
-{
-	pthread_t thread;
-	char word[8];
-	int i;
-
-	scanf("%7s %d", word, &after);
-	two_cpus();
-	start_cpu(0);
-	pthread_create(&thread, NULL, second, NULL);
-	while (!step || cpus[1].state != IDLE)
-		usleep(1000);
-	clocks_signal(&halt, true);
-	while (cpus[1].state != RUN)
-		usleep(1000);
-	/* Which one is broadcast is seen the first time. */
-	clocks_wait(&resume, &list);
-	clocks_signal(&resume, true);
-	clocks_waited(&resume, &list);
-	clocks_wait(strcmp(word, "stop") ? &resume : &stop, &list);
-	step = 2;
-	for (i = 0; step < 3 && i < (strcmp(word, "stop") ? 300 : 30000); i++)
-		usleep(1000);
-	printf("%d %d\\n", (int)stats.passes, (int)stats.strays);
-	fflush(stdout);
-	_exit(0);
-}
-"""
-)
-# CPU 0 waits for an event, with the line at 4096 as that of its last load-exclusive, while CPU 1, at 300, does EVENT and goes to
-# sleep; then CPU 0's clock.
-WFE = (
-    TWO_CPUS
-    + """
 static void *second(void *unused)
 {
 	while (!cpus[0].wfe)
@@ -190,7 +117,9 @@ int main(void)
 {
 	pthread_t thread;
 
-	two_cpus();
+	ncpu = 2;
+	cpus[0].score = &scores[0];
+	cpus[1].score = &scores[1];
 	start_cpu(1);
 	start_cpu(0);
 	access_memory(1, 4096, EXCLUSIVE);
@@ -202,71 +131,6 @@ int main(void)
 	printf("%d\\n", (int)cpus[0].clock);
 	fflush(stdout);
 	_exit(0);
-}
-"""
-)
-# Links libc.c as QEMU would have it; its one argument says what to do before "ok".
-TSC = (
-    HEAD
-    + """
-#include <pthread.h>
-#include <string.h>
-#include <time.h>
-#include <x86intrin.h>
-#include "clock.h"
-#include "libc.h"
-
-bool active;
-_Thread_local int me = -1;
-_Thread_local bool idling, main_loop;
-static int64_t ps = 0x123456789abll * 1000;
-
-int64_t now_ps(void) { return ps; }
-void clocks_kick(void (*kick)(void)) { }
-bool clocks_idle(pthread_cond_t *c, pthread_mutex_t *m) { return false; }
-void clocks_wait(pthread_cond_t *c, pthread_mutex_t *m) { }
-void clocks_waited(pthread_cond_t *c, pthread_mutex_t *m) { }
-void clocks_signal(pthread_cond_t *c, bool all) { }
-void clocks_poll(int64_t t) { }
-bool clocks_due(bool *sure) { return true; }
-void clocks_polled(bool due) { }
-void die(const char *format, ...) { abort(); }
-
-static void *in_thread(void *unused)
-{
-	unsigned int aux = 7;
-	uint64_t real;
-
-	active = true;
-	printf("%llx ", (long long)__rdtsc());
-	printf("%llx ", (long long)__rdtscp(&aux));
-	printf("%x ", aux);
-	active = false;
-	real = __rdtsc();
-	printf("%d ", real != (uint64_t)ps / 1000 && __rdtsc() > real);
-	return NULL;
-}
-
-int main(int argc, char **argv)
-{
-	pthread_t thread;
-	int64_t before;
-	time_t now;
-
-	if (!libc_trap_tsc())
-		return 77;
-	if (!strcmp(argv[1], "null"))
-		*(volatile int *)0 = 1;
-	if (!strcmp(argv[1], "wild"))	/* not canonical: SI_KERNEL, as for RDTSC */
-		*(volatile int *)0xdead000000000000 = 1;
-	pthread_create(&thread, NULL, in_thread, NULL);
-	pthread_join(thread, NULL);
-	/* A library's own, and the instrument's. */
-	active = true;
-	before = libc_real_ns();
-	timespec_get(&(struct timespec){ 0 }, TIME_UTC);
-	printf("%d ok\\n", libc_real_ns() > before);
-	return 0;
 }
 """
 )
@@ -419,25 +283,11 @@ def _fit(busy, now, length):
 
 
 def _calendar(reserve, asked):
+    """Check the reservations `asked`, (now, length), in this order against _fit()."""
     busy = set()
     assert list(map(int, reserve(f"{now} {length}" for now, length in [(-1, 0), *asked])))[1:] == [
         _fit(busy, now, length) for now, length in asked
     ]
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        [(0, 10), (0, 10), (5, 10)],  # one after the other
-        [(100, 10), (0, 10), (95, 10)],  # who comes out of turn takes nothing
-        [(0, 10), (20, 10), (5, 10), (0, 10)],  # a gap that just fits is closed
-        [(0, 10), (20, 10), (5, 11)],  # one that does not is filled all the same
-        [(0, 10), (15, 10), (30, 10), (0, 12)],  # no time is lost between two
-        [(10, 0), (10, 10), (12, 0), (10, 10)],  # nothing waits for nothing
-    ],
-)
-def test_a_reservation_takes_what_is_free_first(harness, asked):
-    _calendar(harness(CALENDAR, "calendar.c"), asked)
 
 
 def test_random_reservations_are_those_of_the_model(harness):
@@ -549,21 +399,6 @@ def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
     assert _lines(access, asked)[0] == [ATOMIC] * count + [LINE] * count
 
 
-# Whose turn it is
-
-
-@pytest.mark.parametrize(
-    "words, passes, strays",
-    [
-        ("resume 0", 0, 0),  # nobody has to stop
-        ("stop 512", 2, 0),  # once to the end of a block
-        ("stop 513", 2, 1),
-    ],
-)
-def test_a_cpu_passes_only_for_one_that_waits_for_all_to_stop(harness, words, passes, strays):
-    assert harness(CLOCK, "clock.c", "machine.c")([words]) == [f"{passes} {strays}"]
-
-
 # WFE
 
 
@@ -581,78 +416,3 @@ def test_a_cpu_passes_only_for_one_that_waits_for_all_to_stop(harness, words, pa
 def test_what_ends_a_wait_for_an_event(harness, event, clock):
     files = ("wfe.c", "clock.c", "lines.c", "calendar.c", "machine.c")
     assert harness(WFE, *files, define=f"EVENT={event}")([]) == [str(clock)]
-
-
-# Which file calls which
-
-
-def _files(text):
-    """The C files in the order in which vtime.h lists them."""
-    return [name for line in re.findall(r"^ \*\t(\S+\.c.*?)\t", text, flags=re.M) for name in line.split()]
-
-
-def _calls_upward(folder, order):
-    """(caller, symbol, file) of each symbol that a file uses and a file before it in `order` defines."""
-    wanted("gcc", "nm")
-    defined, used = {}, {}
-    for name in order:
-        subprocess.run(["gcc", *tcgplugin.FLAGS[:2], "-fPIC", "-c", "-o", folder / "x.o", folder / name], check=True)
-        text = subprocess.run(["nm", folder / "x.o"], capture_output=True, text=True, check=True).stdout
-        rows = [row.split() for row in text.splitlines()]
-        used[name] = [row[1] for row in rows if row[0] == "U"]
-        defined.update({row[2]: name for row in rows if len(row) == 3 and row[1].isupper()})
-    return [
-        (name, symbol, defined[symbol])
-        for name in order
-        for symbol in used[name]
-        if symbol in defined and order.index(defined[symbol]) < order.index(name)
-    ]
-
-
-def test_each_file_calls_those_below_it_alone(tmp_path):
-    order = _files((vtime.SOURCE / "vtime.h").read_text(encoding="utf-8"))
-    assert sorted(order) == sorted(path.name for path in vtime.SOURCE.glob("*.c"))
-    for path in vtime.SOURCE.glob("*.[ch]"):
-        shutil.copy(path, tmp_path)
-    assert not _calls_upward(tmp_path, order)
-    # A call upward is seen.
-    with open(tmp_path / "lines.c", "a", encoding="utf-8") as file:
-        file.write("void planted(void) { send_event(0); }\n")
-    assert _calls_upward(tmp_path, order) == [("lines.c", "send_event", "wfe.c")]
-
-
-# The time-stamp counter of an x86 guest
-
-
-@pytest.fixture(scope="module")
-def tsc(tmp_path_factory):
-    """tsc(word): the completed process of the program TSC; without sanitizers, which want SIGSEGV
-    and libc's functions for themselves."""
-    if platform.machine() != "x86_64":
-        pytest.skip("the time-stamp counter is x86-64's")
-    wanted("gcc")
-    folder = tmp_path_factory.mktemp("tsc")
-    (folder / "main.c").write_text(TSC, encoding="utf-8")
-    flags = ["-D_GNU_SOURCE", "-O1", "-w", f"-I{vtime.SOURCE}", "-o", folder / "main"]
-    sources = [folder / "main.c", vtime.SOURCE / "libc.c", "-ldl", "-lpthread"]
-    subprocess.run(["gcc", *flags, *sources], check=True)
-
-    def run(word):
-        done = subprocess.run([folder / "main", word], capture_output=True, text=True, check=False, timeout=20)
-        if done.returncode == 77:
-            pytest.skip("PR_SET_TSC is not to be had here")
-        return done
-
-    return run
-
-
-def test_rdtsc_is_virtual_time_in_ns_while_the_clock_runs_and_real_otherwise(tsc):
-    done = tsc("")
-    # RDTSC, RDTSCP and its CPU number; whether the real one goes on; whether real time does.
-    assert (done.stdout, done.returncode) == ("123456789ab 123456789ab 0 1 1 ok\n", 0)
-
-
-@pytest.mark.parametrize("word", ["null", "wild"])
-def test_a_fault_that_is_no_rdtsc_ends_the_program(tsc, word):
-    done = tsc(word)
-    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "")

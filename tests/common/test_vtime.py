@@ -7,7 +7,6 @@ KVM: v5.10/test_vtime.py.
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import pytest
 
@@ -17,33 +16,23 @@ from tests.lab import SLICE
 from tests.load import loaded
 from vtime import vtime
 from vtime.selftest import expected
+from vtime.selftest.expected import Run
 
 PROGRAM = vtime.SOURCE / "selftest"
-
-
-class Loop(NamedTuple):
-    """A self-test: what expected.py calls its words."""
-
-    test: str
-    iterations: int
-    length: int
-    gap: int = 2
-
-
 # Lengths for which the bounds are narrow, see the README.
 LIKE = ("independent", "tlbi", "tlbi_local", "atomic", "atomic_shared", "exception", "dc", "store", "store_shared")
-LOOPS = {name: Loop(name, 300, 1000) for name in LIKE} | {
-    loop.test: loop
-    for loop in (
-        Loop("imbalance", 50, 1000),
-        Loop("spinlock", 50, 20000, 2000),
-        Loop("spinlock_poll", 20, 4000, 2000),
-        Loop("ticket", 50, 20000, 2000),
-        Loop("readers", 100, 4000, 4000),
-        Loop("ring", 100, 1000),
-        Loop("ipi", 200, 1000),
-        Loop("sleep", 20, 20000),
-        Loop("wfe", 100, 1000),
+LOOPS = {name: Run(name, 300, 1000) for name in LIKE} | {
+    run.test: run
+    for run in (
+        Run("imbalance", 50, 1000),
+        Run("spinlock", 50, 20000, 2000),
+        Run("spinlock_poll", 20, 4000, 2000),
+        Run("ticket", 50, 20000, 2000),
+        Run("readers", 100, 4000, 4000),
+        Run("ring", 100, 1000),
+        Run("ipi", 200, 1000),
+        Run("sleep", 20, 20000),
+        Run("wfe", 100, 1000),
     )
 }
 # How far apart the bounds may be: a wide one lets anything pass.
@@ -59,23 +48,16 @@ def _costs(variant=vtime.NOMINAL):
     return {name: entry["ns"] for name, entry in vtime.parameters("arm64", variant).items()}
 
 
-def _bounds(loop, cpus, costs):
-    params = {"wfe_limit" if name == "wfe" else name: ns for name, ns in costs.items()}
-    return expected.expected(loop.test, cpus, loop.iterations, loop.length, params, loop.gap)
-
-
-def _complaint(loop, cpus, costs, measured):
+def _complaint(run, measured):
     """Why `measured` ns is not what the loop must take; "" if it is."""
-    bounds = _bounds(loop, cpus, costs)
-    if expected.holds(measured, bounds, expected.tolerance(loop.test, cpus)):
-        return ""
-    return f"{loop} on {cpus} CPUs: {measured} ns, not {bounds[0]:.0f} to {bounds[1]:.0f}"
+    low, high = expected.bounds(run)
+    return "" if expected.holds(measured, run) else f"{run}: {measured} ns, not {low:.0f} to {high:.0f}"
 
 
 @pytest.fixture(scope="module", name="measure")
 def _measure():
-    """A function: (loop, cpus, costs in ns, slice in ns, marked) to the ns that the loop took.  marked: the
-    code of the test store counts as writing page tables."""
+    """A function: (expected.Run, slice in ns, marked) to the ns that the loop took.  marked: the code of the test store
+    counts as writing page tables."""
     toolchain.install("arm64")
     folder = paths.out("selftests", "vtime")
     with paths.locked("vtime-selftest"):
@@ -87,17 +69,17 @@ def _measure():
     marks = folder / "marks"
     marks.write_text(f"tables_from {address['loop_store']}\ntables_to {address['loop_store_end']}\n", encoding="utf-8")
 
-    def measure(loop, cpus, costs, slice_ns=SLICE, marked=True):
-        options = ",".join(f"{name}={round(ns * 1000)}" for name, ns in costs.items())
-        words = (expected.NUMBERS[loop.test], cpus, loop.iterations, loop.length, loop.gap)
-        machine = f"-M virt,gic-version=3 -cpu {vtime.CPUS['arm64']} -smp {cpus} -m 256 -nodefaults".split()
+    def measure(run, slice_ns=SLICE, marked=True):
+        options = ",".join(f"{name}={round(ns * 1000)}" for name, ns in run.cost.items())
+        words = (expected.NUMBERS[run.test], run.cpus, run.iterations, run.length, run.gap)
+        machine = f"-M virt,gic-version=3 -cpu {vtime.CPUS['arm64']} -smp {run.cpus} -m 256 -nodefaults".split()
         machine += "-display none -serial stdio -accel tcg,thread=multi".split()
         plugin = f"{library},{options},slice={slice_ns * 1000}" + f",marks={marks}" * marked
         line = ["timeout", "120", *program, *machine, "-kernel", str(folder / "selftest.elf"), "-plugin", plugin]
         for number, word in enumerate(words):
             line += ["-device", f"loader,addr={0x41000000 + 8 * number},data={word},data-len=8"]
-        text = proc.run(line, f"{loop} on {cpus} CPUs")
-        found = re.search(rf"^selftest {loop.test} .* ns=(\d+)\r?$", text, re.M)
+        text = proc.run(line, str(run))
+        found = re.search(rf"^selftest {run.test} .* ns=(\d+)\r?$", text, re.M)
         assert found, text
         return int(found[1])
 
@@ -117,33 +99,29 @@ def test_every_self_test_is_run():
 @pytest.mark.boot
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 def test_a_loop_takes_what_arithmetic_says(measure, loop):
-    _check_loop(measure, [(loop, 2, _costs())])
+    _check_narrow(measure, [loop._replace(cost=_costs())])
 
 
 @pytest.mark.boot
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 def test_a_loop_takes_what_arithmetic_says_of_all_cpus_and_other_costs(measure, loop):
-    _check_loop(measure, [(loop, cpus, costs) for costs in (_costs(), OTHER) for cpus in _cpus(loop)])
-
-
-def _cpus(loop):
-    """Numbers of CPUs that a loop is run on."""
     # Who polls runs in step with the others, instruction by instruction: slow.
-    return (1, 2, 4) if loop.test == "spinlock_poll" else (1, 2, 4, 8)
+    numbers = (1, 2, 4) if loop.test == "spinlock_poll" else (1, 2, 4, 8)
+    _check_narrow(measure, [loop._replace(cpus=cpus, cost=cost) for cost in (_costs(), OTHER) for cpus in numbers])
 
 
-def _check_loop(measure, rows):
-    """Each of `rows`, (loop, CPUs, costs), takes what arithmetic says, which is narrow."""
-    for row in rows:
-        low, high = _bounds(*row)
-        assert high <= NARROW * low, row
-    _check(rows, _all(measure, rows))
+def _check_narrow(measure, runs):
+    """Each of `runs` takes what arithmetic says, which is narrow."""
+    for run in runs:
+        low, high = expected.bounds(run)
+        assert high <= NARROW * low, run
+    _check(runs, _all(measure, [(run,) for run in runs]))
 
 
-def _check(rows, found):
-    """Each of `rows`, (loop, CPUs, costs, ...), has taken what arithmetic says: the ns that are `found`."""
-    complaints = [_complaint(*row[:3], ns) for row, ns in zip(rows, found)]
+def _check(runs, found):
+    """Each of `runs` has taken what arithmetic says: the ns that are `found`."""
+    complaints = [_complaint(run, ns) for run, ns in zip(runs, found)]
     assert not any(complaints), "\n".join(filter(None, complaints))
 
 
@@ -152,42 +130,42 @@ def _check(rows, found):
 @pytest.mark.parametrize("cpus", (16, 64))
 def test_many_cpus_take_what_arithmetic_says(measure, cpus):
     iterations = {"independent": 64, "atomic_shared": 64, "tlbi": 32, "ring": 4, "ipi": 4}
-    rows = [(Loop(name, number, 1000), cpus, _costs()) for name, number in iterations.items()]
-    _check(rows, _all(measure, rows))
+    runs = [Run(name, number, 1000, cpus=cpus, cost=_costs()) for name, number in iterations.items()]
+    _check(runs, _all(measure, [(run,) for run in runs]))
 
 
-# Parameter, a loop that shows it, CPUs.
-SHOWN = (
-    ("insn", Loop("independent", 300, 1000), 2),
-    ("exception", Loop("exception", 500, 100), 2),
-    ("atomic", Loop("atomic", 2000, 100), 2),
-    ("line", Loop("ring", 200, 100), 2),
-    ("tlbi", Loop("tlbi_local", 2000, 100), 2),
-    ("dsb", Loop("tlbi_local", 2000, 100), 2),
-    ("dc", Loop("dc", 2000, 100), 2),
-    ("dvm_sync", Loop("tlbi", 300, 100), 1),
-    ("dvm_busy", Loop("tlbi", 300, 100), 8),
-    ("wfe", Loop("wfe", 100, 100), 1),
-)
+# A loop that shows each parameter.
+SHOWN = {
+    "insn": Run("independent", 300, 1000),
+    "exception": Run("exception", 500, 100),
+    "atomic": Run("atomic", 2000, 100),
+    "line": Run("ring", 200, 100),
+    "tlbi": Run("tlbi_local", 2000, 100),
+    "dsb": Run("tlbi_local", 2000, 100),
+    "dc": Run("dc", 2000, 100),
+    "dvm_sync": Run("tlbi", 300, 100, cpus=1),
+    "dvm_busy": Run("tlbi", 300, 100, cpus=8),
+    "wfe": Run("wfe", 100, 100, cpus=1),
+}
 
 
 @pytest.mark.boot
 @pytest.mark.slow
 def test_negative_control_every_parameter_shows(measure):
     """Doubled, it gives what arithmetic says of the double, and not what it says of the model."""
-    assert {row[0] for row in SHOWN} == set(_costs())
-    rows = [(loop, cpus, _costs(f"{name}*2")) for name, loop, cpus in SHOWN]
-    for row, measured in zip(rows, _all(measure, rows)):
-        assert not _complaint(*row, measured)
-        assert _complaint(row[0], row[1], _costs(), measured)
+    assert SHOWN.keys() == _costs().keys()
+    runs = [run._replace(cost=_costs(f"{name}*2")) for name, run in SHOWN.items()]
+    for run, measured in zip(runs, _all(measure, [(run,) for run in runs])):
+        assert not _complaint(run, measured)
+        assert _complaint(run._replace(cost=_costs()), measured)
 
 
 @pytest.mark.boot
 def test_negative_control_stores_cost_where_page_tables_are_written_only(measure):
-    shared, own = LOOPS["store_shared"], LOOPS["store"]
-    plain = measure(shared, 4, _costs(), marked=False)
-    assert _complaint(shared, 4, _costs(), plain)
-    assert not _complaint(own, 4, _costs(), plain)
+    shared, own = (LOOPS[name]._replace(cpus=4, cost=_costs()) for name in ("store_shared", "store"))
+    plain = measure(shared, marked=False)
+    assert _complaint(shared, plain)
+    assert not _complaint(own, plain)
 
 
 @pytest.mark.boot
@@ -195,20 +173,20 @@ def test_negative_control_stores_cost_where_page_tables_are_written_only(measure
 def test_the_slice_does_not_matter(measure):
     """What CPUs can see of each other happens in order, however long they run between."""
     slices = (100, SLICE, 2000, 20000)
-    rows = [(LOOPS[test], cpus, _costs(), ns) for test in CONTENDED for cpus in (2, 4) for ns in slices]
-    found = _all(measure, rows)
-    _check(rows, found)
-    for at in range(0, len(rows), len(slices)):
-        some = found[at : at + len(slices)]
-        assert max(some) <= (1 + expected.CONTENDED) * min(some), (rows[at], some)
+    for run in (LOOPS[test]._replace(cpus=cpus, cost=_costs()) for test in CONTENDED for cpus in (2, 4)):
+        found = _all(measure, [(run, ns) for ns in slices])
+        _check([run] * len(slices), found)
+        assert max(found) <= (1 + expected.CONTENDED) * min(found), (run, found)
 
 
 @pytest.mark.boot
 @pytest.mark.slow
 def test_the_load_of_the_host_does_not_matter(measure):
-    rows = [(LOOPS[test], cpus, _costs()) for test in ("independent", *CONTENDED) for cpus in (2, 4)]
+    rows = [
+        (LOOPS[test]._replace(cpus=cpus, cost=_costs()),) for test in ("independent", *CONTENDED) for cpus in (2, 4)
+    ]
     idle = _all(measure, rows)
     with loaded():
         busy = _all(measure, rows)
-    for row, one, other in zip(rows, idle, busy):
-        assert other == pytest.approx(one, rel=expected.tolerance(row[0].test, row[1])), row
+    for (run,), one, other in zip(rows, idle, busy):
+        assert other == pytest.approx(one, rel=expected.tolerance(run)), run

@@ -55,13 +55,6 @@ def test_a_metric_is_that_of_the_last_iteration(monkeypatch):
             one.metric(name)
 
 
-def test_the_program_that_a_command_runs_is_the_last():
-    assert (
-        lab._program("/tests/lockphase -f /sys/x -- /tests/dirty_log_perf_test -v 1".split()) == "dirty_log_perf_test"
-    )
-    assert lab._program(["/bin/ls"]) == ""
-
-
 def test_races_are_added_up_until_each_was_met():
     runs = iter([{"a": 1, "b": 0, "c": 9}, {"a": 1, "b": 2, "c": 0}])
     lab.races({"a": 2, "b": 1}, 3, lambda: next(runs))

@@ -4,13 +4,10 @@ access_tracking_stress_test.  And aging that races:
 stage2_fault_stress_test on a kernel whose faults, unmapping and write protection wait for aging to be
 there (patches/instruments/v5.10/delays.patch).
 
-A walk that ages counts once, however many leaves of it raced.  Bounded, and so with the normal
-configuration; for 1,000 of each with lockdep and KASAN, an hour or more on two CPUs:
-`SERIES_AGES=1000 make test-all CHECKS=tests/v5.10/test_aging.py`
+A walk that ages counts once, however many leaves of it raced.  With lockdep and KASAN, for hours: make soak.
 """
 
 import functools
-import os
 import re
 
 import pytest
@@ -23,11 +20,10 @@ pytestmark = [pytest.mark.boot, pytest.mark.slow]
 # In virtual time: vCPUs, and iterations, of which the first warms up.
 VCPUS, ITERATIONS = 16, 3
 
-# How many of each race there must be; above WANTED with the debug configuration.
-WANTED = 20
-AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
-DELAYED = with_mutants("v5.10", configs=("debug",) if AGES > WANTED else ())
-MUTANTS = with_mutants("v5.10")
+# How many of each race there must be, and seconds of each run.  Measured with two CPUs that are busy otherwise: one takes
+# 0.25 s, and 0.06 for what is unmapped.
+WANTED, SECONDS = 20, 20
+DELAYED = with_mutants("v5.10")
 
 PROGRAM = "/tests/stage2_fault_stress_test"
 # Never so many of everything that it stops before its time.  No vCPU stays at a word.
@@ -36,9 +32,6 @@ LINE = (PROGRAM, "-m", "get", "-n", "1000000", "-r", "3", "-i", "1000", "-v", "1
 ALL = (*LINE, "-v", "3", "-b", "8M", "-o", "log,punch,rally,age")
 # Who makes what race, over what memory: blocks are split and collapsed as logging goes on and off.
 RACES = {"log": (("lost", "replaced"), "anonymous_thp", "16M"), "punch": (("unmapped",), "anonymous", "8M")}
-# Seconds for one of each.  Measured with two CPUs that are busy otherwise: 0.25, and 0.06 for what
-# is unmapped; in a debug kernel many times that.
-SECONDS = 1 if AGES <= WANTED else 5
 DELAY_US, LATE_US = 5000, 20000
 # With a long wait write protection goes on while the walk that ages waits, so the walk loses.  With a short one either
 # may be first.  Measured with wrprotect-gives-up, 60 s at most: 5000 us found it in 2 of 5 runs, 50 us in 10 of 10,
@@ -87,7 +80,7 @@ def test_aging_does_not_slow_faults_down():
 
 def test_negative_control_an_access_that_is_forgotten_is_noticed():
     command = [f"/tests/{aging.ACCESS}", "-b", "512K", "-i", "1"]
-    aging.forgets(MUTANTS.but(mutant="age-forgets"), command, "aging-age-forgets")
+    aging.forgets(DELAYED.but(mutant="age-forgets"), command, "aging-age-forgets")
 
 
 def _killing(vms, seconds):
@@ -99,19 +92,17 @@ def _killing(vms, seconds):
 @pytest.mark.parametrize("helper", RACES)
 def test_aging_that_races_loses_nothing(helper):
     races, memory, size = RACES[helper]
-    seconds = AGES * SECONDS
-    command = (*LINE, "-o", helper, "-s", memory, "-b", size, "-t", seconds)
-    aging.lose_nothing(DELAYED, helper, command, seconds, DELAY_US, dict.fromkeys(races, AGES), 3)
+    command = (*LINE, "-o", helper, "-s", memory, "-b", size, "-t", SECONDS)
+    aging.lose_nothing(DELAYED, helper, command, SECONDS, DELAY_US, dict.fromkeys(races, WANTED), 3)
 
 
 def test_vms_are_killed_while_they_are_aged():
-    vms = KILLED if AGES <= WANTED else AGES // 20
-    ran = DELAYED.stress(aging.ages(LATE_US, _killing(vms, 2 * vms)), 3 * vms, "aging-late").good()
-    assert ran.counts()["walks_that_age.late"] >= (1 if AGES <= WANTED else AGES), ran.output
+    ran = DELAYED.stress(aging.ages(LATE_US, _killing(KILLED, 2 * KILLED)), 3 * KILLED, "aging-late").good()
+    assert ran.counts()["walks_that_age.late"] >= 1, ran.output
 
 
 def _wreck(mutant, command, delay_us):
-    return MUTANTS.but(mutant=mutant).wreck(aging.ages(delay_us, command), 60, f"aging-{mutant}")
+    return DELAYED.but(mutant=mutant).wreck(aging.ages(delay_us, command), 60, f"aging-{mutant}")
 
 
 def test_negative_control_what_is_unmapped_comes_back():

@@ -2,12 +2,9 @@
 it up, and that nothing is lost where it races, by stage2_fault_stress_test on a kernel on which aging
 waits for its SPTE to change (patches/instruments/v5.10/x86-delays.patch).
 
-Bounded, and so with the normal configuration and without lock counts, which take kernels of their own:
-`SERIES_AGES=200 make test-all CHECKS=tests/v5.10/test_aging_x86.py` has 200 of each race on the
-debug configuration, and counts locks.
+With lockdep and KASAN, for hours: make soak.
 """
 
-import os
 import re
 
 import pytest
@@ -17,17 +14,12 @@ from tests.lab import Lab, MMUS, script, with_mutants
 
 pytestmark = pytest.mark.boot
 
-# How many walks that age must race; above WANTED with the debug configuration.
-WANTED = 8
-AGES = int(os.environ.get("SERIES_AGES", str(WANTED)))
-LONG = AGES > WANTED
-DELAYED = with_mutants("v5.10", "x86_64", ("debug",) if LONG else ())
-MUTANTS = with_mutants("v5.10", "x86_64")
+DELAYED = with_mutants("v5.10", "x86_64")
 # What can change an SPTE that was found accessed. A huge page is replaced by the others' kernel, too, but
 # seldom while somebody ages it.
 RACES = ("lost", "zapped")
-# Seconds for WANTED of each, with two CPUs that are busy otherwise; a debug kernel takes five times that.
-SECONDS = 24
+# How many walks that age must race, and seconds for them with two CPUs that are busy otherwise.
+WANTED, SECONDS = 8, 24
 # Huge pages are split and collapsed as dirty logging goes on and off.
 LINE = (
     *"/tests/stage2_fault_stress_test -m get -n 1000000 -r 3 -i 1000 -v 1".split(),
@@ -50,9 +42,8 @@ VCPUS = 8
 
 @pytest.mark.parametrize("mmu", [pytest.param(mmu, marks=() if mmu == "tdp_mmu" else pytest.mark.slow) for mmu in MMUS])
 def test_aging_that_races_loses_nothing(mmu):
-    seconds = SECONDS * AGES // WANTED * (5 if LONG else 1)
-    lab = DELAYED.but(params=MMUS[mmu])
-    aging.lose_nothing(lab, f"x86-{mmu}", (*LINE, "-t", seconds), seconds, DELAY_US, dict.fromkeys(RACES, AGES), 4)
+    lab, line = DELAYED.but(params=MMUS[mmu]), (*LINE, "-t", SECONDS)
+    aging.lose_nothing(lab, f"x86-{mmu}", line, SECONDS, DELAY_US, dict.fromkeys(RACES, WANTED), 4)
 
 
 def _wreck(mutant, mmu, delay_us, zap_us=None):
@@ -60,7 +51,7 @@ def _wreck(mutant, mmu, delay_us, zap_us=None):
     command = (*LINE, "-t", "60")
     if zap_us:
         command = script("zaps.sh", zap_us, *command)
-    lab = MUTANTS.but(params=(*MMUS[mmu], "panic_on_warn=1"), mutant=mutant)
+    lab = DELAYED.but(params=(*MMUS[mmu], "panic_on_warn=1"), mutant=mutant)
     return lab.wreck(aging.ages(delay_us, command), 60, f"aging-{mutant}")
 
 
@@ -82,7 +73,7 @@ def _while_zapped(name, mutant=""):
     """The Ran of access_tracking_stress_test with the TDP MMU, whose page tables are zapped slowly all the while."""
     command = script("zaps.sh", ZAPS_US, f"/tests/{aging.ACCESS}", "-v", "2", "-b", "1M", "-i", "4")
     slowly = f'echo {ZAP_US} > /sys/kernel/debug/kvm/mmu_delay_zap_us && "$@"'
-    lab = MUTANTS.but(params=MMUS["tdp_mmu"], mutant=mutant)
+    lab = DELAYED.but(params=MMUS["tdp_mmu"], mutant=mutant)
     return lab.stress(("sh", "-c", slowly, "sh", *command), 100, f"aging-x86-{name}")
 
 
@@ -123,7 +114,6 @@ def test_negative_control_faults_slow_aging_down_on_base():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not LONG, reason="kernels of its own, see above")
 @pytest.mark.parametrize("mmu", MMUS)
 def test_aging_takes_no_lock(mmu):
     lab = Lab("v5.10", params=MMUS[mmu], arch="x86_64", configs=("lockstat",), machine={"cpus": 4})

@@ -90,16 +90,20 @@ def test_every_mutant_is_found(tree, model):
     assert [outcome.line for outcome in outcomes if not outcome.good] == []
 
 
+def _mutant(name):
+    return next(mutant for mutant in mutants.every() if mutant.name == name)
+
+
 def test_a_cpu_on_which_a_local_tlbi_does_nothing(tree, model):
     """Forward progress does not rest on it; where the second attempt is local, too, a mutant shows that the vCPU is stuck."""
     cpu = mutants.plant(tree, ROOM / "cpus/no-local-tlbi.patch", paths.out("model", "mutants", "no-local-tlbi"))
     assert runs.run(model[0], build.library(cpu, "arm64"), "relax-relax", "loom", "bound=2").verdict == "holds"
-    stuck = mutants.judge(mutants.named("relax-no-second-attempt"), tree, model[0])
+    stuck = mutants.judge(_mutant("relax-no-second-attempt"), tree, model[0])
     assert stuck.result.invariant == "livelock", stuck.line
 
 
 def test_the_same_seed_gives_the_same_trace(tree, model):
-    path = mutants.named("no-dirty-bit").path
+    path = _mutant("no-dirty-bit").path
     library = build.library(mutants.plant(tree, path, paths.out("model", "mutants", "replay")), "arm64")
     first, second = (runs.run(model[0], library, "log-long", "random", "limit=50", "seed=7") for _ in range(2))
     assert first.verdict == "found" and first.trace and first.trace == second.trace

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from kvmseries.base import paths
-from kvmseries.base.errors import Fail, Usage
+from kvmseries.base.errors import Fail
 from kvmseries.kernel.build import Kernel
 from kvmseries.vm import tcgplugin
 from vtime import vtime
@@ -66,13 +66,6 @@ def code(table: str, release: str) -> str:
             "tools-testing-selftests-kvm/stage2_trace/stage2trace.py"
         )
     return "".join(lines)
-
-
-def prefix(arch: str) -> list[str]:
-    """Words to put before QEMU's command line instead of its name."""
-    if arch != "arm64":
-        raise Usage(f"the trace of stage-2 page tables is for arm64, not {arch}")
-    return vtime.qemu(arch).words()
 
 
 def plugin(kernel: Kernel, folder: Path) -> list[str]:

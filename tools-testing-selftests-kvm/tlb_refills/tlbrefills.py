@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvmseries.base import paths
-from kvmseries.base.errors import Fail, Usage
+from kvmseries.base.errors import Fail
 from kvmseries.kernel.build import Kernel
 from kvmseries.vm import tcgplugin
 from vtime import vtime
@@ -59,13 +59,6 @@ def marks(table: str, release: str) -> str:
                 "tools-testing-selftests-kvm/tlb_refills/tlbrefills.py and refills.c"
             )
     return "".join(found.values())
-
-
-def prefix(arch: str, cpu: str) -> list[str]:
-    """Words to put before QEMU's command line instead of its name."""
-    if (arch, cpu) != ("arm64", "max"):
-        raise Usage("TLB refills are counted on arm64 with VHE, which is the CPU max")
-    return vtime.qemu(arch).words()
 
 
 def plugin(kernel: Kernel, folder: Path) -> list[str]:

@@ -220,7 +220,7 @@ def _migrations(options: shared.Options) -> None:
         raise Usage(f"{series.name}: bench knows the test {migration.TEST}, not '{options.test}'")
     accel = options.accel or "tcg"
     points = _points(options)
-    migration.check(accel, options.arch)
+    machines.check(machines.Machine(options.arch, accel=accel))
     settings = migration.settings(
         migration.rings(options.rings),
         numbers.vcpus(options.vcpus or "1,2,4,8"),

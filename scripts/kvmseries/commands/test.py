@@ -148,7 +148,7 @@ def _migrations(options: shared.Options) -> None:
     series, arch, count = options.series, options.arch or migration.ARCH, options.repeat or _MIGRATIONS
     if options.only:
         raise Usage("--only is for the tests of QEMU: --soak runs all migrations")
-    migration.check(options.accel, arch)
+    machines.check(machines.Machine(arch, accel=options.accel))
     if not re.fullmatch(r"[\w.-]+", options.seed):
         raise Usage(f"--seed '{options.seed}': letters, digits, '-', '_' and '.'")
     mark = "" if arch == migration.ARCH else f"-{arch}"

@@ -131,13 +131,11 @@ def run(
     params: Sequence[str] = (),
     kernel: str | None = None,
     reference: Iterable[Verdict] | None = None,
-    only: Collection[str] | None = None,
 ) -> tuple[list[Verdict], list[str], Host]:
     """Run the tests on all `points` (catalog.Point); returns (verdicts, complaints, host).
 
     complaints: lines about what is not as it must be, also of the kernels' own reports.
     reference: verdicts of the default configuration, which the series must not do less than here.
-    only: programs to run, None: all.
     """
     config = kconfig.name(configs)
     keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
@@ -150,7 +148,6 @@ def run(
         initrd = image.base(arch, tests)
         kernels = [build.kernel(series, point.count, arch, configs, kernel, note) for point in points]
     commands, known, mended = plan(series, arch, selftests.programs(tests))
-    commands = [command for command in commands if only is None or command[0].split("_-")[0] in only]
     # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
     machine = machines.Machine(
         arch, cpu, accel, 4, 3072, ("series.hugepages=64", machines.SWAP, *_CLOCK.get(arch, ()), *params)

@@ -4,7 +4,9 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.conftest import RUN_JOB, write
+from kvmseries.vm import emulator
 from stage2_trace import stage2trace
+from vtime import vtime
 
 HEAD = "stage2-trace 1\nroot 0 1000 1 1 40 12\nbegin 0 a kvm_vm_ioctl 0 0\n"
 STORE = "store 0 a 1000 3 201000 800000400007df 8000004000075f stage2_walker\n"
@@ -18,7 +20,7 @@ TEST = ("--", "/tests/alpha_test", "-t", "6")
 def _guest(mini, built, program, qemu, monkeypatch):
     """guest(trace, job): guests leave this trace, and run their job as `job` says."""
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
-    monkeypatch.setattr(stage2trace, "prefix", lambda arch: ["qemu-system-aarch64"])
+    monkeypatch.setattr(vtime, "qemu", lambda arch: emulator.Qemu("qemu-system-aarch64"))
 
     def give(trace, job="prints() { echo well; }\n"):
         def plugin(_kernel, folder):

@@ -29,18 +29,23 @@ def base(arch: str, tests: Path) -> Path:
         if target.exists() and all(path.stat().st_mtime_ns <= target.stat().st_mtime_ns for path in inputs):
             return target
         with paths.whole(paths.out("selftests", f"{tests.name}.root")) as root:
-            for folder in ("bin", "tests", "dev", "proc", "sys", "tmp"):
-                (root / folder).mkdir()
-            shutil.copy2(program, root / "bin/busybox")
-            for name in ("init", "job.sh"):
-                shutil.copy2(GUEST / name, root / name)
-            (root / "init").chmod(0o755)
+            begin(root, arch)
             for name in selftests.programs(tests):
                 (root / "tests" / name).parent.mkdir(exist_ok=True)
                 shutil.copy2(tests / name, root / "tests" / name)
             cpio(root, target)
         paths.remove(target.with_suffix(".root"))
     return target
+
+
+def begin(root: Path, arch: str) -> None:
+    """Put what each guest of `arch` has into the directory `root`: busybox, init, the functions of a job."""
+    for folder in ("bin", "tests", "dev", "proc", "sys", "tmp"):
+        (root / folder).mkdir()
+    shutil.copy2(busybox.path(arch), root / "bin/busybox")
+    for name in ("init", "job.sh"):
+        shutil.copy2(GUEST / name, root / name)
+    (root / "init").chmod(0o755)
 
 
 def with_job(base_image: Path, job: str, target: str | Path, hold: Path | None = None) -> Path:

@@ -52,14 +52,10 @@ def check(machine: Machine) -> None:
     """Install QEMU, and raise Usage if the machine cannot be had on this host."""
     if machine.mte and (machine.arch, machine.cpu, machine.accel) != ("arm64", "max", "tcg"):
         raise Usage("memory tags are for arm64's emulated CPU max")
-    if machine.refills:
-        if machine.accel != "tcg" or machine.clock == "virtual" or machine.trace:
-            raise Usage("TLB refills are counted on emulated CPUs with the wall clock, and without a trace of stage 2")
-        tlbrefills.prefix(machine.arch, machine.cpu)
-    if machine.trace:
-        if machine.accel != "tcg" or machine.clock == "virtual":
-            raise Usage("the trace of stage 2 is for emulated CPUs with the wall clock")
-        stage2trace.prefix(machine.arch)
+    if machine.trace or machine.refills:
+        if (machine.arch, machine.accel, machine.clock) != ("arm64", "tcg", "wall") or machine.trace == machine.refills:
+            raise Usage("stage 2 is traced, or TLB refills are counted, on emulated CPUs of arm64 with the wall clock")
+        vtime.qemu(machine.arch)
     if machine.clock == "virtual":
         if machine.accel != "tcg":
             raise Usage("--clock virtual is for emulated CPUs: use --accel tcg")
@@ -71,7 +67,7 @@ def check(machine: Machine) -> None:
         if platform.machine() != toolchain.machine(machine.arch):
             raise Usage(
                 f"--accel kvm runs {machine.arch} on a {toolchain.machine(machine.arch)} "
-                f"host only, this is {platform.machine()}: use --accel tcg"
+                f"host only, this is {platform.machine()}: use --accel tcg, or another --arch"
             )
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise Usage("--accel kvm: cannot open /dev/kvm; use --accel tcg")
@@ -121,10 +117,8 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     line = machine.qemu.words() if machine.qemu else [binary(machine.arch)]
     if machine.clock == "virtual":
         line = vtime.prefix(machine.arch)
-    if machine.trace:
-        line = stage2trace.prefix(machine.arch)
-    if machine.refills:
-        line = tlbrefills.prefix(machine.arch, machine.cpu)
+    if machine.trace or machine.refills:
+        line = vtime.qemu(machine.arch).words()
     line += f"-nodefaults -display none -no-reboot -accel {accel} -smp {machine.cpus} -m {machine.memory}M -cpu".split()
     line.append(cpu)
     if machine.arch == "arm64":

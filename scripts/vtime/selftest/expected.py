@@ -1,11 +1,10 @@
 """How long each self-test takes in virtual time, from the cost model and the instruction counts.
 
-    expected("ticket", 4, 1000, 2000, {"insn": 1, "line": 50}) -> (low, high) in ns
+    bounds(Run("ticket", 1000, 2000, cpus=4, cost=cost)) -> (low, high) in ns
 
 Pure arithmetic; nothing here is measured. Counts and test numbers come from counts.h; README.md
 says what each test does. Where the model leaves one answer, low == high; elsewhere (in which order waiting
-CPUs get a line) the bounds are the best and the worst order. Costs that `params` does not name
-are 0 ns, but for insn (1), tick (16: CNTFRQ_EL0 of 62.5 MHz) and wfe_limit (1000).
+CPUs get a line) the bounds are the best and the worst order.
 """
 
 import re
@@ -19,12 +18,11 @@ _COUNTS = {
     for name, value in re.findall(r"^#define (\w+) (\w+)$", Path(__file__).with_name("counts.h").read_text(), re.M)
 }
 NUMBERS = {name[len("TEST_") :].lower(): value for name, value in _COUNTS.items() if name.startswith("TEST_")}
-_FREE = ("exception", "atomic", "line", "tlbi", "dvm_sync", "dvm_busy", "dsb", "dc")
-DEFAULTS = {"insn": 1, **dict.fromkeys(_FREE, 0), "tick": 16, "wfe_limit": 1000}
+# ns: CNTFRQ_EL0 is 62.5 MHz.
+TICK = 16
 # By how much a measured time may lie outside of the bounds.
 UNCONTENDED, CONTENDED = 0.02, 0.05
-_LINES = {"spinlock", "spinlock_poll", "ticket", "readers", "atomic_shared", "store_shared"}
-_CONTENDED = _LINES | {"ring", "tlbi"}
+_CONTENDED = {"spinlock", "spinlock_poll", "ticket", "readers", "atomic_shared", "store_shared", "ring", "tlbi"}
 # Tests whose CPUs share nothing, and what an iteration costs beside its instructions.  A line or a page table of one's own
 # is all that atomic and store write.
 _ALONE = {
@@ -41,11 +39,11 @@ class Run(NamedTuple):
     """What the words say, the costs in ns, and what most tests need of both."""
 
     test: str
-    cpus: int
     iterations: int
-    length: int
-    gap: int
-    cost: dict[str, float]
+    length: int  # instructions, but for "sleep": ns
+    gap: int = 2  # instructions
+    cpus: int = 2
+    cost: dict[str, float] = {}  # ns by name of model.yaml; `atomic` is no more than `line`, which a move takes
 
     def count(self, part: str) -> int:
         """Instructions: counts.h's LOOP, HELD or WAKE of this test."""
@@ -66,31 +64,19 @@ class Run(NamedTuple):
         return max(2, self.gap)
 
 
-def expected(test: str, cpus: int, iterations: int, length: int, params: dict[str, float], gap: int = 2) -> Bounds:
-    """(low, high) in ns, from the common start to the end of the last CPU.
-
-    `length` and `gap` are instructions, but for "sleep", whose length is ns. ValueError names an
-    unknown test or cost, or an `atomic` above `line` where CPUs share lines: the bounds take a
-    moved line for the dearer case.
-    """
-    if test not in _TESTS:
-        raise ValueError(f"no such test: {test}; there are {', '.join(_TESTS)}")
-    if unknown := params.keys() - DEFAULTS.keys():
-        raise ValueError(f"no such cost: {', '.join(sorted(unknown))}")
-    cost = DEFAULTS | params
-    if cpus > 1 and test in _LINES and cost["atomic"] > cost["line"]:
-        raise ValueError(f"{test}: atomic ({cost['atomic']}) is above line ({cost['line']})")
-    return _TESTS[test](Run(test, cpus, iterations, length, gap, cost))
+def bounds(run: Run) -> Bounds:
+    """(low, high) in ns, from the common start to the end of the last CPU."""
+    return _TESTS[run.test](run)
 
 
-def tolerance(test: str, cpus: int) -> float:
+def tolerance(run: Run) -> float:
     """The part of a bound by which a measured time may lie outside of it."""
-    return CONTENDED if cpus > 1 and test in _CONTENDED else UNCONTENDED
+    return CONTENDED if run.cpus > 1 and run.test in _CONTENDED else UNCONTENDED
 
 
-def holds(measured: float, bounds: Bounds, part: float) -> bool:
-    """Whether `measured` ns lies within the bounds widened by `part` of each."""
-    low, high = bounds
+def holds(measured: float, run: Run) -> bool:
+    """Whether `measured` ns lies within the bounds widened by tolerance() of each."""
+    (low, high), part = bounds(run), tolerance(run)
     return low * (1 - part) <= measured <= high * (1 + part)
 
 
@@ -224,10 +210,7 @@ def sleep(run: Run) -> Bounds:
 
     Both ends are read in ticks, and the sleep is rounded up to whole ones.
     """
-    return (
-        run.iterations * run.length,
-        run.iterations * (run.length + 2 * run.cost["tick"] + run.insns(run.count("LOOP"))),
-    )
+    return (run.iterations * run.length, run.iterations * (run.length + 2 * TICK + run.insns(run.count("LOOP"))))
 
 
 def ipi(run: Run) -> Bounds:
@@ -240,10 +223,7 @@ def ipi(run: Run) -> Bounds:
 
 def wfe(run: Run) -> Bounds:
     """Nobody writes the line: each WFE lasts until its limit."""
-    return (
-        run.iterations * run.cost["wfe_limit"],
-        run.iterations * (run.cost["wfe_limit"] + run.insns(run.count("LOOP"))),
-    )
+    return (run.iterations * run.cost["wfe"], run.iterations * (run.cost["wfe"] + run.insns(run.count("LOOP"))))
 
 
 _TESTS: dict[str, Callable[[Run], Bounds]] = {
