@@ -104,7 +104,9 @@ def _lost(arch, which, params=()):
     if which in OVERFLOWS:
         assert any("kvm_dirty_ring_push" in line for line in ran.splats)
     else:
-        assert not ran.splats
+        # KVM_PRE_FAULT_MEMORY, which finds the VM dead.
+        warns = which == "sptes-fill-ring" and not params
+        assert not [line for line in ran.splats if not warns or "kvm_vcpu_ioctl" not in line]
     return found
 
 
