@@ -141,7 +141,9 @@ def _grace_periods(lab, name):
     """How often the kernel waits for a grace period while a VM with two shadow page tables for each of VCPUS vCPUs comes
     and goes."""
     lab = lab.but(configs=("kprobes",), params=("kvm-arm.mode=nested",))
-    ran = lab.run(script("calls/calls.sh", "/tests/nested_destroy_test", VCPUS), 900, f"v73-grace-periods-{name}").good()
+    ran = lab.run(
+        script("calls/calls.sh", "/tests/nested_destroy_test", VCPUS), 900, f"v73-grace-periods-{name}"
+    ).good()
     found = re.search(r"^Calls: grace_period (\d+)$", ran.output, re.M)
     assert found, ran.output
     print(name, found[1])

@@ -131,8 +131,7 @@ def test_negative_control_each_test_needs_its_own_fix(which):
 
 @boots
 @pytest.mark.parametrize(
-    "which, tests",
-    {"base": set(TESTS["x86_64"]) - ONLY_TDP, "sptes-fill-ring": ONLY_SHADOW, "series": set()}.items(),
+    "which, tests", {"base": set(TESTS["x86_64"]) - ONLY_TDP, "sptes-fill-ring": ONLY_SHADOW, "series": set()}.items()
 )
 def test_with_shadow_page_tables(which, tests):
     assert _lost("x86_64", which, SHADOW) == tests
