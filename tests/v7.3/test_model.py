@@ -14,7 +14,7 @@ QUICK = tuple(
     """
     write-harvest write-clear write-harvest-remembered log-on first-write-harvest write-write write-harvest-last
     relax-relax map-same-map split-read collapse-read-other collapse-age age-read age-flush-read unmap-logged
-    unmap-block-map unmap-block-map-before unmap-two unmap-one-of-two unmap-age unmap-split harvest-age ring-write-harvest
+    unmap-map-second unmap-block-map unmap-block-map-before unmap-two unmap-one-of-two unmap-age unmap-split harvest-age ring-write-harvest
     ring-write-harvest-remembered ring-write-harvest-age logged-read-write-unmap access-harvest access-collapse
     split-age-other split-keeps collapse-after-log
 """.split()
