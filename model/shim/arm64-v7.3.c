@@ -21,12 +21,15 @@ struct s2_vm {
 #define vm ((struct s2_vm *)s2_arena)
 struct page *s2_page = ((struct s2_vm *)s2_arena)->pages;
 const unsigned long s2_reserved = (sizeof(struct s2_vm) + 4095) / 4096;
+/* Of each CPU: the vCPU that is loaded, and the stage 2. */
+static struct { struct kvm_vcpu *__hyp_running_vcpu; } s2_host_ctxt[S2_VCPUS];
+static struct kvm_s2_mmu *s2_loaded[S2_VCPUS];
 /*
- * What the scenarios ask of the shims' own counts: faults that held the lock, those that had to retry, those of them
- * whose own page was valid and another one of their block was not, those that took no lock; pages found young; agers
- * that found no page table.
+ * What the scenarios ask of the shims' own counts: faults that held the lock, those that had to retry, those that
+ * mapped a block while other pages were being invalidated, those that took no lock; ranges that were unmapped in
+ * parts; pages found young; agers that found no page table.
  */
-static u64 s2_held, s2_retries, s2_block_retries, s2_undone, s2_aged, s2_late;
+static u64 s2_held, s2_retries, s2_blocks, s2_undone, s2_parts, s2_aged, s2_late;
 
 struct kvm_dirty_log { u32 slot; void *dirty_bitmap; };
 struct kvm_clear_dirty_log { u32 slot, num_pages; u64 first_page; void *dirty_bitmap; };
@@ -56,6 +59,8 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define KVM_PGT_FN(f)		f
 /* Less than the kernel's, so that the memslot is several chunks, and a harvest two. */
 #define STAGE2_CHUNK_SIZE	(64 * PAGE_SIZE)
+#define STAGE2_UNMAP_LEAVES	1
+#define STAGE2_UNMAP_RANGE_SIZE	(256 * PAGE_SIZE)
 #define KVM_DIRTY_LOG_BATCH	4
 #define kvm_arch_nr_memslot_as_ids(k) 1
 #define __kvm_memslots(k, i)	(&(k)->slots)
@@ -202,8 +207,11 @@ void kvm_arch_dirty_log_cond_resched(struct kvm *kvm);
 static struct kvm_pgtable_mm_ops kvm_s2_mm_ops;
 #include "inlines.inc"
 #define kvm_fault_lock(k)	({ s2_held++; (kvm_fault_lock)(k); })
-#define mmu_invalidate_retry_range(k, s, a, b) ({ int _again = (mmu_invalidate_retry_range)(k, s, a, b); \
-	s2_retries += _again; s2_block_retries += _again && (b) - (a) > 1; _again; })
+#define mmu_invalidate_retry_gfn(k, s, g) ({ int _again = (mmu_invalidate_retry_gfn)(k, s, g); s2_retries += _again; _again; })
+#define kvm_pgtable_stage2_map(p, a, size, ...) ({ s2_blocks += (size) > PAGE_SIZE && vm->kvm.mmu_invalidate_in_progress; \
+	(kvm_pgtable_stage2_map)(p, a, size, __VA_ARGS__); })
+#define kvm_pgtable_stage2_unmap_some(p, a, size, n) ({ u64 _all = *(size); int _ret = (kvm_pgtable_stage2_unmap_some)(p, a, size, n); \
+	s2_parts += *(size) < _all; _ret; })
 #define kvm_pgtable_stage2_undo_wrprotect(p, a) ({ int _ret = (kvm_pgtable_stage2_undo_wrprotect)(p, a); s2_undone += _ret >= 0; _ret; })
 #define kvm_pgtable_stage2_test_clear_young(...) ({ bool _young = (kvm_pgtable_stage2_test_clear_young)(__VA_ARGS__); s2_aged += _young; _young; })
 #define kvm_s2_mmu_pgt_rcu(m)	({ struct kvm_pgtable *_pgt = (kvm_s2_mmu_pgt_rcu)(m); s2_late += !_pgt; _pgt; })
@@ -231,7 +239,9 @@ void s2_vm_init(unsigned long *bitmap, int manual)
 	struct kvm_s2_mmu *mmu = &kvm->arch.mmu;
 	struct kvm_pgtable *pgt;
 
-	s2_held = s2_retries = s2_block_retries = s2_undone = s2_aged = s2_late = 0;
+	s2_held = s2_retries = s2_blocks = s2_undone = s2_parts = s2_aged = s2_late = 0;
+	__builtin_memset(s2_host_ctxt, 0, sizeof(s2_host_ctxt));
+	__builtin_memset(s2_loaded, 0, sizeof(s2_loaded));
 	kvm->slots.used_slots = 2;
 	s2_slot_init(0, (struct kvm_memory_slot) { .base_gfn = S2_BASE_GFN, .npages = S2_GFNS, .userspace_addr = S2_HVA });
 	/* The first page is in another memslot, too; nobody accesses it there. */
@@ -281,7 +291,11 @@ int s2_fault(int v, u64 ipa, int type, int write, int level)
 	vcpu->write = write;
 	vcpu->esr = type + level;
 	vcpu->fault_ipa = ipa;
+	s2_host_ctxt[s2.cpu()].__hyp_running_vcpu = vcpu;
+	s2_loaded[s2.cpu()] = vcpu->arch.hw_mmu;
 	ret = kvm_handle_guest_abort(vcpu);
+	s2_host_ctxt[s2.cpu()].__hyp_running_vcpu = NULL;
+	s2_loaded[s2.cpu()] = NULL;
 	return ret == 1 ? 0 : ret ?: -EINVAL;
 }
 
@@ -333,10 +347,7 @@ u64 s2_page_count(u64 n) { return vm->pages[n].count; }
 void s2_page_init(u64 n) { s2_page[n].count = 1; s2_page[n].private = 0; }
 
 const char *const s2_arm_names[] = {
-	"faults_parallel", "seq_retries", "age_done",
-#ifdef S2_HAS_mmu_invalidate_retry_range
-	"block_retries",
-#endif
+	"faults_parallel", "seq_retries", "age_done", "blocks_beside", "unmapped_in_parts",
 #ifdef S2_HAS_age_gfn_range
 	"age_late",
 #endif
@@ -349,9 +360,8 @@ void s2_arms(u64 *to)
 	*to++ = s2_held;
 	*to++ = s2_retries;
 	*to++ = s2_aged;
-#ifdef S2_HAS_mmu_invalidate_retry_range
-	*to++ = s2_block_retries;
-#endif
+	*to++ = s2_blocks;
+	*to++ = s2_parts;
 #ifdef S2_HAS_age_gfn_range
 	*to++ = s2_late;
 #endif

@@ -62,17 +62,20 @@ typedef u64 hpa_t;
 #define S2_vale2is		S2_vmalls12e1is
 #define __tlbi_level(op, a, l)	({ S2_AT; s2.tlbi(S2_ ## op, (u64)(a), l); })
 #define __tlbi_sync_s1ish_hyp()	dsb(ish)
-struct tlb_inv_context { int unused; };
-/* With interrupts off, which synchronize_rcu() waits for as it does for a read section. So it does for a CPU at EL2. */
-#define enter_vmid_context(m, c) ((void)(m), (void)(c), rcu_read_lock(), s2.vmid(1))
-#define exit_vmid_context(c)	((void)(c), s2.vmid(0), rcu_read_unlock())
-/* The same for the vCPU that is loaded: without TGE its VMID is in use. */
 #define noinline		__attribute__((noinline))
-#define has_vhe()		1
 #define HCR_TGE			(1UL << 27)
 #define HCR_HOST_VHE_FLAGS	HCR_TGE
+/* What this CPU has in VTTBR_EL2: nothing, but where it has a vCPU. Without TGE that VMID is in use. */
+#define __load_stage2(m)	((void)(s2_loaded[s2.cpu()] = (m)))
 #define read_sysreg(r)		HCR_TGE
-#define write_sysreg_hcr(v)	s2.vmid(!((v) & HCR_TGE))
+#define write_sysreg_hcr(v)	s2.vmid(!((v) & HCR_TGE) && s2_loaded[s2.cpu()])
+#define host_data_ptr(d)	(&s2_ ## d[s2.cpu()])
+#define read_sysreg_el1(r)	0
+#define write_sysreg_el1(v, r)	((void)(v))
+#define TCR_EPD0_MASK		0
+#define TCR_EPD1_MASK		0
+#define SCTLR_ELx_M		0
+/* Interrupts are off, which RCU waits for as it does for a read section. So it does for a CPU at EL2. */
 #define local_irq_save(f)	((void)(f), rcu_read_lock())
 #define local_irq_restore(f)	((void)(f), rcu_read_unlock())
 #define ARM64_WORKAROUND_SPECULATIVE_AT 0
@@ -162,6 +165,7 @@ static inline long page_count(struct page *pg) { return READ_ONCE(pg->count); }
 #define EINTR			4
 #define ENXIO			6
 #define INT_MAX			0x7fffffff
+#define UINT_MAX		(~0U)
 #define BUILD_BUG_ON_MSG(c, m)	_Static_assert(!(c), m)
 
 #include "list.h"
@@ -221,7 +225,5 @@ union kvm_mmu_notifier_arg { unsigned long attributes; };
 void __kvm_tlb_flush_vmid_ipa(struct kvm_s2_mmu *mmu, phys_addr_t ipa, int level);
 /* Before the milestone "relax" it has three arguments: its own declaration, in functions.inc, says how many. */
 void __kvm_tlb_flush_vmid_ipa_nsh();
-struct kvm_vcpu;
-void __kvm_tlb_flush_loaded_ipa_nsh(struct kvm_vcpu *vcpu, phys_addr_t ipa, int level, u64 va);
 void __kvm_tlb_flush_vmid(struct kvm_s2_mmu *mmu);
 #define __kvm_tlb_flush_vmid_range(m, a, p) ((void)(a), (void)(p))

@@ -134,6 +134,7 @@ typedef struct { long counter; } atomic_long_t, atomic64_t;
 #define RCU_INIT_POINTER(p, v)	WRITE_ONCE(p, v)
 #define rcu_assign_pointer(p, v) smp_store_release(&(p), v)
 #define call_rcu(h, f)		({ S2_AT; s2.call_rcu(h, (void (*)(void *))(f)); })
+#define call_rcu_hurry(h, f)	call_rcu(h, f)
 #define synchronize_rcu()	({ S2_AT; s2.synchronize_rcu(); })
 /* What it promises is the same. */
 #define synchronize_rcu_expedited()	synchronize_rcu()

@@ -309,8 +309,19 @@ pub fn unmap_slot() {
     done();
 }
 
-/// A huge page is split for it, of which KVM is not told: mm/ tells of all pages then, and KVM does not rely on that.
+/// __split_huge_pmd(), which tells of all of the huge page first.
+fn split_huge() {
+    (kernel().range_start)(HVA, HVA + BLOCK * 4096, RANGE_BLOCKABLE);
+    engine::lock(PTL);
+    memory::store(split(), 1, memory::RELAXED);
+    memory::fence(memory::FULL);
+    engine::unlock(PTL);
+    (kernel().range_end)(HVA, HVA + BLOCK * 4096, RANGE_BLOCKABLE);
+}
+
+/// A huge page is split for it. Linux 5.10 does not rely on being told of that.
 fn take_out(gfn: u64) {
+    if kernel().v7_3 && host().thp && memory::load(split(), memory::RELAXED) == 0 { split_huge() }
     engine::lock(PTL);
     let old = memory::load(at(gfn), 0);
     if host().thp { memory::store(split(), 1, memory::RELAXED) }

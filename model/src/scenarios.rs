@@ -433,8 +433,9 @@ pub static SCENARIOS: &[Scenario] = &[
     /* MMU notifiers */
     Scenario { name: "unmap-read", setup: page, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-map", setup: empty, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel", "seq_retries"], bound: Some(3), ..SHORT },
-    Scenario { name: "unmap-block-map", on: On::V7_3, thp: true, setup: empty, threads: &[write_0, unmap_7], check: nothing_more, must: &["block_retries"], bound: Some(3), ..SHORT },
-    Scenario { name: "unmap-block-map-before", on: On::V7_3, thp: true, setup: empty, threads: &[write_2, unmap_1], check: nothing_more, must: &["block_retries"], bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-map-second", on: On::V7_3, setup: empty, threads: &[write_1, unmap_1], check: nothing_more, must: &["seq_retries"], ..SHORT },
+    Scenario { name: "unmap-block-map", on: On::V7_3, thp: true, setup: empty, threads: &[write_0, unmap_7], check: nothing_more, must: &["blocks_beside", "seq_retries"], ..SHORT },
+    Scenario { name: "unmap-block-map-before", on: On::V7_3, thp: true, setup: empty, threads: &[write_2, unmap_1], check: nothing_more, must: &["blocks_beside", "seq_retries"], ..SHORT },
     Scenario { name: "unmap-logged", setup: logged_page, threads: &[write_0, unmap], check: nothing_more, must: &["faults_lockless"], ..SHORT },
     Scenario { name: "unmap-one-of-two", setup: two_pages, threads: &[read_1, unmap], check: nothing_more, must: &[], bound: None, ..SHORT },
     Scenario { name: "unmap-one-then-other", setup: two_pages, threads: &[idle, read_1_twice, unmap_both], check: nothing_more, must: &[], ..SHORT },
