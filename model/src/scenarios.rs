@@ -491,7 +491,8 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "teardown-teardown-age", on: On::V7_3, setup: page, threads: &[age_flush, teardown, teardown], check: nothing_more, bound: Some(1), ..SHORT },
     Scenario { name: "device-read-bounded", on: On::V7_3, setup: empty_cold, threads: &[ioremap, glance_twice], check: nothing_more, bound: Some(3), ..SHORT },
     /* teardown */
-    Scenario { name: "teardown-age", setup: page, threads: &[age_flush, teardown], check: nothing_more, must: &["age_done", "age_late"], bound: None, ..SHORT },
+    Scenario { name: "teardown-age", on: On::V5_10, setup: page, threads: &[age_flush, teardown], check: nothing_more, must: &["age_done", "age_late"], bound: None, ..SHORT },
+    Scenario { name: "teardown-age-bounded", on: On::V7_3, setup: page, threads: &[age_flush, teardown], check: nothing_more, must: &["age_done", "age_late"], bound: Some(3), ..SHORT },
     Scenario { name: "teardown-unmap", setup: page, threads: &[unmap, teardown], check: nothing_more, must: &[], ..SHORT },
     Scenario { name: "teardown-unmap-slot", setup: two_ends, threads: &[unmap_slot, teardown], check: nothing_more, must: &[], ..SHORT },
     Scenario { name: "teardown-change", setup: page, threads: &[ksm_then, teardown], check: nothing_more, must: &[], on: On::V5_10, ..SHORT },
