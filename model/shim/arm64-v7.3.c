@@ -59,8 +59,7 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define KVM_PGT_FN(f)		f
 /* Less than the kernel's, so that the memslot is several chunks, and a harvest two. */
 #define STAGE2_CHUNK_SIZE	(64 * PAGE_SIZE)
-/* In __unmap_stage2_range(), which has `size`: two pages are two parts, a block that was split is not 512. */
-#define STAGE2_UNMAP_LEAVES	(size > 2 * PAGE_SIZE ? 32 : 1)
+#define STAGE2_UNMAP_LEAVES	1
 #define STAGE2_UNMAP_RANGE_SIZE	(256 * PAGE_SIZE)
 #define KVM_DIRTY_LOG_BATCH	4
 #define kvm_arch_nr_memslot_as_ids(k) 1
