@@ -26,6 +26,8 @@ pub struct Host {
     pub other_level: u32,
     /// Whether others may do something between a guest's exit and the fault handler's first look.
     pub late: bool,
+    /// A huge page is split without a notifier of all of it, which would unmap 512 pages.
+    pub quiet: bool,
     /// x86: the caches are not topped up before the threads begin.
     pub cold: bool,
 
@@ -64,7 +66,7 @@ const ITSELF: [u64; GFNS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 impl Default for Host {
     fn default() -> Self {
-        Host { thp: false, other_level: 0, late: false, cold: false, word: vec![], freed: vec![],
+        Host { thp: false, other_level: 0, late: false, quiet: false, cold: false, word: vec![], freed: vec![],
             next_pfn: 0, written: [0; GFNS], copied: [0; GFNS], writes: 0, stable: [false; GFNS], handling: [[false; GFNS]; THREADS + 1],
             busy: [false; THREADS + 1], gave_up: 0, rests: 0,
             accesses: 0, accessed: [0; GFNS], aged: [0; GFNS], wrote: vec![], used: vec![], marked: vec![], young: vec![], alias: ITSELF }
@@ -321,7 +323,7 @@ fn split_huge() {
 
 /// A huge page is split for it. Linux 5.10 does not rely on being told of that.
 fn take_out(gfn: u64) {
-    if kernel().v7_3 && host().thp && memory::load(split(), memory::RELAXED) == 0 { split_huge() }
+    if kernel().v7_3 && host().thp && !host().quiet && memory::load(split(), memory::RELAXED) == 0 { split_huge() }
     engine::lock(PTL);
     let old = memory::load(at(gfn), 0);
     if host().thp { memory::store(split(), 1, memory::RELAXED) }
