@@ -54,6 +54,7 @@ _NAMED = re.compile(r"^(KVM|Host):((?: \S+ \d+)+)$", re.M)
 _LINES = (
     (r"^Walks that age: (?P<key>\w+) (\d+)$", ("walks_that_age",)),
     (r"^Faults that undo: (?P<key>\w+) (\d+)$", ("faults_that_undo",)),
+    (r"^Faults that map: (?P<key>\w+) (\d+)$", ("faults_that_map",)),
     (
         r"^Verified with the vCPUs stopped: (\d+) times, (\d+) words, (\d+) writes in the dirty log of (\d+) harvests",
         ("stops", "words_verified", "writes_verified_in_log", "harvests"),
