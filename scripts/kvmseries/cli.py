@@ -45,7 +45,7 @@ COMMANDS = {
     },
     "Measure": {
         "bench": "measure kernels against each other; for QEMU, live migrations",
-        "report": "tables, plots and a page of results; compare two results files; make the texts that quote them",
+        "report": "tables, plots and a page of results; make the texts that quote them",
     },
     "Set up": {"deps": "install the Debian packages that the commands need"},
 }
@@ -101,7 +101,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("--no-times", no="--sensitivity --retry", why="lock counts are of one boot and of no model"),
     ),
     "report": (
-        Rule("--compare", only="FILES"),
         Rule("--texts", only="--check --old", why="it makes the texts from the results that they name"),
         Rule("--check", no="--old"),
         Rule("--check --old", needs="--texts"),

@@ -76,7 +76,6 @@ MISTAKES = [
     (["prove", "mini", "name"], "NAMES needs --litmus or --model or --mutants"),
     (["prove", "mini", "--model", "--seed", "1"], "--seed needs --engine random or --engine pct: loom runs every"),
     (["report", "x", "--table", "html"], "'html' is not one of 'text', 'none'"),
-    (["report", "x", "y", "--compare", "--picture", "z.png"], "--compare excludes --picture"),
     (["bench", "mini", "--calibrate", "--samples", "2"], "--calibrate excludes --samples: it measures what was "),
     (["bench", "mini", "--no-counts", "--no-times"], "--no-counts excludes --no-times: nothing is left to measure"),
     (
