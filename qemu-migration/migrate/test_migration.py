@@ -8,7 +8,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.data import ids, results, unfinished
+from kvmseries.data import ids, results
 from kvmseries.source import trees
 from kvmseries.vm import run as guest
 from migrate import driver, migration, soak
@@ -49,9 +49,8 @@ def job(**others):
 
 
 def test_run(runner):
-    left = []
-    taken = migration.run(job(), keep=left.append, built=BUILT)
-    assert len(runner.asked) == 4 and left == [3, 2, 1, 0]
+    taken = migration.run(job(), built=BUILT)
+    assert len(runner.asked) == 4
     assert not taken.complaints and taken.versions == {"L1 arm64 normal": "7.3"}
     runs = taken.runs
     labels = [label for _, label, _ in runner.asked[0]]
@@ -63,23 +62,6 @@ def test_run(runner):
         assert len(run["samples"]) == 2 and run["arch"] == "arm64"
     steps = {(run["kernel"], *run["samples"]) for run in runs if run["metric"] == "throttle_steps"}
     assert steps == {("base", 8, 8), ("series", 2, 2)}
-
-
-def test_boots_that_are_done_are_not_run_again(runner):
-    whole = migration.run(job(), built=BUILT)
-    half, broken = unfinished.Taken(), []
-
-    def breaks_off(left):
-        broken.append(left)
-        if left == 2:
-            raise Fail("no more")
-
-    with pytest.raises(Fail, match="no more"):
-        migration.run(job(), half, breaks_off, BUILT)
-    before = len(runner.asked)
-    assert migration.run(job(), half, broken.append, BUILT) is half
-    assert len(runner.asked) == before + 2 and broken == [3, 2, 1, 0]
-    assert half.table == whole.table and half.parts == whole.parts
 
 
 def test_lost_pages_are_a_complaint(runner):

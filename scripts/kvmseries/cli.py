@@ -259,7 +259,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
         print(f"series: error: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
-        print("series: interrupted; repeat the command to go on where it stopped", file=sys.stderr)
+        print("series: interrupted; what was built is kept", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -186,7 +186,7 @@ def test_an_interrupt_is_one_line(series, monkeypatch, tmp_path):
     monkeypatch.setattr(trees, "base", interrupt)
     result = series("apply", "mini", "--fetch-only")
     assert result.status == 130
-    assert result.err == "series: interrupted; repeat the command to go on where it stopped\n"
+    assert result.err == "series: interrupted; what was built is kept\n"
 
 
 def test_an_error_of_the_system_is_one_line(refused, patches):
