@@ -65,7 +65,7 @@ class Rule(NamedTuple):
 RULES: dict[str, tuple[Rule, ...]] = {
     "apply": (
         Rule("--fetch-only", only="--tree", why="it makes no tree of the series"),
-        Rule("--upto", no="--milestone --b4", why="a cover letter is for a milestone or for the whole series"),
+        Rule("--upto", no="--milestone"),
     ),
     "build": (Rule("--host-config", needs="--package"),),
     "boot": (Rule("--timeout", needs="COMMAND"),),

@@ -63,7 +63,7 @@ MISTAKES = [
     (["test", "mini", "--soak", "0"], "0.0 is not in the range x>0"),
     # RULES
     (["apply", "mini", "DIR", "--fetch-only"], "--fetch-only excludes DIR: it makes no tree of the series"),
-    (["apply", "mini", "DIR", "--upto", "1", "--b4"], "--upto excludes --b4: a cover letter is for "),
+    (["apply", "mini", "DIR", "--upto", "1", "--milestone", "first"], "--upto excludes --milestone"),
     (["build", "mini", "--host-config", "x"], "--host-config needs --package"),
     (["boot", "mini", "--timeout", "9"], "--timeout needs COMMAND"),
     (["test", "mini", "--soak", "1", "--kernels", "base"], "--soak excludes --kernels"),

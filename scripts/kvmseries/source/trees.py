@@ -17,7 +17,7 @@ from pathlib import Path
 from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail
 from ..base.progress import say, single
-from . import am, b4
+from . import am
 from .catalog import Part, Series, Version
 from .git import check_clean, git, has_identity, head, try_git
 from .projects import PROJECTS
@@ -381,25 +381,19 @@ def copy(
     kernel: str | Path | None = None,
     signoff: bool = False,
     part: Part | None = None,
-    letter: str | None = None,
 ) -> Path:
     """Make a git repository of the user's at `destination`: tag base, then `count` patches.
 
     It stands on its own (nothing is shared with out/), on branch `kvm-<series>`.  part: a catalog.Part instead of
-    `count` patches: what it needs, a tag `needed`, then its patches, on a branch of its own.  letter: text of a cover
-    letter, with which b4 is to track the patches behind the tag `needed`.
+    `count` patches: what it needs, a tag `needed`, then its patches, on a branch of its own.
     """
     paths.check_destination(destination)
     root = base(series, kernel)
     destination = Path(destination).absolute()
     where = str(kernel or f"{PROJECTS[series.project].title} {root.version}")
     differ = _differ(series, root.version)
-    if (signoff or letter) and not has_identity(root.path):
-        why = "--signoff certifies the DCO in your name" if signoff else "--b4 makes a branch that is yours"
-        raise Fail(f"{why}: set git's user.name and user.email")
-    if letter:
-        b4.program()
-
+    if signoff and not has_identity(root.path):
+        raise Fail("--signoff certifies the DCO in your name: set git's user.name and user.email")
     with paths.whole(destination) as made:
         # Without --local, which refuses to copy where it cannot link: another file system.
         git(made, "clone", "-q", str(root.path), ".", what="git clone")
@@ -407,10 +401,7 @@ def copy(
         git(made, "checkout", "-q", "-b", f"kvm-{series.name}{f'-{part.name}' if part else ''}", "base")
         if part:
             am.apply(made, part.needed, signoff=signoff, where=where, differ=differ)
-        if part or letter:
             git(made, "tag", "needed")
         patches = part.patches if part else series.patches[:count]
         am.apply(made, patches, signoff=signoff, where=where, differ=differ)
-        if letter:
-            b4.prepare(made, letter)
     return destination
