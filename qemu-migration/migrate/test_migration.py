@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.data import ids, results
 from kvmseries.source import trees
@@ -231,20 +230,6 @@ def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(calm
     calm.reports = []
     assert soak.run(QEMU, None, 20, "1", path) == ["L1's kernel reported: WARNING: at f"]
     assert json.loads(path.read_text(encoding="utf-8"))["reports"] == ["WARNING: at f"]
-
-
-def test_the_committed_soak_lost_no_page():
-    path = paths.ROOT / "Documentation/results/soak-qemu-10.0-4.json"
-    data = json.loads(path.read_text(encoding="utf-8"))
-    rows = data["migrations"]
-    total = {name: sum(entry[name] for entry in data["summary"].values()) for name in data["summary"]["plain"]}
-    assert total["run"] == len(rows) and total["pages_lost"] == 0
-    assert total["pages_written"] >= total["pages_compared"] / 2 and total["throttled"] >= total["run"] / 2
-    # Two guests that did not start are all that was wrong: Documentation/QEMU-BUGS.md.
-    complaints = [line for row in rows for line in row["complaints"]]
-    assert len(complaints) == 2 and all(line.endswith("of the guest does not start") for line in complaints)
-    # The report of the first boot was not kept.
-    assert len(data["reports"]) == 1 and "debug.c:157 at kvm_vcpu_load_debug" in data["reports"][0]
 
 
 @pytest.mark.parametrize(

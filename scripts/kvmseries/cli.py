@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import shell_complete
 
 from .base import paths
 from .base.errors import Fail, Usage
@@ -244,9 +243,6 @@ def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line `arguments` (default: sys.argv); returns the exit status."""
     try:
         git.forget_environment()
-        # eval "$(_SERIES_COMPLETE=bash_source scripts/series)" makes bash complete `series`; zsh and fish likewise.
-        if "_SERIES_COMPLETE" in os.environ:
-            return shell_complete(GROUP, {}, "series", "_SERIES_COMPLETE", os.environ["_SERIES_COMPLETE"])
         module, options = parse(sys.argv[1:] if arguments is None else arguments)
         return module.run(options) or 0
     except click.exceptions.Exit as done:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import shutil
 import subprocess
@@ -112,22 +111,14 @@ def for_commands(
 ) -> Qemu:
     """The Qemu that runs `commands`, as for image.job(), by the wall clock, with the kernel parameters `params`: the
     machine's own, unless it emulates, and has no nested virtualisation where that is asked for or may have old
-    translations of what the commands execute.  If there is no newer one for the latter, its own, and a line says so."""
+    translations of what the commands execute.  Raises Fail if it takes a newer one and none can be had."""
     own = Qemu(binary(arch))
-    number, line = own.version()
+    number, _ = own.version()
     if accel != "tcg" or arch != "arm64" or number == (0, 0):
         return own
     if _NESTED in params and number < _NESTS:
         return newer(arch, _NESTS, _NESTED, "leave the parameter out")
     executes = any("stage2_fault_stress_test" in str(word) for _, _, words in commands for word in words)
-    return _that_zeroes(line) if executes and number < _ZEROES else own
-
-
-@functools.cache
-def _that_zeroes(line: str) -> Qemu:
-    """One of _ZEROES or newer, or the machine's own, which is `line`."""
-    try:
-        return newer("arm64", _ZEROES, "code that guests write", "leave out the helper exec")
-    except Fail as error:
-        say(f"{error}. Going on with {line}, on which stage2_fault_stress_test may fail for that alone")
-        return Qemu(binary("arm64"))
+    if executes and number < _ZEROES:
+        return newer(arch, _ZEROES, "stage2_fault_stress_test", "leave it out")
+    return own

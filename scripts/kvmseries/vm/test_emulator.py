@@ -2,8 +2,6 @@
 
 import pytest
 
-from kvmseries.base import debian
-from kvmseries.base.errors import Fail
 from kvmseries.vm import emulator
 
 STRESS = "/tests/stage2_fault_stress_test"
@@ -18,7 +16,6 @@ def _newest(monkeypatch, tmp_path):
         asked.append((arch, oldest))
         return emulator.Qemu("/newer", tmp_path)
 
-    emulator._that_zeroes.cache_clear()  # pylint: disable=protected-access
     monkeypatch.setattr(emulator, "newer", newer)
     return asked
 
@@ -50,23 +47,6 @@ def test_only_what_needs_it_gets_a_newer_qemu(program, newest, version, arch, wo
     found = emulator.for_commands(arch, [("x", 1, words)], accel, params).program
     assert found == ("/newer" if asked else emulator.binary(arch))
     assert newest == ([("arm64", asked)] if asked else [])
-
-
-def test_where_there_is_no_newer_one_its_own_is_taken_and_a_line_says_so_once(program, monkeypatch, capsys):
-    program("qemu-system-aarch64", "echo 'QEMU emulator version 7.2.22 (Debian)'\n")
-
-    def fetch(package):
-        raise Fail(f"no {package} here")
-
-    emulator._that_zeroes.cache_clear()  # pylint: disable=protected-access
-    monkeypatch.setattr(debian, "fetch_backport", fetch)
-    for _ in range(2):
-        assert emulator.for_commands("arm64", [("x", 1, [STRESS])]).program == "qemu-system-aarch64"
-    emulator._that_zeroes.cache_clear()  # pylint: disable=protected-access
-    lines = [line for line in capsys.readouterr().err.splitlines() if "Going on" in line]
-    assert len(lines) == 1
-    assert "needs QEMU 8.2 or newer, and none can be had: no qemu-system-arm here" in lines[0]
-    assert "QEMU emulator version 7.2.22 (Debian), on which stage2_fault_stress_test may fail" in lines[0]
 
 
 def test_the_words_of_a_command_line(tmp_path):
