@@ -11,8 +11,8 @@ import itertools
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from kvmseries.base import paths, proc, progress
 from kvmseries.base.errors import Fail, Usage
 from kvmseries.base.numbers import numbers
 from kvmseries.base.progress import Note, say
-from kvmseries.data import ids, results, shape, unfinished
-from kvmseries.data.shape import Host, Ids, Part, Run
+from kvmseries.data import ids, results, shape
+from kvmseries.data.shape import Host, Ids, Run, Trace
 from kvmseries.kernel import build as kernels, kconfig, toolchain
 from kvmseries.source import catalog, trees
 from kvmseries.vm import image, machine as machines, run as guest
@@ -175,20 +175,34 @@ def found(outcome: guest.Outcome) -> driver.Figures:
     return values
 
 
-def groups(job: Job, taken: unfinished.Taken) -> list[list[driver.Setting]]:
-    """The settings of each boot that is not in `taken`: those that differ in the ring alone are compared with each other."""
-    boots = [list(group) for _, group in itertools.groupby(job.settings, lambda one: replace(one, ring=0))]
-    return taken.left(boots, _part)
+@dataclass
+class Taken:
+    """What has been measured."""
+
+    table: dict[tuple[str, ...], Run] = field(default_factory=dict)  # runs, by shape.key()
+    versions: dict[str, str] = field(default_factory=dict)  # of kernels, for results.host_info()
+    traces: list[Trace] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)  # lines
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs for results.save()."""
+        return list(self.table.values())
 
 
-def plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
-    """Steps for progress.Steps, without the boots that are in `taken`."""
+def groups(job: Job) -> list[list[driver.Setting]]:
+    """The settings of each boot: those that differ in the ring alone are compared with each other."""
+    return [list(group) for _, group in itertools.groupby(job.settings, lambda one: replace(one, ring=0))]
+
+
+def plan(job: Job) -> list[progress.Step]:
+    """Steps for progress.Steps."""
     steps: list[progress.Step] = [
         (f"qemu-build-{job.arch}-{bool(point.count)}", f"build QEMU {point.label} for {job.arch}", 330)
         for point in job.points
     ]
     steps.append(("migration-l1", "build the kernel of L1 and the guest", 200))
-    for group in groups(job, taken):
+    for group in groups(job):
         vcpus, size = group[0].vcpus, group[0].working_set
         count = len(group) * len(job.points) * job.samples
         what = f"{count} migrations, {vcpus} vCPUs, {size // 1024} MiB"
@@ -196,19 +210,10 @@ def plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
     return steps
 
 
-def run(
-    job: Job,
-    taken: unfinished.Taken | None = None,
-    keep: Callable[[int], object] = lambda left: None,
-    built: Mapping[str, build.Program] | None = None,
-) -> unfinished.Taken:
-    """Run `job`; returns `taken`, an unfinished.Taken, with what was measured and complaints about it.
-
-    taken: with what an earlier run of it has measured.  keep: called after each boot with the number of those that are
-    left.  built: {label: Program} instead of building them.
-    """
-    taken = unfinished.Taken() if taken is None else taken
-    todo = plan(job, taken)
+def run(job: Job, built: Mapping[str, build.Program] | None = None) -> Taken:
+    """Run `job`; returns what was measured and complaints about it.  built: {label: Program} instead of building them."""
+    taken = Taken()
+    todo = plan(job)
     steps = progress.Steps(todo if built is None else todo[len(job.points) :])
     if built is None:
         made = {}
@@ -218,7 +223,7 @@ def run(
         built = made
     with steps.step("migration-l1"):
         runner = Runner(built, job.accel, job.cpus, f"bench-{job.series.name}-migration", job.arch)
-    for group in taken.each(groups(job, taken), _part, keep):
+    for group in groups(job):
         with steps.step(f"migrations-{group[0].vcpus}-{group[0].working_set}") as note:
             commands = [
                 (f"{setting.tracking}-{point.label.replace(':', '-')}-{round_}", point.label, setting)
@@ -234,14 +239,7 @@ def run(
     return taken
 
 
-def _part(group: Sequence[driver.Setting]) -> Part:
-    """The name of a boot in unfinished.Taken."""
-    return [group[0].vcpus, group[0].working_set]
-
-
-def _take(
-    taken: unfinished.Taken, job: Job, runner: Runner, label: str, setting: driver.Setting, outcome: guest.Outcome
-) -> None:
+def _take(taken: Taken, job: Job, runner: Runner, label: str, setting: driver.Setting, outcome: guest.Outcome) -> None:
     """Add what one migration printed to `taken`."""
     values = found(outcome)
     where = f"{label}, {setting.tracking}, {setting.vcpus} vCPUs, {setting.working_set} KiB"
@@ -301,23 +299,6 @@ def state(job: Job) -> list[str]:
     return [
         *(ids.files(folder) for _, folder in driver.sources(job.arch)),
         *(point.series.diffs_id(point.count) for point in job.points),
-    ]
-
-
-def what(job: Job) -> list[object]:
-    """All that the figures of `job` follow from on this machine, for unfinished.Keeper."""
-    info = results.host_info()
-    return [
-        job.series.name,
-        job.arch,
-        [(point.label, point.count) for point in job.points],
-        job.settings,
-        job.samples,
-        job.accel,
-        job.cpus,
-        trees.key(job.series, job.tree),
-        state(job),
-        [info[name] for name in ("machine", "cpu", "cpus", "kernel")],
     ]
 
 

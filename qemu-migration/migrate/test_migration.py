@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.data import ids, results, unfinished
+from kvmseries.data import ids, results
 from kvmseries.source import trees
 from kvmseries.vm import run as guest
 from migrate import driver, migration, soak
@@ -49,9 +48,8 @@ def job(**others):
 
 
 def test_run(runner):
-    left = []
-    taken = migration.run(job(), keep=left.append, built=BUILT)
-    assert len(runner.asked) == 4 and left == [3, 2, 1, 0]
+    taken = migration.run(job(), built=BUILT)
+    assert len(runner.asked) == 4
     assert not taken.complaints and taken.versions == {"L1 arm64 normal": "7.3"}
     runs = taken.runs
     labels = [label for _, label, _ in runner.asked[0]]
@@ -63,23 +61,6 @@ def test_run(runner):
         assert len(run["samples"]) == 2 and run["arch"] == "arm64"
     steps = {(run["kernel"], *run["samples"]) for run in runs if run["metric"] == "throttle_steps"}
     assert steps == {("base", 8, 8), ("series", 2, 2)}
-
-
-def test_boots_that_are_done_are_not_run_again(runner):
-    whole = migration.run(job(), built=BUILT)
-    half, broken = unfinished.Taken(), []
-
-    def breaks_off(left):
-        broken.append(left)
-        if left == 2:
-            raise Fail("no more")
-
-    with pytest.raises(Fail, match="no more"):
-        migration.run(job(), half, breaks_off, BUILT)
-    before = len(runner.asked)
-    assert migration.run(job(), half, broken.append, BUILT) is half
-    assert len(runner.asked) == before + 2 and broken == [3, 2, 1, 0]
-    assert half.table == whole.table and half.parts == whole.parts
 
 
 def test_lost_pages_are_a_complaint(runner):
@@ -249,20 +230,6 @@ def test_what_the_kernel_below_reports_is_a_complaint_and_its_logs_are_kept(calm
     calm.reports = []
     assert soak.run(QEMU, None, 20, "1", path) == ["L1's kernel reported: WARNING: at f"]
     assert json.loads(path.read_text(encoding="utf-8"))["reports"] == ["WARNING: at f"]
-
-
-def test_the_committed_soak_lost_no_page():
-    path = paths.ROOT / "Documentation/results/soak-qemu-10.0-4.json"
-    data = json.loads(path.read_text(encoding="utf-8"))
-    rows = data["migrations"]
-    total = {name: sum(entry[name] for entry in data["summary"].values()) for name in data["summary"]["plain"]}
-    assert total["run"] == len(rows) and total["pages_lost"] == 0
-    assert total["pages_written"] >= total["pages_compared"] / 2 and total["throttled"] >= total["run"] / 2
-    # Two guests that did not start are all that was wrong: Documentation/QEMU-BUGS.md.
-    complaints = [line for row in rows for line in row["complaints"]]
-    assert len(complaints) == 2 and all(line.endswith("of the guest does not start") for line in complaints)
-    # The report of the first boot was not kept.
-    assert len(data["reports"]) == 1 and "debug.c:157 at kvm_vcpu_load_debug" in data["reports"][0]
 
 
 @pytest.mark.parametrize(

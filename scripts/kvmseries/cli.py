@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import shell_complete
 
 from .base import paths
 from .base.errors import Fail, Usage
@@ -45,7 +44,7 @@ COMMANDS = {
     },
     "Measure": {
         "bench": "measure kernels against each other; for QEMU, live migrations",
-        "report": "tables, plots and a page of results; compare two results files; make the texts that quote them",
+        "report": "tables, plots and a page of results; make the texts that quote them",
     },
     "Set up": {"deps": "install the Debian packages that the commands need"},
 }
@@ -65,7 +64,7 @@ class Rule(NamedTuple):
 RULES: dict[str, tuple[Rule, ...]] = {
     "apply": (
         Rule("--fetch-only", only="--tree", why="it makes no tree of the series"),
-        Rule("--upto", no="--milestone --b4", why="a cover letter is for a milestone or for the whole series"),
+        Rule("--upto", no="--milestone"),
     ),
     "build": (Rule("--host-config", needs="--package"),),
     "boot": (Rule("--timeout", needs="COMMAND"),),
@@ -101,7 +100,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("--no-times", no="--sensitivity --retry", why="lock counts are of one boot and of no model"),
     ),
     "report": (
-        Rule("--compare", only="FILES"),
         Rule("--texts", only="--check --old", why="it makes the texts from the results that they name"),
         Rule("--check", no="--old"),
         Rule("--check --old", needs="--texts"),
@@ -245,9 +243,6 @@ def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line `arguments` (default: sys.argv); returns the exit status."""
     try:
         git.forget_environment()
-        # eval "$(_SERIES_COMPLETE=bash_source scripts/series)" makes bash complete `series`; zsh and fish likewise.
-        if "_SERIES_COMPLETE" in os.environ:
-            return shell_complete(GROUP, {}, "series", "_SERIES_COMPLETE", os.environ["_SERIES_COMPLETE"])
         module, options = parse(sys.argv[1:] if arguments is None else arguments)
         return module.run(options) or 0
     except click.exceptions.Exit as done:
@@ -260,7 +255,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
         print(f"series: error: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
-        print("series: interrupted; repeat the command to go on where it stopped", file=sys.stderr)
+        print("series: interrupted; what was built is kept", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -44,9 +44,8 @@ TOOLS = ("sh", "git", "tar", "gzip", "cat", "cp", "sed", "sleep", "echo")
 
 
 def committed(pattern="*.json"):
-    """Paths of the results files of Documentation/results that match, sorted, without those of measurements that run."""
-    found = (paths.ROOT / "Documentation" / "results").glob(pattern)
-    return sorted(path for path in found if not path.name.endswith(".unfinished.json"))
+    """Paths of the results files of Documentation/results that match, sorted."""
+    return sorted((paths.ROOT / "Documentation" / "results").glob(pattern))
 
 
 def git(tree, *arguments):

@@ -40,32 +40,9 @@ def test_negative_control_code_of_another_layout(tmp_path):
     assert "+x = (1, 2)" in layout(write(tmp_path / "x.py", "x=(1,2)\n"))
 
 
-REFUSED = {
-    "F821 Undefined name `nobody`": "def f():\n    return nobody\n",
-    "F401 [*] `os` imported but unused": "import os\n",
-    "F403": "from os import *\n",
-    "F823": "def f():\n    f = f()\n    return f\n",
-    "B006": "def f(x=[]):\n    return x\n",
-    "invalid-syntax": "def f(:\n",
-}
-MISTYPED = {
-    "Incompatible return value type": "def f(number: int) -> str:\n    return number\n",
-    "Function is missing a type annotation": "def g(number):\n    return number\n",
-    "Missing type parameters for generic type": "def h(numbers: list) -> None:\n    pass\n",
-    # Python 3.9 evaluates the annotations of a class.
-    "requires Python 3.10": "class A:\n    path: str | None = None\n",
-}
-
-
 def test_negative_control_code_that_ruff_refuses(tmp_path):
-    for number, text in enumerate(REFUSED.values()):
-        write(tmp_path / f"x{number}.py", text)
-    lines = names(tmp_path)
-    assert not [
-        wrong
-        for number, wrong in enumerate(REFUSED)
-        if not any(f"x{number}.py" in line and wrong in line for line in lines)
-    ]
+    lines = names(write(tmp_path / "x.py", "def f(x=[]):\n    return nobody\n"))
+    assert [rule for rule in ("B006", "F821") if not any(rule in line for line in lines)] == []
 
 
 def test_types(tmp_path):
@@ -73,5 +50,7 @@ def test_types(tmp_path):
 
 
 def test_negative_control_code_that_mypy_refuses(tmp_path):
-    lines = mypy(tmp_path, write(tmp_path / "x.py", "".join(MISTYPED.values())))
-    assert len(lines) == len(MISTYPED) and all(wrong in line for wrong, line in zip(MISTYPED, lines))
+    # Python 3.9 evaluates the annotations of a class.
+    text = "def g(number):\n    return number\nclass A:\n    path: str | None = None\n"
+    first, second = mypy(tmp_path, write(tmp_path / "x.py", text))
+    assert "Function is missing a type annotation" in first and "requires Python 3.10" in second

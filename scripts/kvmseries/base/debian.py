@@ -32,8 +32,6 @@ GROUPS = {
     "checks": "groff-base",
     # Packages of kernels for other machines.
     "hostkernel": "dpkg-dev debhelper fakeroot rsync kmod cpio",
-    # Where Debian's cannot be fetched.
-    "busybox": "busybox-static",
     "static": "sparse",
     # The model checker.  Debian 12's own rustc is too old for its crates; rustc-web is a newer one.
     "model": "cargo rustc",

@@ -21,7 +21,6 @@ _PACKAGES = {
     "dpkg-deb": "dpkg",
     "dpkg-buildpackage": "dpkg-dev",
     "dh_listpackages": "debhelper",
-    "busybox": "busybox-static",
     # The C library for programs that are linked statically.
     "libc.a": "libc6-dev",
     "ssh": "openssh-client",
@@ -46,17 +45,10 @@ def title() -> str:
     return found.get("PRETTY_NAME") or found.get("NAME") or "this system"
 
 
-def family() -> str:
-    """ "debian" or "ubuntu", by ID and ID_LIKE of os-release; "" for another one."""
-    found = release()
-    words = [found.get("ID", ""), *found.get("ID_LIKE", "").split()]
-    return next((word for word in words if word in ("debian", "ubuntu")), "")
-
-
 def how(program: str) -> str:
     """What to do to have `program`, as the end of a message."""
-    package = _PACKAGES.get(program, program)
-    if family():
+    package, found = _PACKAGES.get(program, program), release()
+    if "debian" in (found.get("ID"), *found.get("ID_LIKE", "").split()):
         return f"install the package {package}, or run `make deps`"
     return f"{CONTAINER}, or install the package that has it, such as {package}"
 

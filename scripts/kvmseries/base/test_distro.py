@@ -8,10 +8,7 @@ from kvmseries.conftest import write
 RELEASES = {
     "debian": 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_CODENAME=bookworm\n',
     "ubuntu": '# Noble\nPRETTY_NAME="Ubuntu 24.04.1 LTS"\nNAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\n',
-    "mint": 'NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n',
     "fedora": "NAME=\"Fedora Linux\"\nPRETTY_NAME='Fedora Linux 41 (Forty One)'\nID=fedora\n",
-    "arch": 'NAME="Arch Linux"\nID=arch\n',
-    "nixos": 'NAME="NixOS"\nID=nixos\n',
     "broken": 'NAME="unclosed\n',
 }
 DEPS = "install the package qemu-system-arm, or run `make deps`"
@@ -19,22 +16,20 @@ ELSEWHERE = f"{distro.CONTAINER}, or install the package that has it, such as qe
 
 
 @pytest.mark.parametrize(
-    "name, family, line, title",
+    "name, line, title",
     [
-        ("debian", "debian", DEPS, "Debian GNU/Linux 12 (bookworm)"),
-        ("ubuntu", "ubuntu", DEPS, "Ubuntu 24.04.1 LTS"),
-        ("mint", "ubuntu", DEPS, "Linux Mint"),
-        ("fedora", "", ELSEWHERE, "Fedora Linux 41 (Forty One)"),
-        ("nixos", "", ELSEWHERE, "NixOS"),
-        ("broken", "", ELSEWHERE, "this system"),
-        ("", "", ELSEWHERE, "this system"),
+        ("debian", DEPS, "Debian GNU/Linux 12 (bookworm)"),
+        ("ubuntu", DEPS, "Ubuntu 24.04.1 LTS"),
+        ("fedora", ELSEWHERE, "Fedora Linux 41 (Forty One)"),
+        ("broken", ELSEWHERE, "this system"),
+        ("", ELSEWHERE, "this system"),
     ],
 )
-def test_what_is_said_on_a_distribution(tmp_path, monkeypatch, name, family, line, title):
+def test_what_is_said_on_a_distribution(tmp_path, monkeypatch, name, line, title):
     if name:
         write(tmp_path / "os-release", RELEASES[name])
     monkeypatch.setattr(distro, "FILES", (str(tmp_path / "none"), str(tmp_path / "os-release")))
-    assert (distro.family(), distro.how("qemu-system-aarch64")) == (family, line)
+    assert distro.how("qemu-system-aarch64") == line
     assert distro.how("flex") == line.replace("qemu-system-arm", "flex")
     assert distro.no_sources("has no apt") == (
         f"{title} has no apt: give your own kernel tree with --tree (or TREE=/path), or run it "

@@ -8,7 +8,7 @@ import click
 
 from ..base.errors import Usage
 from ..base.progress import say
-from ..source import letters, trees
+from ..source import trees
 from . import shared
 from .shared import flag, Option
 
@@ -18,7 +18,6 @@ PARAMS = [
     shared.TREE,
     shared.UPTO,
     Option("--milestone", "NAME", "only the patches of this milestone, on those that they need (tag `needed`)"),
-    flag("--b4", "make the branch one that b4 tracks (b4 prep, b4 send), with the cover letter"),
     flag("--signoff", "add your Signed-off-by: you certify the DCO"),
     flag("--fetch-only", "fetch the base (cached), make no DIR, and print where the base is"),
 ]
@@ -33,15 +32,12 @@ def run(options: shared.Options) -> None:
     if not options.dir:
         raise Usage("apply needs DIR, a directory to make, or --fetch-only (see scripts/series apply -h)")
     part = series.milestone(options.milestone) if options.milestone else None
-    letter = letters.text(series, options.milestone) if options.b4 else None
     count = series.upto(options.upto) if options.upto else len(series.patches)
-    path = trees.copy(series, options.dir, count, options.tree, signoff=options.signoff, part=part, letter=letter)
+    path = trees.copy(series, options.dir, count, options.tree, signoff=options.signoff, part=part)
     of, branch = f"of {len(series.patches)} patches of {series.name}", f"branch kvm-{series.name}"
     if part:
         needed = f"on {len(part.needed)} that they need"
         say(f"{len(part.patches)} {of} {needed}, {branch}-{part.name}, tags base and needed:")
     else:
         say(f"{count} {of}, {branch}, tag base:")
-    if letter and not options.tree:
-        say("its base-commit is a commit of this tree alone: give --tree with a tree that others have before you send")
     print(path)

@@ -1,7 +1,7 @@
 """scripts/series bench
 
 Kernels take turns in guests, in virtual time (Documentation/measurement.md); with --here the kernel that this machine
-has booted is measured.  What breaks off goes on when the command is repeated.
+has booted is measured.
 
 For QEMU a guest that dirties memory is migrated over a Unix socket, with --accel kvm by QEMUs on this machine itself,
 otherwise by QEMUs in an emulated one.
@@ -10,10 +10,10 @@ With --calibrate: measures base and prints how two parameters of the model of vi
 
 from __future__ import annotations
 
-import functools
 import platform
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -24,8 +24,8 @@ from vtime import vtime
 from ..base import numbers, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
-from ..data import repeat, results, unfinished
-from ..data.shape import Host, Ids, Run
+from ..data import repeat, results
+from ..data.shape import Host, Ids, Run, Trace
 from ..kernel import toolchain
 from ..measure import bench, calibrate, here
 from ..report import table
@@ -119,30 +119,23 @@ def _target(options: shared.Options, what: str) -> Path:
 def _measure(
     options: shared.Options,
     target: Path,
-    what: object,
     state: Callable[[], object],
     host: Callable[[dict[str, str]], Host],
     made_of: Callable[[], Ids],
-    take: Callable[[unfinished.Keeper], tuple[list[Run], dict[str, str]]],
+    take: Callable[[], tuple[list[Run], dict[str, str], Sequence[Trace]]],
 ) -> list[Run]:
-    """Write the results file; what was measured of a job that breaks off is kept, see unfinished.py.
+    """Write the results file.
 
-    what: all that the figures follow from.  state: what must not change meanwhile.  host, made_of: the results' own."""
-    before, ids = state(), functools.lru_cache(maxsize=1)(made_of)
-
-    def about(versions: dict[str, str]) -> tuple[Host, Ids]:
-        return host(versions), ids() if state() == before else {}
-
-    tree = ["--tree", options.tree] if options.tree and "--tree" not in options.given else []
-    keeper = unfinished.Keeper(target, what, about, results.command([*sys.argv[1:], *tree]))
-    try:
-        runs, versions = take(keeper)
-    except Fail as error:
-        raise keeper.failed(error) from None
-    info, found = about(versions)
-    if not found:
+    state: what must not change meanwhile.  host, made_of: the results' own.  take: measures; returns runs, versions, traces."""
+    begin, before = time.monotonic(), state()
+    runs, versions, traces = take()
+    ids = made_of() if state() == before else {}
+    if not ids:
         say("the sources of what is measured have changed meanwhile: these results are of an unknown state")
-    keeper.save(info, found, runs)
+    tree = ["--tree", options.tree] if options.tree and "--tree" not in options.given else []
+    command = results.command([*sys.argv[1:], *tree])
+    seconds = round(time.monotonic() - begin)
+    results.save(target, host(versions), runs, {"ids": ids, "command": command, "seconds": seconds}, traces)
     return runs
 
 
@@ -155,22 +148,20 @@ def _selftest(options: shared.Options) -> None:
         runs = _measure(
             options,
             target,
-            [*bench.what(job), label],
             lambda: bench.state(job),
             lambda versions: results.host_info(["gcc"], versions),
             lambda: here.made_of(job, label),
-            lambda keeper: here.run(job, label, keeper.taken, keeper.keep),
+            lambda: (*here.run(job, label), ()),
         )
     else:
         machines.check(machines.Machine(job.arch, job.cpu, job.accel, clock=job.clock, model=job.models[0]))
         runs = _measure(
             options,
             target,
-            [*bench.what(job), None],
             lambda: bench.state(job),
             lambda versions: bench.host(job, versions),
             lambda: bench.made_of(job),
-            lambda keeper: bench.run(job, keeper.taken, keeper.keep),
+            lambda: (*bench.run(job), ()),
         )
     table.print_table([results.load(target)], shared.console())
     if job.clock == "virtual" and job.samples < 2:
@@ -232,15 +223,14 @@ def _migrations(options: shared.Options) -> None:
     job = migration.Job(series, points, settings, options.samples or 2, accel, tree=options.tree, arch=options.arch)
     target, wrong = _target(options, migration.TEST), []
 
-    def take(keeper: unfinished.Keeper) -> tuple[list[Run], dict[str, str]]:
-        taken = migration.run(job, keeper.taken, keeper.keep)
+    def take() -> tuple[list[Run], dict[str, str], Sequence[Trace]]:
+        taken = migration.run(job)
         wrong.extend(taken.complaints)
-        return taken.runs, taken.versions
+        return taken.runs, taken.versions, taken.traces
 
     _measure(
         options,
         target,
-        migration.what(job),
         lambda: migration.state(job),
         lambda versions: migration.host(job, versions),
         lambda: migration.made_of(job),

@@ -1,8 +1,7 @@
 """scripts/series report
 
 FILES are results of bench.  --texts makes README, letters and other texts that quote results from Documentation/texts
-instead.  --compare lists what is better or worse in the second than in the first, beyond the spread;
-the exit status is 1 if anything is worse."""
+instead."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from ..base import paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import results
-from ..report import compare
 from . import shared
 from .shared import flag, Option
 
@@ -20,29 +18,21 @@ PARAMS = [
     click.Argument(["files"], nargs=-1),
     Option("--picture", "PNG", "also draw the plot of growth, or of aging or merging", type=shared.Output()),
     Option("--table", None, "print the tables, or none", type=click.Choice(["text", "none"]), default="text"),
-    flag("--compare", "compare two files"),
     flag("--texts", "make the texts that quote results"),
     flag("--check", "with --texts: change nothing, and fail if a text would change"),
     flag("--old", "with --texts: print the commands that measure again what is old, or of too few rounds"),
 ]
 
 
-def run(options: shared.Options) -> int:
-    """Write the page, print the table; with --compare 1 if anything is worse."""
+def run(options: shared.Options) -> None:
+    """Write the page, print the table."""
     if options.texts:
         _texts(options)
-        return 0
+        return
     if not options.files:
         raise Usage("say which results files, or --texts")
     loaded = [results.load(path) for path in options.files]
-    if options.compare:
-        if len(loaded) != 2:
-            raise Usage(f"--compare needs two FILES, not {len(loaded)}")
-        comparison = compare.compare(loaded[0], loaded[1], options.files)
-        shared.table(compare.view(comparison))
-        print(compare.verdict(comparison))
-        return comparison.status
-    # Here: --texts and --compare take neither Jinja's templates nor matplotlib.
+    # Here: --texts takes no matplotlib.
     from ..report import page, plots, table
 
     if options.table == "text":
@@ -52,7 +42,6 @@ def run(options: shared.Options) -> int:
     if options.picture:
         plots.plot_png(loaded, options.picture)
     say(f"page: {where}")
-    return 0
 
 
 def _texts(options: shared.Options) -> None:

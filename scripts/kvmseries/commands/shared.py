@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 from rich.console import Console, RenderableType
 
 from ..base import paths
@@ -78,9 +77,6 @@ class Series(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> catalog.Series:
         return value if isinstance(value, catalog.Series) else catalog.load(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in catalog.names() if name.startswith(incomplete)]
 
 
 class Output(click.ParamType):

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from migrate import build as qemu_build, functional as qemu_functional, migration, soak as migrations
 
-from .. import labs
-from ..base import files, paths
+from ..base import paths
 from ..base.errors import Usage
 from ..base.progress import say
 from ..kernel import kconfig
@@ -25,7 +24,7 @@ from ..source import catalog
 from ..verify import functional, soak, trace
 from ..vm import machine as machines
 from . import shared
-from .shared import COUNT, flag, Option, Positive, several
+from .shared import COUNT, Option, Positive, several
 
 COMMAND = True
 # Of a soak of QEMU.
@@ -46,8 +45,6 @@ PARAMS = [
         shared.cpu(),
         shared.PARAM,
         Option("--trace", "FILE", "check TLB maintenance of COMMAND, and keep the trace in FILE; or check FILE"),
-        flag("--ktap", "print KTAP instead of the table"),
-        Option("--junit", "FILE", "also write JUnit's XML", type=shared.Output()),
     ),
     *shared.of("qemu", Option("--seed", "SEED", "random seed of the migrations", default="1")),
 ]
@@ -85,19 +82,13 @@ def _selftests(options: shared.Options) -> None:
         "arch": arch,
         "cpu": options.cpu,
         "config": kconfig.name(options.config),
-        "params": " ".join(options.param),
+        "params": options.param,
+        "accel": options.accel,
     }
-    found = labs.outcomes(verdicts, complaints)
-    if options.junit:
-        files.write(options.junit, labs.junit(found, f"{options.series.name}.{arch}", about))
-        say(f"JUnit's XML in {options.junit}")
-    if options.ktap:
-        print(labs.ktap(found, " ".join(filter(None, about.values()))), end="")
-    else:
-        shared.table(functional.table(verdicts, [point.label for point in points]))
+    shared.table(functional.table(verdicts, [point.label for point in points]))
     where = functional.place(options.cpu, options.config, options.param)
     target = paths.out("results", f"{options.series.name}-{arch}-tests-{where}.json")
-    functional.save(target, machine, verdicts, {**about, "accel": options.accel, "params": options.param})
+    functional.save(target, machine, verdicts, about)
     shared.complain(complaints, paths.out("runs", "x").parent)
     say(f"series is as base; results in {target}")
 

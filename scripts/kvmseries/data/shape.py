@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict, Union
+from typing import Any, TypedDict
 
 # What is known of a machine.  Files may say more than this tool writes; what is needed of it is checked.
 Host = dict[str, Any]
 # [s, bytes left to send, throttle in percent, bytes sent, sync passes]
 TraceRow = list[float]
-# The name of a boot that is done: text and numbers.
-Part = list[Union[str, int]]
 
 
 class _Measured(TypedDict):
@@ -72,15 +70,6 @@ class Ids(TypedDict, total=False):
     qemu: str | None
 
 
-class Unfinished(TypedDict):
-    """What `made` has besides in the file of a benchmark that broke off."""
-
-    key: str
-    parts: list[Part]
-    left: int
-    complaints: list[str]
-
-
 class Made(TypedDict, total=False):
     """What the file was made of, and how to make it again; only save() sets `rounds`, which follow from the runs."""
 
@@ -88,7 +77,6 @@ class Made(TypedDict, total=False):
     command: str
     seconds: int
     rounds: int
-    unfinished: Unfinished
 
 
 class Results(TypedDict, total=False):

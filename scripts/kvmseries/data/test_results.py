@@ -30,14 +30,7 @@ TRACE = {
     "vcpus": 1,
     "rows": [[0, 1, 2, 3, 4.5]],
 }
-UNFINISHED = {"key": "0", "parts": [["normal", "nominal", 0, "base"]], "left": 1, "complaints": []}
-WHOLE = {
-    "schema": 4,
-    "host": {},
-    "made": {**MADE, "rounds": 2, "unfinished": UNFINISHED},
-    "runs": [READ],
-    "traces": [TRACE],
-}
+WHOLE = {"schema": 4, "host": {}, "made": {**MADE, "rounds": 2}, "runs": [READ], "traces": [TRACE]}
 # What other programs judge a file by.
 FORM = jsonschema.Draft202012Validator(yaml.safe_load(results.FORMAT.read_text(encoding="utf-8")))
 GONE = object()
@@ -64,9 +57,9 @@ def store(path, data):
 @pytest.mark.parametrize("runs, rounds", [([RUN, {**RUN, "iteration": None}], 2), ([], 0)])
 def test_what_is_saved_is_loaded_and_is_as_the_schema_says(tmp_path, runs, rounds):
     path = tmp_path / "new/results.json"
-    results.save(path, {"cpu": "x"}, runs, {**MADE, "unfinished": UNFINISHED}, [TRACE])
+    results.save(path, {"cpu": "x"}, runs, MADE, [TRACE])
     read = [{**run, "repeats": None, "earlier": []} for run in runs]
-    made = {**MADE, "unfinished": UNFINISHED, "rounds": rounds}
+    made = {**MADE, "rounds": rounds}
     assert results.load(path) == {**WHOLE, "host": {"cpu": "x"}, "made": made, "runs": read}
     FORM.validate(json.loads(path.read_text(encoding="utf-8")))
     assert below(tmp_path / "new") == ["results.json"]
@@ -143,17 +136,15 @@ def test_keys_are_those_of_the_code():
     parts = FORM.schema["$defs"]
     made, run, trace = parts["made"], parts["run"], parts["trace"]
     assert set(run["required"]) == set(shape.KEYS) and set(run["properties"]) == set(shape.Run.__annotations__)
-    assert set(made["properties"]) == set(shape.Made.__annotations__) == {*made["required"], "unfinished"}
+    assert set(made["properties"]) == set(shape.Made.__annotations__) == set(made["required"])
     assert set(made["properties"]["ids"]["properties"]) == set(shape.Ids.__annotations__)
-    for part, kind in ((made["properties"]["unfinished"], shape.Unfinished), (trace, shape.Trace)):
-        assert set(part["properties"]) == set(part["required"]) == set(kind.__annotations__)
+    assert set(trace["properties"]) == set(trace["required"]) == set(shape.Trace.__annotations__)
 
 
 REQUIRED = [
     *(((), key) for key in ("host", "made")),
     *((("runs", 0), key) for key in shape.Run.__annotations__),
-    *((("made",), key) for key in shape.Made.__annotations__ if key != "unfinished"),
-    *((("made", "unfinished"), key) for key in shape.Unfinished.__annotations__),
+    *((("made",), key) for key in shape.Made.__annotations__),
     *((("traces", 0), key) for key in shape.Trace.__annotations__),
 ]
 
@@ -199,9 +190,6 @@ REQUIRED = [
         (("made", "ids", "kernels"), "1", "made.ids.kernels: '1' is not"),
         (("made", "ids", "kernels", "base"), 1, "made.ids.kernels.base: 1 is not"),
         (("made", "ids", "guest"), "1", "made.ids.guest: '1' does not match"),
-        (("made", "unfinished"), [], "made.unfinished: [] is not"),
-        (("made", "unfinished", "more"), 1, "made.unfinished: Additional properties"),
-        (("made", "unfinished", "left"), "1", "made.unfinished.left: '1' is not"),
         (("traces", 0, "rows"), [[1, 2]], "traces[0].rows[0]: [1, 2] is too short"),
         (("traces", 0, "rows"), [["0", 1, 2, 3, 4]], "traces[0].rows[0][0]: '0' is not"),
         (("traces", 0, "more"), 1, "traces[0]: Additional properties"),

@@ -8,9 +8,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..data import benchmarks, summary as s
+from ..data import benchmarks, shape, summary as s
 from ..data.shape import Run
-from ..report import compare
 from .query import Files
 
 if TYPE_CHECKING:
@@ -18,9 +17,16 @@ if TYPE_CHECKING:
 
 # By how much a metric may be worse than base without being mentioned.
 WORSE = 1.1
+# The cheaper operation that may be in the place of a dearer one.
+INSTEAD = {
+    "mmu_lock_read_acquisitions": "mmu_lock_write_acquisitions",
+    "mmu_lock_read_contentions": "mmu_lock_write_contentions",
+    "tlbi_local": "tlbi_broadcast",
+}
 
 # The ratio to base, vCPUs, the variant of the model.
 Worst = tuple[float, int, str]
+Place = tuple[str, ...]
 
 
 def lower_is_better(run: Mapping[str, Any]) -> bool | None:
@@ -45,19 +51,17 @@ def worse(files: Files, name: str, kernels: Iterable[str] = (s.SERIES,)) -> dict
 
 def _worse(all_runs: Sequence[Run], kernel: str) -> dict[str, Worst]:
     """{metric: Worst} of one kernel."""
-    before, after = (
-        compare.collect([{**run, "kernel": ""} for run in all_runs if run["kernel"] == which])
-        for which in (s.BASE, kernel)
-    )
-    medians = {key: (statistics.median(before[key]), statistics.median(after[key])) for key in before if key in after}
-    rises = {key: patched - base for key, (base, patched) in medians.items()}
+    before, after = ({_place(run): run for run in all_runs if run["kernel"] == which} for which in (s.BASE, kernel))
+    medians = {
+        place: (statistics.median(before[place]["samples"]), statistics.median(after[place]["samples"]))
+        for place in before
+        if place in after
+    }
     found: dict[str, Worst] = {}
-    for key, (base, patched) in medians.items():
-        run = dict(zip(compare.KEY, key))
-        better, dearer = lower_is_better(run), compare.dearer(key)
-        if better is None or min(base, patched) < 0:
-            continue
-        if dearer in rises and compare.traded(rises[key], -rises[dearer], run["vcpus"]):
+    for place, (base, patched) in medians.items():
+        run = before[place]
+        better = lower_is_better(run)
+        if better is None or min(base, patched) < 0 or _traded(run, medians):
             continue
         less, more = (base, patched) if better else (patched, base)
         # A count may differ by one for each CPU of the machine.
@@ -66,6 +70,23 @@ def _worse(all_runs: Sequence[Run], kernel: str) -> dict[str, Worst]:
         worst = more / less if less else float("inf"), run["vcpus"], run["model"] or s.NOMINAL
         found[run["metric"]] = max(found.get(run["metric"], (0, 0, "")), worst)
     return found
+
+
+def _place(run: Run, metric: str = "") -> Place:
+    """What the runs of two kernels have in common; metric: another one than the run's."""
+    return shape.key({**run, "kernel": "", "metric": metric or run["metric"]})
+
+
+def _traded(run: Run, medians: Mapping[Place, tuple[float, float]]) -> bool:
+    """Whether the metric of `run`, a cheaper operation, came in the place of the dearer one, which fell by as much: a lock taken
+    for read instead of for write.  medians: of base and of the kernel."""
+    metric, dot, phase = run["metric"].partition(".")
+    dearer = medians.get(_place(run, f"{INSTEAD[metric]}{dot}{phase}")) if metric in INSTEAD else None
+    if not dearer:
+        return False
+    base, patched = medians[_place(run)]
+    rise, fall = patched - base, dearer[0] - dearer[1]
+    return rise <= fall + max(0.05 * rise, run["vcpus"] + 1)
 
 
 def entries(data: Data, name: str, metric: str, kernel: str) -> list[dict[str, Any]]:

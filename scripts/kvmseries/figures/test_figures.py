@@ -251,6 +251,11 @@ def run_of(metric, base, series, **others):
         (run_of("tlbi_broadcast.dirty", 10, 30, unit="1"), {"tlbi_broadcast.dirty"}),
         (run_of("tlbi_local.dirty", 0, 500, unit="1"), {"tlbi_local.dirty"}),
         (run_of("tlbi_local.dirty", 0, 500, unit="1") + run_of("tlbi_broadcast.dirty", 500, 0, unit="1"), set()),
+        # It rose by more than the dearer one fell.
+        (
+            run_of("tlbi_local.dirty", 0, 1100, unit="1") + run_of("tlbi_broadcast.dirty", 500, 0, unit="1"),
+            {"tlbi_local.dirty"},
+        ),
         (run_of("a_count_of_no_kind", 10, 300, unit="1"), set()),
         (run_of("guest_stall", 1.0, 1.2, model="line*2"), {"guest_stall"}),
         (run_of("guest_stall", 1.0, 1.09, model="line*2"), set()),

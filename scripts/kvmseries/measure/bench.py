@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from vtime import vtime
 
 from ..base import progress
 from ..base.errors import Fail, Usage
-from ..data import benchmarks, ids, parse, repeat, results, shape, unfinished
-from ..data.shape import Host, Ids, Part, Run
+from ..data import benchmarks, ids, parse, repeat, results, shape
+from ..data.shape import Host, Ids, Run
 from ..kernel import build, kconfig, mutants, selftests, toolchain
 from ..source import catalog, trees
 from ..vm import image, machine as machines, run as guest
@@ -152,15 +152,9 @@ def rounds(job: Job) -> list[Round]:
     return found
 
 
-def run(
-    job: Job, taken: unfinished.Taken | None = None, keep: Callable[[int], object] = lambda left: None
-) -> tuple[list[Run], dict[str, str]]:
-    """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions).
-
-    taken: unfinished.Taken, with what an earlier run of it has measured, gets what is measured; keep: called after each
-    boot with the number of those that are left."""
-    taken = unfinished.Taken() if taken is None else taken
-    steps = progress.Steps(_plan(job, taken))
+def run(job: Job) -> tuple[list[Run], dict[str, str]]:
+    """Run `job`; returns (list of runs for results.save(), dict of kernels to their versions)."""
+    steps = progress.Steps(_plan(job))
     kernels, programs = {}, {}
     with steps.step("fetch-apply"):
         for point in job.points:
@@ -179,15 +173,17 @@ def run(
                         f"{point.label}: the selftests of linux {point.series.kernel} have no {job.test} for {job.arch}"
                     )
                 programs[point.series.name] = image.base(job.arch, tests)
-    for entry, point in taken.each(_left(job, taken), _part, keep):
+    table: Table = {}
+    versions = {}
+    for entry, point in turns(job, rounds(job)):
         with steps.step(_boot_key(job, entry.config)) as note:
-            taken.versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
-                job, (kernels, programs), point, entry, job.vcpus, taken.table, note
+            versions[f"{point.label} {job.arch} {kconfig.name(entry.config)}"] = _measure(
+                job, (kernels, programs), point, entry, job.vcpus, table, note
             )
-    runs = taken.runs
+    runs = list(table.values())
     if job.clock == "virtual":
         _retry(job, (kernels, programs), runs)
-    return repeat.mark(runs), taken.versions
+    return repeat.mark(runs), versions
 
 
 def _kernel(job: Job, point: catalog.Point, config: tuple[str, ...], note: progress.Note) -> build.Kernel:
@@ -202,32 +198,6 @@ def _debug(job: Job) -> tuple[str, ...]:
     """Names of patches of patches/instruments that the test measures with."""
     name = settings(job.test).get("debug")
     return (name,) if name else ()
-
-
-def _part(boot: tuple[Round, catalog.Point]) -> Part:
-    """The name of a boot in unfinished.Taken."""
-    entry, point = boot
-    return [kconfig.name(entry.config), entry.model, entry.number, point.label]
-
-
-def _left(job: Job, taken: unfinished.Taken) -> list[tuple[Round, catalog.Point]]:
-    """turns() of those boots of `job` that are not in `taken`."""
-    return taken.left(turns(job, rounds(job)), _part)
-
-
-def what(job: Job) -> list[object]:
-    """All that the figures of `job` follow from on this machine, for unfinished.Keeper; needs no tree but the user's."""
-    host = results.host_info()
-    # Of the series and of the user's tree what they are; what a retry measures takes no place of a boot.
-    others = [field.name for field in fields(job) if field.name not in ("series", "points", "kernel", "retries")]
-    return [
-        job.series.name,
-        [(point.label, point.count) for point in job.points],
-        [getattr(job, name) for name in others],
-        trees.key(job.series, job.kernel),
-        state(job),
-        [host[name] for name in ("machine", "cpu", "cpus", "kernel")],
-    ]
 
 
 def turns(job: Job, entries: Iterable[Round]) -> list[tuple[Round, catalog.Point]]:
@@ -300,7 +270,7 @@ def _build_key(job: Job, point: catalog.Point, config: tuple[str, ...]) -> str:
     return f"build-{job.arch}-{kconfig.name(config)}-{point.series.name}-{bool(point.count)}"
 
 
-def _plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
+def _plan(job: Job) -> list[progress.Step]:
     plan: list[progress.Step] = [("fetch-apply", f"base {job.series.kernel} and its patched trees", 60)]
     for config in dict.fromkeys(entry.config for entry in rounds(job)):
         for point in job.points:
@@ -312,7 +282,7 @@ def _plan(job: Job, taken: unfinished.Taken) -> list[progress.Step]:
                 )
             )
     plan.append((f"selftests-{job.arch}", f"build the selftests for {job.arch}", 15))
-    for entry, point in _left(job, taken):
+    for entry, point in turns(job, rounds(job)):
         title = "lock counts" if entry.counts else f"times, round {entry.number + 1}"
         if entry.model != vtime.NOMINAL:
             title = f"times, {entry.model}"

@@ -6,12 +6,12 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..base import proc, progress
 from ..base.errors import Fail, Usage
-from ..data import ids, parse, unfinished
+from ..data import ids, parse
 from ..data.shape import Ids, Run
 from ..kernel import selftests, toolchain
 from ..source import catalog, trees
@@ -32,12 +32,10 @@ def label(release: str) -> str:
     return f"upto:{match[2]}" if match[2] else match[1]
 
 
-def run(
-    job: bench.Job, name: str, taken: unfinished.Taken | None = None, keep: Callable[[int], object] = lambda left: None
-) -> tuple[list[Run], dict[str, str]]:
+def run(job: bench.Job, name: str) -> tuple[list[Run], dict[str, str]]:
     """Run `job`'s test on this machine; `name` says which kernel it was booted with ("base",
     "series", "upto:NAME").  Returns (runs, versions) as bench.run() does: times, or lock counts
-    alone if the kernel has /proc/lock_stat.  taken, keep: as for bench.run(), for each time that the test is run.
+    alone if the kernel has /proc/lock_stat.
 
     Results of several boots are put together by giving their files to `series report`.
     """
@@ -49,18 +47,17 @@ def run(
     folder = selftests.build(job.series, job.arch, job.kernel)
     counting = os.path.exists("/proc/lock_stat")
     point = catalog.Point(name, 0, job.series)
-    taken = unfinished.Taken() if taken is None else taken
-    left = taken.left([(sample, count) for sample in range(job.samples) for count in job.vcpus], list)
+    times = [(sample, count) for sample in range(job.samples) for count in job.vcpus]
     steps = progress.Steps(
-        [(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}", 5 * count) for sample, count in left]
+        [(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}", 5 * count) for sample, count in times]
     )
-    taken.versions[f"{name} {job.arch} here"] = platform.release()
-    for _, count in taken.each(left, list, keep):
+    table: bench.Table = {}
+    for _, count in times:
         with steps.step(f"here-{job.test}"):
             output = _once(job, folder, counting, count, line)
         measures = parse.parse(job.test, output)
-        bench.collect(taken.table, job, point, ("lockstat",) if counting else (), line, count, measures)
-    return taken.runs, taken.versions
+        bench.collect(table, job, point, ("lockstat",) if counting else (), line, count, measures)
+    return list(table.values()), {f"{name} {job.arch} here": platform.release()}
 
 
 def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequence[str]) -> str:

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 
 import pytest
-from rich.console import Console
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
@@ -14,7 +13,6 @@ from kvmseries.data import ids, results
 from kvmseries.data.test_parse import lock, OUTPUT
 from kvmseries.kernel import selftests
 from kvmseries.measure import bench
-from kvmseries.report import table
 from kvmseries.source import catalog
 from vtime import vtime
 
@@ -42,14 +40,10 @@ def test_points_are_base_series_steps_and_bases_of_other_series(mini, other):
 @pytest.mark.parametrize(
     "text, reason",
     [
-        ("x", "unknown kernel 'x': it is base, series, upto:MILESTONE or OTHER"),
         ("", "unknown kernel"),
         ("base,", "unknown kernel ''"),
-        ("base,base", "names a kernel twice"),
-        ("nope:base", "unknown series 'nope': there is mini"),
         (":base", "unknown series ''"),
         ("mini:series", "unknown kernel 'mini:series'"),
-        ("upto:9", "beyond the end"),
         ("upto:nope", "no milestone 'nope'"),
         ("upto:", "no milestone"),
     ],
@@ -195,19 +189,15 @@ def kept(tmp_path):
     (tmp_path / "kept").mkdir()
 
 
-def twice(kernel, tmp_path):
-    """The command line of two rounds on vCPU counts 1 and 2."""
-    return *WALL, "--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json"
-
-
 @pytest.fixture
 def measured(series, built, qemu, program, patches, kernel, tmp_path):
-    """measured(option...): the results of bench by the wall clock, and what it printed."""
+    """measured(option...): the results of bench by the wall clock, two rounds on vCPU counts 1 and 2, and what it printed."""
     program("aarch64-linux-gnu-gcc", "echo gcc\n")
     qemu(GUEST + RUN_JOB)
 
     def run(*options):
-        done = series(*twice(kernel, tmp_path), *options)
+        common = ("--tree", kernel, "--vcpus", "1,2", "--samples", "2", "--json", tmp_path / "kept/x.json")
+        done = series(*WALL, *common, *options)
         assert done.status == 0, done.err
         return results.load(tmp_path / "kept/x.json"), done
 
@@ -298,81 +288,6 @@ def test_what_fails_gives_no_figures_and_keeps_old_ones(refused, built, qemu, pa
     assert refused(*WALL, "--tree", kernel, "--vcpus", "1", "--json", tmp_path / "kept/x.json").startswith(reason)
     assert (tmp_path / "kept/x.json").read_text(encoding="utf-8") == "old"
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["x.json"]
-
-
-# What breaks off
-
-
-# As GUEST, but the boot of this number and those behind it fail.
-BREAKS = """\
-echo x >> '%s'
-[ $(wc -l < '%s') -lt %d ] || prints() { echo 'perf_test_util.h:1: assertion'; return 254; }
-"""
-
-
-@pytest.fixture
-def breaks(measured, refused, qemu, kernel, tmp_path):
-    """breaks(number, option...): what bench says whose boot of that number, from 1, fails; measured() goes on then."""
-
-    def run(number, *options):
-        log = tmp_path / "numbers"
-        log.write_text("", encoding="utf-8")
-        qemu(GUEST + BREAKS % (log, log, number) + RUN_JOB)
-        line = refused(*twice(kernel, tmp_path), *options)
-        qemu(GUEST + f"echo x >> '{log}'\n" + RUN_JOB)
-        return line
-
-    return run
-
-
-def test_boots_of_a_bench_that_breaks_off_are_kept_and_not_run_again(breaks, measured, tmp_path):
-    part = tmp_path / "kept/x.unfinished.json"
-    line = breaks(4)
-    assert "assertion" in line and f"3 boots of 6 are kept in {part}: the same command goes on with them" in line
-    assert not (tmp_path / "kept/x.json").exists()
-    kept = results.load(part)
-    assert kept["made"]["unfinished"]["left"] == 3 and len(kept["made"]["unfinished"]["parts"]) == 3
-    assert _samples(kept, metric="dirty_memory_time", iteration=1, kernel="base", vcpus=1) == [1.0]
-    assert not [run for run in kept["runs"] if run["kernel"] == "series" and run["unit"] == "s"]
-    assert kept["made"]["ids"]["kernels"] and kept["made"]["command"].startswith("scripts/series ")
-    # It can be read, and says what it is.
-    console = Console(width=200, record=True, file=open("/dev/null", "w", encoding="utf-8"))
-    table.print_table([kept], console)
-    assert "unfinished: 3 boots of 6" in console.export_text()
-    data, done = measured()
-    assert f"going on with the 3 boots of {part}" in done.err
-    assert (tmp_path / "numbers").read_text(encoding="utf-8").count("x") == 7  # 4 and 3
-    assert not part.exists() and "unfinished" not in data["made"]
-    whole, _ = measured()
-    assert data["runs"] == whole["runs"] and data["host"]["kernels"] == whole["host"]["kernels"]
-
-
-def test_an_interrupt_keeps_what_was_measured(measured, series, kernel, tmp_path, monkeypatch):
-    boots = []
-    run = bench.guest.run
-
-    def interrupt(*words):
-        boots.append(words)
-        if len(boots) == 3:
-            raise KeyboardInterrupt
-        return run(*words)
-
-    monkeypatch.setattr(bench.guest, "run", interrupt)
-    assert series(*twice(kernel, tmp_path)).status == 130
-    assert len(results.load(tmp_path / "kept/x.unfinished.json")["made"]["unfinished"]["parts"]) == 2
-    measured()
-    assert len(boots) == 3 + 4
-
-
-@pytest.mark.parametrize("options", [("--param", "x=1"), ("--kernels", "base"), ("--cpu", "cortex-a72"), ()])
-def test_what_is_left_of_another_measurement_is_not_gone_on_with(breaks, measured, tmp_path, monkeypatch, options):
-    breaks(2)
-    if not options:  # Other sources.
-        monkeypatch.setattr(ids, "programs", lambda: "a" * 16)
-    data, done = measured(*options)
-    assert "x.unfinished.json is of another measurement or state: this one begins anew" in done.err
-    assert len(_samples(data, metric="dirty_memory_time", iteration=1, kernel="base", vcpus=1)) == 2
-    assert not (tmp_path / "kept/x.unfinished.json").exists()
 
 
 # In virtual time

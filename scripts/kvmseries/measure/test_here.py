@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from kvmseries import cli
-from kvmseries.base.errors import Fail, Usage
-from kvmseries.data import unfinished
+from kvmseries.base.errors import Usage
 from kvmseries.data.test_parse import OUTPUT
 from kvmseries.measure import here
 
@@ -20,20 +19,13 @@ def test_the_tools_own_kernels_are_known_and_another_one_has_to_be_named():
             here.label(release)
 
 
-def test_what_was_measured_before_a_failure_is_not_measured_again(monkeypatch):
+def test_each_round_runs_the_test_with_each_number_of_vcpus(monkeypatch):
     monkeypatch.setattr(here.os, "access", lambda *_: True)
     monkeypatch.setattr(here.os.path, "exists", lambda _: False)
     monkeypatch.setattr(here.toolchain, "machine", lambda _: platform.machine())
     monkeypatch.setattr(here.selftests, "build", lambda *_: None)
-    asked, left = [], []
-
-    def once(_job, _folder, _counting, count, _line):
-        asked.append(count)
-        if len(asked) == 3:
-            raise Fail("assertion")
-        return OUTPUT
-
-    monkeypatch.setattr(here, "_once", once)
+    asked = []
+    monkeypatch.setattr(here, "_once", lambda _job, _folder, _counting, count, _line: asked.append(count) or OUTPUT)
     job = SimpleNamespace(
         series=SimpleNamespace(name="mini"),
         arch="x",
@@ -47,12 +39,8 @@ def test_what_was_measured_before_a_failure_is_not_measured_again(monkeypatch):
         cpu="host",
         kernel=None,
     )
-    taken = unfinished.Taken()
-    with pytest.raises(Fail, match="assertion"):
-        here.run(job, "base", taken, left.append)
-    assert (asked, left, taken.parts) == ([1, 2, 1], [3, 2], [[0, 1], [0, 2]])
-    runs, versions = here.run(job, "base", taken, left.append)
-    assert (asked, left) == ([1, 2, 1, 1, 2], [3, 2, 1, 0])
+    runs, versions = here.run(job, "base")
+    assert asked == [1, 2, 1, 2]
     assert {(run["accel"], run["clock"], run["model"], run["cpu"]) for run in runs} == {("here", "wall", "", "host")}
     assert {len(run["samples"]) for run in runs} == {2} and versions == {"base x here": platform.release()}
 

@@ -20,10 +20,6 @@ def notes(results: Iterable[Results], series: str, arch: str, test: str) -> list
             labels.setdefault(of_label(data, label, series, arch), []).append(label)
         if not runs:
             continue
-        rest = data.get("made", {}).get("unfinished")
-        if rest:
-            done = len(rest["parts"])
-            lines.append(f"unfinished: {done} boots of {done + rest['left']}; the same command goes on.")
         lines += [f"{', '.join(labels[state])}: {words}." for state, words in _WORDS.items() if state in labels]
         changed = changes(data, series)
         if changed:

@@ -36,8 +36,8 @@ def export(series: Series, tree: str | Path | None = None) -> int:
         raise Fail(f"{tree} has no tag 'base': export from a tree made by scripts/series apply")
     if not try_git(tree, "rev-parse", "-q", "--verify", "needed^{commit}")[0]:
         raise Fail(
-            f"{tree} was made with --milestone or --b4 (it has a tag 'needed'), and export writes the whole series: "
-            "cherry-pick your changes onto a tree made without them"
+            f"{tree} was made with --milestone (it has a tag 'needed'), and export writes the whole series: "
+            "cherry-pick your changes onto a tree made without it"
         )
     check_clean(tree, str(tree), "commit them")
     programs.update(tree)

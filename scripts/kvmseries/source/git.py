@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from ..base import proc
@@ -45,16 +44,16 @@ def forget_environment() -> None:
         os.environ.pop(name, None)
 
 
-def environment(own: bool = False, plain: bool = False, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Variables for git, and for programs that call it.  own, plain: see try_git().  more: {key: value} of git's
-    configuration."""
+def _environment(own: bool, plain: bool, index: Path | None) -> dict[str, str]:
+    """Variables for git; see try_git()."""
     # Environment, not -c: it reaches the commands that git starts, and safe.directory needs it.
     # Without optional locks `git status` leaves the index of the user's tree as it is.
-    settings = {**_CONFIG, **(more or {})}
-    env = {"GIT_CONFIG_COUNT": str(len(settings)), "GIT_OPTIONAL_LOCKS": "0", **(_OWN if own else {})}
+    env = {"GIT_CONFIG_COUNT": str(len(_CONFIG)), "GIT_OPTIONAL_LOCKS": "0", **(_OWN if own else {})}
     if plain:
         env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1")
-    for number, (key, value) in enumerate(settings.items()):
+    if index:
+        env["GIT_INDEX_FILE"] = os.fspath(index)
+    for number, (key, value) in enumerate(_CONFIG.items()):
         env[f"GIT_CONFIG_KEY_{number}"] = key
         env[f"GIT_CONFIG_VALUE_{number}"] = value
     return env
@@ -67,12 +66,10 @@ def git(
     plain: bool = False,
     what: str | None = None,
     index: Path | None = None,
-    stdin: str | None = None,
 ) -> str:
     """As try_git(); returns what git printed.  Raises Fail if it fails."""
-    text = None if stdin is None else stdin.encode()
     line = ["git", "-C", os.fspath(tree), *arguments]
-    return proc.run(line, what or f"git {arguments[0]}", env=_env(own, plain, index), stdin=text)
+    return proc.run(line, what or f"git {arguments[0]}", env=_environment(own, plain, index))
 
 
 def try_git(
@@ -84,11 +81,7 @@ def try_git(
     the index, instead of the tree's.
     """
     line = ["git", "-C", os.fspath(tree), *arguments]
-    return proc.attempt(line, f"git {arguments[0]}", env=_env(own, plain, index))
-
-
-def _env(own: bool, plain: bool, index: Path | None) -> dict[str, str]:
-    return {**environment(own, plain), **({"GIT_INDEX_FILE": os.fspath(index)} if index else {})}
+    return proc.attempt(line, f"git {arguments[0]}", env=_environment(own, plain, index))
 
 
 def head(tree: str | Path) -> str:

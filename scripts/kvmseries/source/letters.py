@@ -9,7 +9,6 @@ subjects and " ...".  Patches of a milestone without a letter are named in the c
 
 from __future__ import annotations
 
-import email
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -115,19 +114,3 @@ def _all_named(path: Path, written: str, subjects: Iterable[str]) -> None:
     for one in subjects:
         if not named(written, [one]):
             raise Fail(f'{path}: it must name "{one}", in quotes')
-
-
-def text(series: Series, milestone: str | None = None) -> str:
-    """The letter of a milestone, or of the whole series: subject, an empty line, text.  Raises Fail if there is
-    none."""
-    if milestone:
-        path = series.letter(milestone)
-        if not path.exists():
-            write = f"write patches/{series.name}/letters/{path.name}, or leave out --b4"
-            raise Fail(f"the milestone '{milestone}' of {series.name} has no cover letter: {write}")
-        check(series)
-        return path.read_text(encoding="utf-8")
-    if not series.cover.exists():
-        raise Fail(f"{series.name} has no cover letter: {series.cover.name}")
-    message = email.message_from_string(without_listing(series.cover.read_text(encoding="utf-8")))
-    return f"{subject(series.cover)}\n\n{str(message.get_payload()).strip()}\n"

@@ -1,7 +1,6 @@
-"""apply --milestone, apply --b4, and fixes that apply alone."""
+"""apply --milestone, and fixes that apply alone."""
 
 import re
-import shutil
 
 import pytest
 
@@ -9,7 +8,7 @@ from kvmseries.base import paths
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import below, git, milestones, SUBJECTS, write
 from kvmseries.kernel import build
-from kvmseries.source import b4, catalog, export, trees
+from kvmseries.source import catalog, export, trees
 from kvmseries.verify import check
 
 LETTER = 'KVM: A letter\n\nWhat "Take the second step" is for.\n'
@@ -53,15 +52,9 @@ def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(serie
     assert line.startswith("patch 2 does not apply to ") and not (tmp_path / "copy").exists()
 
 
-@pytest.mark.parametrize(
-    "words, line",
-    [
-        (["--milestone", "nope"], "mini has no milestone 'nope' (milestones: first, rwlock)"),
-        (["--milestone", "first", "--b4"], "the milestone 'first' of mini has no cover letter"),
-    ],
-)
-def test_mistakes(refused, mini, mirror, tmp_path, words, line):
-    assert refused("apply", "mini", tmp_path / "copy", *words).startswith(line)
+def test_a_milestone_that_is_none(refused, mini, mirror, tmp_path):
+    line = refused("apply", "mini", tmp_path / "copy", "--milestone", "nope")
+    assert line.startswith("mini has no milestone 'nope' (milestones: first, rwlock)")
     assert not (tmp_path / "copy").exists() and not mirror.read_text(encoding="utf-8")
 
 
@@ -69,85 +62,11 @@ def test_letters_and_trees_of_a_milestone_and_export(mini, patches, kernel, tmp_
     write(mini.letter("rwlock"), LETTER)
     before = below(patches)
     copy = trees.copy(mini, tmp_path / "copy", 3, kernel, part=mini.milestone("rwlock"))
-    with pytest.raises(Fail, match="was made with --milestone or --b4"):
+    with pytest.raises(Fail, match="was made with --milestone "):
         export.export(mini, copy)
     assert below(patches) == before
     export.export(mini, trees.copy(mini, tmp_path / "other", 2, kernel))
     assert mini.letter("rwlock").read_text(encoding="utf-8") == LETTER
-
-
-# b4
-
-
-def test_b4_is_asked_before_the_work_and_leaves_nothing_where_it_fails(
-    refused, mini, kernel, tmp_path, monkeypatch, program
-):
-    words = ("apply", "mini", tmp_path / "copy", "--tree", kernel, "--b4")
-    assert refused(*words) == "--b4 makes a branch that is yours: set git's user.name and user.email"
-    write(tmp_path / "gitconfig", "[user]\n\tname = Ursula User\n\temail = ursula@example.org\n")
-    with monkeypatch.context() as patch:
-        which = shutil.which
-        patch.setattr(b4.shutil, "which", lambda name, path=None: None if name == "b4" else which(name, path=path))
-        assert "--b4 needs b4, which is not there" in refused(*words)
-    program("b4", "echo 'CRITICAL: cannot'; exit 1\n")
-    monkeypatch.setattr(b4, "program", lambda: str(tmp_path / "bin/b4"))
-    assert refused(*words) == "b4 prep --enroll failed: CRITICAL: cannot"
-    assert not (tmp_path / "copy").exists()
-
-
-@pytest.fixture
-def real_b4(identity, tmp_path, monkeypatch):
-    """real_b4(tree, ...): runs b4 itself; returns what it prints."""
-    try:
-        found = b4.program()
-    except Fail as error:
-        pytest.skip(str(error))
-    for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    # Whatever the user prefers elsewhere.
-    with open(tmp_path / "gitconfig", "a", encoding="utf-8") as file:
-        file.write("[b4]\n\tprep-cover-strategy = branch-description\n[commit]\n\tgpgsign = true\n")
-    return lambda tree, *words: b4.proc.run([found, "--no-interactive", *words], "b4", cwd=tree)
-
-
-def sent(real_b4, tree, folder):
-    """The messages that b4 would send, in order."""
-    real_b4(tree, "send", "--no-sign", "--force-cover-letter", "-o", str(folder))
-    return [(folder / name).read_text(encoding="utf-8") for name in below(folder)]
-
-
-def test_b4_tracks_a_milestone(series, mini, kernel, tmp_path, real_b4):
-    write(mini.letter("rwlock"), LETTER)
-    copy = tmp_path / "copy"
-    assert series("apply", "mini", copy, "--tree", kernel, "--milestone", "rwlock", "--b4").status == 0
-    shown = real_b4(copy, "prep", "--show-info")
-    assert "branch: kvm-mini-rwlock\n" in shown and "cover-subject: KVM: A letter\n" in shown
-    assert "cover-strategy: commit\n" in shown and "needs-editing: False\n" in shown
-    assert SUBJECTS[1] in shown and SUBJECTS[0] not in shown
-    letter, patch = sent(real_b4, copy, tmp_path / "sent")
-    assert "Subject: [PATCH] KVM: A letter" in letter
-    assert 'What "Take the second step" is for.' in letter and "1 file changed" in letter
-    assert f"base-commit: {git(kernel, 'rev-parse', 'HEAD')}" in letter
-    assert re.findall(r"prerequisite-patch-id: (\w+)", letter) == b4.patch_ids(copy, "base", "needed")
-    assert "From: Ursula User" in patch and SUBJECTS[1] in patch
-    assert subjects(copy, "base", "needed") == [SUBJECTS[0]]
-
-
-def test_b4_tracks_the_whole_series(series, mini, kernel, tmp_path, real_b4):
-    copy = tmp_path / "copy"
-    assert series("apply", "mini", copy, "--tree", kernel, "--b4", "--signoff").status == 0
-    letter, *patches = sent(real_b4, copy, tmp_path / "sent")
-    assert "Subject: [PATCH 0/3] A tiny series" in letter and letter.count("Take the third step") == 1
-    assert f"base-commit: {git(kernel, 'rev-parse', 'HEAD')}" in letter and "prerequisite" not in letter
-    assert len(patches) == 3 and all("Signed-off-by: Ursula User <ursula@example.org>" in text for text in patches)
-    # Exporting would lose nothing, but the commit with the letter is none of the series.
-    with pytest.raises(Fail, match="made with --milestone or --b4"):
-        export.export(mini, copy)
-
-
-def test_a_base_that_nobody_else_has_is_told(series, mini, mirror, tmp_path, real_b4):
-    result = series("apply", "mini", tmp_path / "copy", "--b4")
-    assert result.status == 0 and "its base-commit is a commit of this tree alone" in result.err
 
 
 # Fixes alone

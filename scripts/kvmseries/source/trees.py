@@ -7,7 +7,6 @@ package's version, or a hash of the user's own tree.
 
 from __future__ import annotations
 
-import re
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from ..base import debian, paths, proc, stamp
 from ..base.errors import Fail
 from ..base.progress import say, single
-from . import am, b4
+from . import am
 from .catalog import Part, Series, Version
 from .git import check_clean, git, has_identity, head, try_git
 from .projects import PROJECTS
@@ -217,8 +216,6 @@ def worktree(series: Series, count: int, kernel: str | Path | None = None, versi
             _check_unchanged(series, path, found["commit"])
             if found["patches"] == wanted:
                 return Tree(path, point, count, root.version)
-        elif path.exists() and made.exists() and re.search(r"\b[0-9a-f]{40}\s*$", made.read_text(encoding="utf-8")):
-            raise Fail(f"{path} was made by another version of this tool: keep what you changed there, and remove it")
         # From here on the tree is not what the stamp says, even if this fails or is interrupted.
         paths.remove(made)
         try:
@@ -381,25 +378,19 @@ def copy(
     kernel: str | Path | None = None,
     signoff: bool = False,
     part: Part | None = None,
-    letter: str | None = None,
 ) -> Path:
     """Make a git repository of the user's at `destination`: tag base, then `count` patches.
 
     It stands on its own (nothing is shared with out/), on branch `kvm-<series>`.  part: a catalog.Part instead of
-    `count` patches: what it needs, a tag `needed`, then its patches, on a branch of its own.  letter: text of a cover
-    letter, with which b4 is to track the patches behind the tag `needed`.
+    `count` patches: what it needs, a tag `needed`, then its patches, on a branch of its own.
     """
     paths.check_destination(destination)
     root = base(series, kernel)
     destination = Path(destination).absolute()
     where = str(kernel or f"{PROJECTS[series.project].title} {root.version}")
     differ = _differ(series, root.version)
-    if (signoff or letter) and not has_identity(root.path):
-        why = "--signoff certifies the DCO in your name" if signoff else "--b4 makes a branch that is yours"
-        raise Fail(f"{why}: set git's user.name and user.email")
-    if letter:
-        b4.program()
-
+    if signoff and not has_identity(root.path):
+        raise Fail("--signoff certifies the DCO in your name: set git's user.name and user.email")
     with paths.whole(destination) as made:
         # Without --local, which refuses to copy where it cannot link: another file system.
         git(made, "clone", "-q", str(root.path), ".", what="git clone")
@@ -407,10 +398,7 @@ def copy(
         git(made, "checkout", "-q", "-b", f"kvm-{series.name}{f'-{part.name}' if part else ''}", "base")
         if part:
             am.apply(made, part.needed, signoff=signoff, where=where, differ=differ)
-        if part or letter:
             git(made, "tag", "needed")
         patches = part.patches if part else series.patches[:count]
         am.apply(made, patches, signoff=signoff, where=where, differ=differ)
-        if letter:
-            b4.prepare(made, letter)
     return destination

@@ -42,14 +42,9 @@ class Verdict:
     why: tuple[str, ...] = ()  # what it printed where it failed: "on LABEL: LINE"
 
     @property
-    def reason(self) -> str:
-        """The complaint, with what the test printed."""
-        return "; ".join((self.complaint, *self.why))
-
-    @property
     def line(self) -> str:
-        """The complaint as a line of a list."""
-        return f"{self.name}: {self.reason}"
+        """The complaint as a line of a list, with what the test printed."""
+        return f"{self.name}: {'; '.join((self.complaint, *self.why))}"
 
 
 def place(cpu: str, configs: Sequence[str], params: Sequence[str]) -> str:

@@ -236,7 +236,7 @@ def test_sigterm_interrupts(tmp_path):
         env={"PATH": "/usr/bin:/bin", "SERIES_OUT": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
-    assert done.stderr == "series: interrupted; repeat the command to go on where it stopped\n"
+    assert done.stderr == "series: interrupted; what was built is kept\n"
 
 
 def test_the_command(small, qemu, series, refused, tmp_path):
