@@ -16,7 +16,8 @@ from pathlib import Path
 
 from migrate import build as qemu_build, functional as qemu_functional, migration, soak as migrations
 
-from ..base import paths
+from .. import labs
+from ..base import files, paths
 from ..base.errors import Usage
 from ..base.progress import say
 from ..kernel import kconfig
@@ -24,7 +25,7 @@ from ..source import catalog
 from ..verify import functional, soak, trace
 from ..vm import machine as machines
 from . import shared
-from .shared import COUNT, Option, Positive, several
+from .shared import COUNT, flag, Option, Positive, several
 
 COMMAND = True
 # Of a soak of QEMU.
@@ -44,6 +45,8 @@ PARAMS = [
         shared.CONFIG,
         shared.cpu(),
         shared.PARAM,
+        flag("--ktap", "print KTAP instead of the table"),
+        Option("--junit", "FILE", "also write JUnit's XML", type=shared.Output()),
         Option("--trace", "FILE", "check TLB maintenance of COMMAND, and keep the trace in FILE; or check FILE"),
     ),
     *shared.of("qemu", Option("--seed", "SEED", "random seed of the migrations", default="1")),
@@ -85,7 +88,13 @@ def _selftests(options: shared.Options) -> None:
         "params": options.param,
         "accel": options.accel,
     }
-    shared.table(functional.table(verdicts, [point.label for point in points]))
+    found = labs.outcomes(verdicts, complaints)
+    if options.junit:
+        files.write(options.junit, labs.junit(found, f"{options.series.name}.{arch}"))
+    if options.ktap:
+        print(labs.ktap(found), end="")
+    else:
+        shared.table(functional.table(verdicts, [point.label for point in points]))
     where = functional.place(options.cpu, options.config, options.param)
     target = paths.out("results", f"{options.series.name}-{arch}-tests-{where}.json")
     functional.save(target, machine, verdicts, about)

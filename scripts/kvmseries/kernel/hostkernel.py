@@ -46,6 +46,24 @@ NEEDED = {
     "CONFIG_KSM": "y",
     "CONFIG_TRANSPARENT_HUGEPAGE": "y",
 }
+# Programs of old kernels that include <openssl/engine.h>, and what needs them: Fedora since 41 and OpenSSL 4 lack that file.
+_SIGNERS = ("scripts/sign-file.c", "scripts/extract-cert.c", "certs/extract-cert.c")
+_NEED_SIGNERS = ("CONFIG_MODULE_SIG_FORMAT", "CONFIG_SYSTEM_TRUSTED_KEYRING", "CONFIG_SYSTEM_REVOCATION_LIST")
+UNSIGNED = {
+    **dict.fromkeys(_NEED_SIGNERS, "n"),
+    "CONFIG_MODULE_SIG": "n",
+    # They select it, or the keyring.
+    "CONFIG_SECURITY_LOCKDOWN_LSM": "n",
+    "CONFIG_IMA_APPRAISE_MODSIG": "n",
+    "CONFIG_KEXEC_BZIMAGE_VERIFY_SIG": "n",
+    "CONFIG_FS_VERITY_BUILTIN_SIGNATURES": "n",
+    "CONFIG_UBIFS_FS_AUTHENTICATION": "n",
+    "CONFIG_DM_VERITY_VERIFY_ROOTHASH_SIG": "n",
+    # So does the last of these, which cannot be turned off without the others.
+    "CONFIG_EXPERT": "y",
+    "CONFIG_CFG80211_CERTIFICATION_ONUS": "y",
+    "CONFIG_CFG80211_REQUIRE_SIGNED_REGDB": "n",
+}
 FORMATS = {"deb": "bindeb-pkg", "tar": "tar-pkg"}
 _ARCH = {"arm64": "CONFIG_ARM64", "x86_64": "CONFIG_X86_64"}
 # What bindeb-pkg leaves in the directory above the one that it builds in.
@@ -113,7 +131,11 @@ def build(
         debhelper = ["dh_listpackages"] if (tree.path / "scripts/package/debian/rules").exists() else []
         for program in ("dpkg-buildpackage", "fakeroot", *debhelper):
             proc.need(program)
-    wish = changed(text, {**CHANGES, **NEEDED, **_overlaid(arch, overlays, tree.version)})
+    changes = {**CHANGES, **NEEDED}
+    if lacks_engine(tree.path):
+        say(f"openssl has no engine.h, which linux {tree.version} signs with: its modules are not signed")
+        changes.update(UNSIGNED)
+    wish = changed(text, {**changes, **_overlaid(arch, overlays, tree.version)})
     key = hashlib.sha256(f"{form}\n{wish}".encode()).hexdigest()[:12]
     suffix = "-".join(["", *overlays, tree.point])
     target = paths.out("hostkernel", f"{tree.path.parent.name}-{arch}-{key}", suffix[1:])
@@ -123,6 +145,17 @@ def build(
         if not made:
             made = _package(tree, arch, wish, form, suffix, target, wanted, note)
     return HostKernel(made["release"], target / made["package"])
+
+
+def lacks_engine(tree: Path) -> bool:
+    """Whether one of _SIGNERS does not compile for lack of <openssl/engine.h>."""
+    for name in _SIGNERS:
+        if (tree / name).exists():
+            words = ["gcc", "-fsyntax-only", f"-I{tree}/tools/include/uapi", f"-I{tree}/scripts", str(tree / name)]
+            status, text = proc.attempt(words, "gcc")
+            if status and "openssl/engine.h" in text:
+                return True
+    return False
 
 
 def _overlaid(arch: str, overlays: Sequence[str], version: str) -> dict[str, str]:
@@ -182,6 +215,9 @@ def _configure(make: Sequence[str], folder: Path, wish: str, log: Path, env: Map
             "this kernel turns KVM off with that configuration: one of the symbols that CONFIG_KVM depends on "
             f"is not set in it (see {folder}/.config)"
         )
+    left = [name for name in _NEED_SIGNERS if found.get(name) == "y" and f"# {name} is not set\n" in wish]
+    if left:
+        raise Fail(f"openssl has no engine.h, and something in that configuration selects {left[0]}, which needs it")
     lacking = [symbol for symbol, value in NEEDED.items() if found.get(symbol) != value]
     if lacking:
         say(f"the kernel does not take {', '.join(lacking)}: tests that need it will fail")

@@ -154,3 +154,41 @@ def test_debhelper_is_asked_for_before_the_build_where_packages_need_it(tree, tm
         hostkernel.build(tree, "arm64", SERVER)
     assert hostkernel.build(tree, "arm64", SERVER, "tar").package.exists()
     assert len((tmp_path / "calls").read_text(encoding="utf-8").splitlines()) == 1
+
+
+NO_ENGINE = "echo 'x.c:30:10: fatal error: openssl/engine.h: No such file or directory' >&2; exit 1\n"
+
+
+@pytest.mark.parametrize("name", ["scripts/sign-file.c", "certs/extract-cert.c"])
+@pytest.mark.parametrize("compiles", [True, False])
+def test_modules_are_not_signed_where_what_signs_does_not_compile(tree, program, capsys, name, compiles):
+    write(tree.path / name, "#include <openssl/engine.h>\n")
+    program("gcc", "echo 'gcc 12.2.0'\n" if compiles else NO_ENGINE)
+    hostkernel.build(tree, "arm64", f"{SERVER}CONFIG_MODULE_SIG=y\n")
+    lines = next(tree.path.glob("build-*/.config")).read_text(encoding="utf-8").splitlines()
+    said = "openssl has no engine.h, which linux 5.10.262 signs with: its modules are not signed"
+    assert ("CONFIG_MODULE_SIG=y" in lines, said in capsys.readouterr().err) == (compiles, not compiles)
+    assert ("# CONFIG_SYSTEM_TRUSTED_KEYRING is not set" in lines) != compiles
+
+
+def test_what_signs_is_really_compiled(tree):
+    """By the machine's own compiler: a header that no openssl has is like one that this lacks."""
+    file = write(tree.path / "scripts/sign-file.c", "#include <stdio.h>\n")
+    assert not hostkernel.lacks_engine(tree.path)
+    write(tree.path / "scripts/stdio.h", "#include <not-there/openssl/engine.h>\n")
+    file.write_text('#include "stdio.h"\n', encoding="utf-8")
+    assert hostkernel.lacks_engine(tree.path)
+    write(tree.path / "scripts/stdio.h", "int broken\n")
+    assert not hostkernel.lacks_engine(tree.path)
+
+
+def test_a_configuration_that_cannot_do_without_signatures_is_told(tree, program, monkeypatch, tmp_path):
+    write(tree.path / "scripts/sign-file.c", "")
+    program("gcc", NO_ENGINE)
+    program(
+        "make",
+        "for word; do case $word in O=*) echo CONFIG_SYSTEM_TRUSTED_KEYRING=y >> ${word#O=}/.config ;; esac; done",
+    )
+    with pytest.raises(Fail, match="no engine.h, and something in that configuration selects CONFIG_SYSTEM_TRUSTED_K"):
+        hostkernel.build(tree, "arm64", SERVER)
+    assert not (tmp_path / "calls").exists()

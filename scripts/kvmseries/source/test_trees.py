@@ -316,6 +316,14 @@ def test_a_tree_without_its_stamp_or_a_stamp_without_its_tree_is_made_again(mini
     assert subjects(tree.path) == list(SUBJECTS)
 
 
+def test_a_tree_that_an_older_version_has_stamped_is_kept(mini, kernel):
+    tree = trees.worktree(mini, 3, kernel)
+    (tree.path.parent / "series.stamp").write_text(f"patches {'0' * 40}\n", encoding="utf-8")
+    with pytest.raises(Fail, match="series was made by another version of this tool: keep what you changed"):
+        trees.worktree(mini, 3, kernel)
+    assert subjects(tree.path) == list(SUBJECTS)
+
+
 def test_walk_goes_through_the_steps_in_one_tree(mini, kernel, mirror):
     found = [(tree.path.name, tree.count, len(subjects(tree.path))) for tree in trees.walk(mini, [0, 1, 3])]
     assert found == [("walk", 0, 0), ("walk", 1, 1), ("walk", 3, 3)]

@@ -7,6 +7,7 @@ package's version, or a hash of the user's own tree.
 
 from __future__ import annotations
 
+import re
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -216,6 +217,8 @@ def worktree(series: Series, count: int, kernel: str | Path | None = None, versi
             _check_unchanged(series, path, found["commit"])
             if found["patches"] == wanted:
                 return Tree(path, point, count, root.version)
+        elif path.exists() and made.exists() and re.search(r"\b[0-9a-f]{40}\s*$", made.read_text(encoding="utf-8")):
+            raise Fail(f"{path} was made by another version of this tool: keep what you changed there, and remove it")
         # From here on the tree is not what the stamp says, even if this fails or is interrupted.
         paths.remove(made)
         try:
