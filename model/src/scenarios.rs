@@ -475,6 +475,8 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "ring-write-harvest-age", on: On::V7_3, setup: ring_remembered, threads: &[write_0, harvest, age], check: check_log_all, ..SHORT },
     Scenario { name: "harvest-age", on: On::V7_3, setup: remembered, threads: &[harvest, age], check: check_log, bound: None, ..SHORT },
     Scenario { name: "harvest-age-read", on: On::V7_3, setup: remembered_forgotten, threads: &[read_0, harvest, age], check: check_log, ..SHORT },
+    Scenario { name: "log-on-age", on: On::V7_3, setup: page, threads: &[log_on, age], check: check_log, bound: None, ..SHORT },
+    Scenario { name: "age-log-on", on: On::V7_3, setup: page_old, threads: &[read_0, log_on], check: check_accessed, ..SHORT },
     Scenario { name: "split-age-told", on: On::V7_3, thp: true, setup: block_told, threads: &[write_0, age_told], check: check_young, must: &["age_done"], bound: Some(3), ..SHORT },
     Scenario { name: "split-age-other", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, age_other_must_be_young], check: check_split, bound: Some(3), ..SHORT },
     Scenario { name: "split-keeps", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_kept, ..SHORT },
