@@ -101,7 +101,7 @@ int main(void)
 		mask = masks[i];
 		clear(vm, mask);
 		faults = guest_writes(vcpu);
-		expect("after a clear of", mask, faults, hweight64(mask) * NR_WORDS);
+		expect("after a clear of", mask, faults, __builtin_popcountll(mask) * NR_WORDS);
 		total += faults;
 	}
 
