@@ -4,11 +4,12 @@
 include Makefile
 
 # What a test is for, and what the tree's headers must have for it; a test that is not named here is for all.
-ONLY_arm64 := dirty_block_test dirty_hold_test gigantic_page_test nested_destroy_test stage2_race_test tlb_refill_test \
-	vm_killed_test
+ONLY_arm64 := dirty_block_test dirty_hold_test dirty_mask_test gigantic_page_test nested_destroy_test stage2_race_test \
+	tlb_refill_test vm_killed_test
 ONLY_x86_64 := invlpg_test
 NEEDS_dirty_block_test := vcpu_get_stat
 NEEDS_dirty_hold_test := timer_get_cntct
+NEEDS_dirty_mask_test := vcpu_get_stat
 NEEDS_gigantic_page_test := VM_MEM_SRC_ANONYMOUS_HUGETLB_1GB
 NEEDS_nested_destroy_test := kvm_get_default_vcpu_target KVM_CAP_ARM_EL2
 NEEDS_tlb_refill_test := pin_self_to_any_cpu

@@ -268,6 +268,11 @@ fn check_log() {
     host::last_log(false)
 }
 pub fn check_manual_log() { host::last_log(true) }
+/// The harvest splits the block that it has write-protected.
+fn check_eager() {
+    if entry(0).1 != 3 { fail("progress", "the block is not split") }
+    check_manual_log()
+}
 pub fn nothing_more() {}
 /// A vCPU that is not in the guest.
 pub fn idle() {}
@@ -475,11 +480,13 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "ring-write-harvest-age", on: On::V7_3, setup: ring_remembered, threads: &[write_0, harvest, age], check: check_log_all, ..SHORT },
     Scenario { name: "harvest-age", on: On::V7_3, setup: remembered, threads: &[harvest, age], check: check_log, bound: None, ..SHORT },
     Scenario { name: "harvest-age-read", on: On::V7_3, setup: remembered_forgotten, threads: &[read_0, harvest, age], check: check_log, ..SHORT },
+    Scenario { name: "log-on-age", on: On::V7_3, setup: page, threads: &[log_on, age], check: check_log, bound: None, ..SHORT },
+    Scenario { name: "age-log-on", on: On::V7_3, setup: page_old, threads: &[read_0, log_on], check: check_accessed, ..SHORT },
     Scenario { name: "split-age-told", on: On::V7_3, thp: true, setup: block_told, threads: &[write_0, age_told], check: check_young, must: &["age_done"], bound: Some(3), ..SHORT },
     Scenario { name: "split-age-other", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, age_other_must_be_young], check: check_split, bound: Some(3), ..SHORT },
     Scenario { name: "split-keeps", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_kept, ..SHORT },
     Scenario { name: "eager-split-write", on: On::V7_3, thp: true, setup: block_eager, threads: &[write_0, log_on], check: check_split, ..SHORT },
-    Scenario { name: "eager-split-clear", on: On::V7_3, thp: true, setup: initially_set_eager, threads: &[write_0, clear_all], check: check_manual_log, ..SHORT },
+    Scenario { name: "eager-split-clear", on: On::V7_3, thp: true, setup: initially_set_eager, threads: &[write_0, clear_all], check: check_eager, ..SHORT },
     Scenario { name: "logged-read-write-unmap", on: On::V7_3, setup: empty_logged, threads: &[read_write, unmap], check: nothing_more, ..SHORT },
     Scenario { name: "access-unmap", on: On::V7_3, ha: false, setup: page_old, threads: &[read_0, unmap], check: nothing_more, bound: Some(3), ..SHORT },
     Scenario { name: "access-unmap-kept", on: On::V7_3, ha: false, setup: two_pages_old, threads: &[read_0, unmap], check: nothing_more, ..SHORT },

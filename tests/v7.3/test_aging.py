@@ -91,7 +91,7 @@ def _goes_wrong(which, what, delays, splat):
 PLANTED = {
     "age-plain-store": ("punch", (2000, 0), "Bad page state|memory corruption"),
     # Write-protection waits for long enough to race, and too short for the ager to have done always.
-    "wrprotect-gives-up": ("log", (50, 50), "(?!)"),
+    "mask-gives-up": ("log", (50, 50), "(?!)"),
     "table-freed-at-once": ("punch", (2000, 0), "WARNING: .*stage2_delay_age|Bad page state"),
     "pgt-freed-at-once": ("killed", (20000, 0), "WARNING: .*stage2_delay_age|Bad page state"),
 }

@@ -31,6 +31,7 @@ TESTS = {
     # Which has blocks when the log is turned on, and checks that all is reported.
     "blocks": "/tests/dirty_log_perf_test -v 2 -b 8M -i 3 -m 3 -g -H 2000 -s anonymous_hugetlb_2mb".split(),
     "count": ["/tests/dirty_block_test"],
+    "mask": ["/tests/dirty_mask_test"],
     "punch": ["/tests/stage2_fault_stress_test", "-m", "get", "-t", "20", "-o", "log,punch"],
 }
 # {what is planted: {the test that must find it: by what words}}
@@ -39,6 +40,8 @@ PLANTED = {
     "undo-log-first": {"busy": _MISSING},
     "undo-block": {"blocks": _MISSING},
     "undo-unlogged": {"count": "write to all pages after logging: 512 faults, expected 1"},
+    "mask-to-last-bit": {"mask": r"after a clear of 8000000000000001: 256 faults, expected 8"},
+    "mask-one-table": {"mask": r"after a clear of f{16}: \d+ faults, expected 256"},
     "split-read-only": {"count": "split it by a write: 2 faults, expected 1"},
 }
 
@@ -48,9 +51,10 @@ def _run(which, commands):
     return MUTANTS.but(mutant=which).run(commands, SECONDS, f"dirty-faults-{which or 'nothing'}")
 
 
-def test_a_block_that_the_log_splits_takes_one_fault():
+def test_faults_are_as_many_as_they_must_be():
     """On the series as it is, in no more than a boot."""
-    Lab("v7.3", params=HUGE_PAGES).run(TESTS["count"], SECONDS, "dirty-faults-count").good()
+    commands = {name: TESTS[name] for name in ("count", "mask")}
+    Lab("v7.3", params=HUGE_PAGES).run(commands, SECONDS, "dirty-faults-count").good()
 
 
 @pytest.mark.slow
