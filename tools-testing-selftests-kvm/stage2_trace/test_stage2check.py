@@ -49,7 +49,7 @@ def check(*lines):
 
 
 # Stage 1 by VA.
-BY_VA = but(LOCAL, "vmalle1 1 -", "vaae1 1 7f")
+BY_VA = but(LOCAL, "vmalle1 1 -", "vaale1 1 7f")
 PROTECTED, UNMAPPED = store(IPA, RW, RO), store(IPA, RW, "0")
 GRANTED = store(IPA, RO, RW)
 # What the table at 5000 holds: nothing, a page.
