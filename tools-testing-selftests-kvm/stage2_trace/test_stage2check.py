@@ -154,7 +154,7 @@ MISTAKES = {
         ([GRANTED, *LOCAL[1:]], "came before a DSB"),
         ([GRANTED, *LOCAL[:-1]], "no DSB completed the TLBI VMALLE1"),
         ([GRANTED, *but(LOCAL, A, B)], "is for its own CPU only"),
-        ([GRANTED, *BY_VA[:-1]], "no DSB completed the TLBI VAAE1"),
+        ([GRANTED, *BY_VA[:-1]], "no DSB completed the TLBI VAALE1"),
     ],
 }
 
