@@ -185,7 +185,7 @@ pub extern "C-unwind" fn tlbi(op: i32, ipa: u64, level: u32) {
         return;
     }
     cpus().tlbis += 1;
-    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB", "tlbi vaae1is", "tlbi vaae1"][op as usize], 0, ipa, level as u64);
+    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB", "tlbi vaale1is", "tlbi vaale1"][op as usize], 0, ipa, level as u64);
     if x86() { return flush(Tlbi { op, ipa, level }) }
     if !cpus().guest_vmid[me] { return }
     cpus().pending[me].push(Tlbi { op, ipa, level });

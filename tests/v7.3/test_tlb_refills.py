@@ -16,17 +16,24 @@ pytestmark = [pytest.mark.boot, pytest.mark.slow]
 ROUNDS = 4
 # What is hot, and the page that has faulted.
 HOT = 512
+# What is hot besides, in the block of the guest's stage 1 that the logged pages are in; its address.
+IN_BLOCK, BLOCK = 448, 64 << 30
 
 
 @functools.cache
-def _refills(label):
-    """tlbrefills.Counts of tlb_refill_test on kernel `label`; all faults of the dirty log are counted, no others."""
-    lab = Lab("v7.3", label, machine={"refills": True})
-    ran = lab.run(["/tests/tlb_refill_test", ROUNDS], 300, f"tlb-refills-{label}").good()
+def _refills(label, block=False, mutant=""):
+    """tlbrefills.Counts of tlb_refill_test on kernel `label`; all faults of the dirty log are counted, no others.
+
+    block: a block of the guest's stage 1 maps the logged pages.  mutant: what is planted."""
+    machine = {"refills": True, "block": BLOCK if block else None}
+    lab = Lab("v7.3", label, patches=("mutants", "tlb-mutants") if mutant else (), mutant=mutant, machine=machine)
+    name = f"tlb-refills-{mutant or label}{'-block' if block else ''}"
+    words = ["/tests/tlb_refill_test", ROUNDS, *(["block"] if block else [])]
+    ran = lab.run(words, 300, name).good()
     faults, hot = map(int, re.findall(r"\d+", ran.output.splitlines()[-1]))
     counts = tlbrefills.read(ran.folder)
-    print(f"{label}: {counts.per_fault:.2f} refills for each fault of the dirty log: {counts}")
-    assert hot == HOT and counts.write_faults == faults
+    print(f"{name}: {counts.per_fault:.2f} refills for each fault of the dirty log: {counts}")
+    assert hot == HOT and (mutant or counts.write_faults == faults)
     return counts
 
 
@@ -42,3 +49,17 @@ def test_negative_control_on_base_all_that_is_hot_is_filled_again():
     counts = _refills("base")
     assert counts.least_of_a_fault >= HOT
     assert (counts.tlbis_page, counts.tlbis_all) == (0, counts.write_faults)
+
+
+def test_of_a_block_of_stage_1_all_is_filled_again_and_nothing_else():
+    counts = _refills("series", block=True)
+    assert IN_BLOCK <= counts.least_of_a_fault and counts.most_of_a_fault <= 512
+    assert (counts.tlbis_page, counts.tlbis_all) == (counts.write_faults, 0)
+    assert _refills("base", block=True).least_of_a_fault >= HOT + IN_BLOCK
+
+
+def test_negative_control_the_page_of_another_va_is_noticed():
+    """The page that has faulted is not filled again.  On a CPU that keeps its TLB it would fault once more."""
+    counts = _refills("series", mutant="tlb-wrong-va")
+    assert counts.per_fault == 0
+    assert counts.tlbis_page == counts.write_faults

@@ -23,7 +23,7 @@ static const struct {
 	{ 0xd50c8180, "alle1os", false, false },
 	{ 0xd5088300, "vmalle1is", false, true },	{ 0xd5088700, "vmalle1", false, true },
 	{ 0xd5088100, "vmalle1os", false, true },
-	{ 0xd5088760, "vaae1", true, true },
+	{ 0xd50887e0, "vaale1", true, true },
 };
 
 const char *arm64_tlbi(uint32_t op, bool *has_address, bool *stage1)

@@ -32,7 +32,7 @@ _MUTABLE = _READ | _WRITE | _ACCESSED | _NOT_EXECUTE | 1 << 51 | 0xF << 55
 # An operation that promises that the CPUs set the accessed flag again.
 _FLUSHES_YOUNG = "kvm_mmu_notifier_clear_flush_young"
 _ALL = ("vmalls12e1", "alle1")
-_STAGE_1 = ("vmalle1", "vaae1")
+_STAGE_1 = ("vmalle1", "vaale1")
 # Kinds of debts, and what to say of an entry.
 _KINDS = {
     "unmapped": "was unmapped",
@@ -151,13 +151,13 @@ def found(report: Report, rule: str, words: str) -> list[Finding]:
 def tlbi(words: list[str]) -> Tlbi:
     """The Tlbi of a line's words after the first."""
     cpu, task, name, _, argument = words
-    match = re.fullmatch(r"(r?ipas2(?:l)?e1|vmalls12e1|alle1|vmalle1|vaae1)(is|os)?", name)
+    match = re.fullmatch(r"(r?ipas2(?:l)?e1|vmalls12e1|alle1|vmalle1|vaale1)(is|os)?", name)
     if not match:
         raise ValueError(name)
     stages = frozenset({1} if match[1] in _STAGE_1 else {1, 2} if match[1] in _ALL else {2})
     span = hint = granule = None
-    # No line says what IPA a VA has: that the VA of vaae1 is the one that has faulted is not checked.
-    if argument != "-" and match[1] != "vaae1":
+    # No line says what IPA a VA has: that the VA of vaale1 is the one that has faulted is not checked.
+    if argument != "-" and match[1] != "vaale1":
         value = int(argument, 16)
         granule = _granule(value) if match[1].startswith("r") else None
         span, hint = _span(value, granule)

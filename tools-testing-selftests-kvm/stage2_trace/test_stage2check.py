@@ -49,7 +49,7 @@ def check(*lines):
 
 
 # Stage 1 by VA.
-BY_VA = but(LOCAL, "vmalle1 1 -", "vaae1 1 7f")
+BY_VA = but(LOCAL, "vmalle1 1 -", "vaale1 1 7f")
 PROTECTED, UNMAPPED = store(IPA, RW, RO), store(IPA, RW, "0")
 GRANTED = store(IPA, RO, RW)
 # What the table at 5000 holds: nothing, a page.
@@ -154,7 +154,7 @@ MISTAKES = {
         ([GRANTED, *LOCAL[1:]], "came before a DSB"),
         ([GRANTED, *LOCAL[:-1]], "no DSB completed the TLBI VMALLE1"),
         ([GRANTED, *but(LOCAL, A, B)], "is for its own CPU only"),
-        ([GRANTED, *BY_VA[:-1]], "no DSB completed the TLBI VAAE1"),
+        ([GRANTED, *BY_VA[:-1]], "no DSB completed the TLBI VAALE1"),
     ],
 }
 

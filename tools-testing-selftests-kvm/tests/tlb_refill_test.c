@@ -13,10 +13,14 @@
  * The guest's hot code is one function in each page, which the host has put
  * there before the vCPU runs.
  *
- * tlb_refill_test ROUNDS
+ * "block": one block of the guest's stage 1 maps the logged pages, and all that
+ * is left of its 2 MiB, which is hot, too.
+ *
+ * tlb_refill_test ROUNDS [block]
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <linux/bitmap.h>
 #include <linux/bitops.h>
@@ -33,7 +37,12 @@
 #define HOT_ADDR	(65ul << 30)
 #define NR_CODE		256u
 #define NR_HOT		512u		/* Code, then data. */
+#define BLOCK_SLOT	3
+#define NR_BLOCK	512u
+#define PTE_TABLE_BIT	BIT_ULL(1)
 #define RET		0xd65f03c0u
+
+static bool use_block;
 
 static void guest_uses_what_is_hot(void)
 {
@@ -43,6 +52,8 @@ static void guest_uses_what_is_hot(void)
 		((void (*)(void))(HOT_ADDR + i * PAGE))();
 	for (; i < NR_HOT; i++)
 		READ_ONCE(*(u64 *)(HOT_ADDR + i * PAGE));
+	for (i = NR_LOGGED; use_block && i < NR_BLOCK; i++)
+		READ_ONCE(*(u64 *)(LOG_ADDR + i * PAGE));
 }
 
 static void guest_code(void)
@@ -82,6 +93,14 @@ static void add_code(struct kvm_vm *vm)
 	__builtin___clear_cache(memory, memory + NR_CODE * PAGE);
 }
 
+/* Before the vCPU runs: instead of the table of pages, which are contiguous, a block. */
+static void map_block(struct kvm_vm *vm)
+{
+	u64 *entry = virt_get_pte_hva_at_level(vm, LOG_ADDR, 2);
+
+	*entry = *virt_get_pte_hva(vm, LOG_ADDR) & ~PTE_TABLE_BIT;
+}
+
 /* The round's writes, all of them in the log. */
 static void check_log(struct kvm_vm *vm, unsigned long *log, u64 round)
 {
@@ -97,13 +116,14 @@ static void check_log(struct kvm_vm *vm, unsigned long *log, u64 round)
 
 int main(int argc, char *argv[])
 {
-	u64 round, rounds = argc == 2 ? strtoul(argv[1], NULL, 10) : 0;
+	bool block = argc == 3 && !strcmp(argv[2], "block");
+	u64 round, rounds = argc == 2 || block ? strtoul(argv[1], NULL, 10) : 0;
 	unsigned long *log = bitmap_zalloc(NR_LOGGED);
 	struct kvm_vcpu *vcpu;
 	struct kvm_vm *vm;
 
 	if (!rounds) {
-		fprintf(stderr, "usage: %s ROUNDS\n", argv[0]);
+		fprintf(stderr, "usage: %s ROUNDS [block]\n", argv[0]);
 		return 1;
 	}
 	/* What a TLB holds is of a CPU. */
@@ -112,6 +132,12 @@ int main(int argc, char *argv[])
 	add_memory(vm, LOG_ADDR, LOG_SLOT, NR_LOGGED, KVM_MEM_LOG_DIRTY_PAGES);
 	add_memory(vm, HOT_ADDR, HOT_SLOT, NR_HOT, 0);
 	add_code(vm);
+	if (block) {
+		add_memory(vm, LOG_ADDR + NR_LOGGED * PAGE, BLOCK_SLOT, NR_BLOCK - NR_LOGGED, 0);
+		map_block(vm);
+	}
+	use_block = block;
+	sync_global_to_guest(vm, use_block);
 
 	for (round = 1; round <= rounds; round++) {
 		vcpu_run(vcpu);

@@ -2,7 +2,9 @@
 /*
  * The TCG plugin: what is instrumented and counted.
  *
- *	-plugin tlb-refills.so,out=FILE,marks=FILE
+ *	-plugin tlb-refills.so,out=FILE,marks=FILE[,block=ADDRESS]
+ *
+ * `block` is the hexadecimal address of 2 MiB that one block of the guest's stage 1 maps.
  *
  * `marks` has lines of a name and two hexadecimal addresses (the first, and the first behind): the
  * functions of the host's kernel by which entries to and exits from the nested guest, and its stage-2
@@ -22,6 +24,8 @@
 #include "aarch64.h"
 
 #define HCR_FB (1ULL << 9)
+#define BLOCK_PAGES 512
+#define NO_BLOCK UINT64_MAX
 
 EXPORT int qemu_plugin_version = QEMU_API_VERSION;
 
@@ -40,6 +44,8 @@ static struct cpu {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static FILE *out;
+/* The number of the first page that is mapped by a block. */
+static uint64_t block = NO_BLOCK;
 /* Write faults, faults of other kinds. */
 static uint64_t faults[2];
 static uint64_t refills[CAUSES];
@@ -134,12 +140,22 @@ static void on_fault_end(unsigned int cpu, void *data)
 	cpus[cpu].cause = NO_FAULT;
 }
 
+/*
+ * Whatever an entry of the model holds of a block, a TLBI of one of its pages removes all (DDI 0487,
+ * D8.17, R_LQLSD).
+ */
+static uint64_t pages_of(uint64_t page)
+{
+	return (page & PAGE_BITS & ~(BLOCK_PAGES - 1ULL)) == block ? BLOCK_PAGES : 1;
+}
+
 /* VMIDs and ASIDs are not told apart: the test has one VM, and its guest one address space. */
 static void on_tlbi(unsigned int cpu, void *data)
 {
 	struct cpu *c = &cpus[cpu];
 	uint32_t op = (uintptr_t)data;
 	struct tlbi tlbi = arm64_tlbi(op);
+	uint64_t page = read_x(cpu, op & 31);
 	unsigned int i;
 
 	if (tlbi.what == NOTHING || (tlbi.needs_guest && c->hcr & HCR_TGE))
@@ -156,7 +172,7 @@ static void on_tlbi(unsigned int cpu, void *data)
 		if (tlbi.what == ALL)
 			tlb_remove_all(i, c->cause);
 		else
-			tlb_remove_page(i, read_x(cpu, op & 31), c->cause);
+			tlb_remove_page(i, page, pages_of(page), c->cause);
 	}
 	pthread_mutex_unlock(&mutex);
 }
@@ -274,6 +290,10 @@ static bool set_option(const char *option)
 		return (out = open_output("tlb-refills", option + 4));
 	if (!strncmp(option, "marks=", 6))
 		return read_marks(option + 6);
+	if (!strncmp(option, "block=", 6)) {
+		block = strtoull(option + 6, NULL, 16) >> 12;
+		return true;
+	}
 	fprintf(stderr, "tlb-refills: bad option %s\n", option);
 	return false;
 }

@@ -39,7 +39,8 @@ enum cause { WRITE_FAULT, OTHER_FAULT, NO_FAULT, CAUSES };
  * `cause` why. Then the CPU has to fill it again.
  */
 bool tlb_access(unsigned int cpu, uint64_t page, enum cause *cause);
-void tlb_remove_page(unsigned int cpu, uint64_t page, enum cause cause);
+/* The page is in a block of so many of stage 1, a power of two: the entries of all of them. */
+void tlb_remove_page(unsigned int cpu, uint64_t page, uint64_t pages, enum cause cause);
 void tlb_remove_all(unsigned int cpu, enum cause cause);
 /* The largest number of pages of which a CPU has had an entry. */
 unsigned int tlb_pages(void);

@@ -98,9 +98,10 @@ def fault(*lines, esr=WRITE, cpu=0):
 def count(qemu, tmp_path):
     """count(lines): (counts, what QEMU said) after `lines`; None for no counts."""
 
-    def run(lines):
+    def run(lines, block=None):
         (tmp_path / "marks").write_text(MARKS, encoding="ascii")
         arguments = [f"out={tmp_path / 'refills'}", f"marks={tmp_path / 'marks'}"]
+        arguments += [f"block={block}"] if block else []
         # One instruction in a block.
         done = plugin_run(qemu, arguments, [f"{line} only" for line in lines])
         return (None if done.returncode else tlbrefills.read(tmp_path)), done.stderr
@@ -126,6 +127,13 @@ def test_a_tlbi_of_a_page_has_that_one_filled_again(count):
     assert (found.refills_write_faults, found.tlbis_page, found.tlbis_all) == (1, 1, 0)
     assert (found.least_of_a_fault, found.most_of_a_fault) == (1, 1)
     assert count([*lines[:5], "x 0 0 99", *lines[6:]])[0].refills_write_faults == 0
+
+
+def test_a_tlbi_of_a_page_of_a_block_has_the_block_filled_again(count):
+    lines = [enter(), *HOT, load("210"), "x 0 0 11", *fault(host(VAAE1)), *HOT, load("210")]
+    # The code is in the block of page 400.
+    assert count(lines, block="0")[0].refills_write_faults == 4
+    assert count(lines, block="200000")[0].refills_write_faults == 1
 
 
 def test_negative_control_stage_2_alone_removes_nothing(count):

@@ -57,9 +57,12 @@ static void remove_slot(struct slot *slot, enum cause cause)
 	}
 }
 
-void tlb_remove_page(unsigned int cpu, uint64_t page, enum cause cause)
+void tlb_remove_page(unsigned int cpu, uint64_t page, uint64_t pages, enum cause cause)
 {
-	remove_slot(find(cpu, page & PAGE_BITS), cause);
+	uint64_t one = page & PAGE_BITS & ~(pages - 1), end = one + pages;
+
+	for (; one < end; one++)
+		remove_slot(find(cpu, one), cause);
 }
 
 void tlb_remove_all(unsigned int cpu, enum cause cause)

@@ -61,10 +61,13 @@ def marks(table: str, release: str) -> str:
     return "".join(found.values())
 
 
-def plugin(kernel: Kernel, folder: Path) -> list[str]:
-    """QEMU's arguments for the plugin; writes the marks of `kernel` (a build.Kernel) to `folder`."""
+def plugin(kernel: Kernel, folder: Path, block: int | None = None) -> list[str]:
+    """QEMU's arguments for the plugin; writes the marks of `kernel` (a build.Kernel) to `folder`.
+
+    block: address of 2 MiB that the nested guest maps by one block."""
     (folder / "marks").write_text(marks(tcgplugin.symbols(kernel), kernel.release), encoding="utf-8")
-    return ["-plugin", f"{library()},out={folder / 'refills'},marks={folder / 'marks'}"]
+    more = "" if block is None else f",block={block:x}"
+    return ["-plugin", f"{library()},out={folder / 'refills'},marks={folder / 'marks'}{more}"]
 
 
 def parse(text: str) -> Counts:

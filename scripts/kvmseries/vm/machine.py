@@ -45,6 +45,7 @@ class Machine:
     mte: bool = False  # memory has tags; of arm64, emulated, with the CPU max
     trace: bool = False  # records stores to stage-2 page tables, and TLBIs (stage2trace)
     refills: bool = False  # counts a nested guest's TLB entries that are filled again (tlbrefills)
+    block: int | None = None  # of refills: an address that the nested guest maps by a block of 2 MiB
     qemu: Qemu | None = None  # None: the one in PATH
 
 
@@ -141,7 +142,7 @@ def command(machine: Machine, kernel: Kernel, initrd: str | Path, folder: Path |
     if machine.trace and folder:
         line += stage2trace.plugin(kernel, folder)
     if machine.refills and folder:
-        line += tlbrefills.plugin(kernel, folder)
+        line += tlbrefills.plugin(kernel, folder, machine.block)
     if machine.clock == "virtual":
         if folder:
             vtime.marks(kernel, folder / "marks")
