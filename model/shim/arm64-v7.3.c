@@ -249,7 +249,7 @@ void s2_vm_init(unsigned long *bitmap, int manual)
 	s2_logging(bitmap);
 	kvm->manual_dirty_log_protect = manual ? KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE | KVM_DIRTY_LOG_INITIALLY_SET : 0;
 	/* As kvm_init_stage2_mmu(). */
-	mmu->vtcr = (64 - 32) | 1UL << 6;		/* 32 bits from level 1: one page of pgd */
+	mmu->vtcr = (64 - 32) | 1UL << 6 | VTCR_EL2_HA;	/* 32 bits from level 1: one page of pgd */
 	mmu->arch = &kvm->arch;
 	pgt = kzalloc(sizeof(*pgt), 0);
 	WARN_ON(kvm_pgtable_stage2_init(pgt, mmu, &kvm_s2_mm_ops));

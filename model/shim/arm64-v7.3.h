@@ -88,7 +88,8 @@ extern int s2_tlb_range;
 #define VTCR_EL2_FLAGS		0
 #define VTCR_EL2_T0SZ		0x3fUL
 #define VTCR_EL2_LVLS_TO_SL0(x)	0
-#define VTCR_EL2_HA		0
+#define VTCR_EL2_HA		(1UL << 21)
+#define cpu_has_hw_af()		1
 #define VTCR_EL2_DS		0
 #define VTCR_EL2_VS		0
 #define VTCR_EL2_PS_SHIFT	16
