@@ -60,7 +60,7 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 /* Less than the kernel's, so that the memslot is several chunks, and a harvest two. */
 #define STAGE2_CHUNK_SIZE	(64 * PAGE_SIZE)
 #define STAGE2_UNMAP_LEAVES	1
-#define STAGE2_UNMAP_RANGE_SIZE	(256 * PAGE_SIZE)
+#define STAGE2_UNMAP_RANGE_SIZE	PMD_SIZE
 #define KVM_DIRTY_LOG_BATCH	4
 #define kvm_arch_nr_memslot_as_ids(k) 1
 #define __kvm_memslots(k, i)	(&(k)->slots)
@@ -249,7 +249,7 @@ void s2_vm_init(unsigned long *bitmap, int manual)
 	s2_logging(bitmap);
 	kvm->manual_dirty_log_protect = manual ? KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE | KVM_DIRTY_LOG_INITIALLY_SET : 0;
 	/* As kvm_init_stage2_mmu(). */
-	mmu->vtcr = (64 - 32) | 1UL << 6;		/* 32 bits from level 1: one page of pgd */
+	mmu->vtcr = (64 - 32) | 1UL << 6 | VTCR_EL2_HA;	/* 32 bits from level 1: one page of pgd */
 	mmu->arch = &kvm->arch;
 	pgt = kzalloc(sizeof(*pgt), 0);
 	WARN_ON(kvm_pgtable_stage2_init(pgt, mmu, &kvm_s2_mm_ops));
@@ -268,6 +268,10 @@ void s2_use_rings(void)
 	vm->kvm.dirty_ring_size = S2_RING * sizeof(struct kvm_dirty_gfn);
 	vm->kvm.dirty_ring_with_bitmap = true;
 }
+
+/* The scenario has CPUs with TLB invalidation by range. */
+int s2_tlb_range;
+void s2_use_tlb_range(int yes) { s2_tlb_range = yes; }
 
 /* Blocks are split when the log is turned on, or cleared for the first time. */
 void s2_eager_split(void) { vm->kvm.arch.mmu.split_page_chunk_size = PMD_SIZE; }

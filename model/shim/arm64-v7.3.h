@@ -30,7 +30,7 @@ typedef u64 hpa_t;
 #undef S2_WORD
 #define S2_WORD(p)		_Static_assert(sizeof(*(p)) == 8, "the checker knows words only")
 
-/* The CPU, as in arm64.h. It has no TLB invalidation by range. */
+/* The CPU, as in arm64.h. Whether it has TLB invalidation by range is the scenario's. */
 #define ARM64_HW_PGTABLE_LEVEL_SHIFT(n)	((PAGE_SHIFT - 3) * (4 - (n)) + 3)
 #define ARM64_HW_PGTABLE_LEVELS(va)	(((va) - 4) / (PAGE_SHIFT - 3))
 #define VTCR_EL2_IPA(v)		(64 - ((v) & 0x3f))
@@ -38,8 +38,10 @@ typedef u64 hpa_t;
 #define VTCR_EL2_TGRAN_SL0_BASE	2UL
 #define VTCR_EL2_LVLS(v)	3
 #define system_supports_lpa2()	0
-#define system_supports_tlb_range() 0
-#define MAX_TLBI_RANGE_PAGES	1UL
+extern int s2_tlb_range;
+#define system_supports_tlb_range() s2_tlb_range
+#define MAX_TLBI_RANGE_PAGES	512UL
+#define __flush_s2_tlb_range_op(op, a, n, s, l) ({ S2_AT; (void)(s); (void)(l); s2.tlbi(S2_r ## op, a, n); })
 #define MT_S2_NORMAL		0xfUL
 #define MT_S2_NORMAL_NC		0x5UL
 #define MT_S2_DEVICE_nGnRE	0x1UL
@@ -86,7 +88,8 @@ typedef u64 hpa_t;
 #define VTCR_EL2_FLAGS		0
 #define VTCR_EL2_T0SZ		0x3fUL
 #define VTCR_EL2_LVLS_TO_SL0(x)	0
-#define VTCR_EL2_HA		0
+#define VTCR_EL2_HA		(1UL << 21)
+#define cpu_has_hw_af()		1
 #define VTCR_EL2_DS		0
 #define VTCR_EL2_VS		0
 #define VTCR_EL2_PS_SHIFT	16
@@ -226,4 +229,4 @@ void __kvm_tlb_flush_vmid_ipa(struct kvm_s2_mmu *mmu, phys_addr_t ipa, int level
 /* Before the milestone "relax" it has three arguments: its own declaration, in functions.inc, says how many. */
 void __kvm_tlb_flush_vmid_ipa_nsh();
 void __kvm_tlb_flush_vmid(struct kvm_s2_mmu *mmu);
-#define __kvm_tlb_flush_vmid_range(m, a, p) ((void)(a), (void)(p))
+void __kvm_tlb_flush_vmid_range(struct kvm_s2_mmu *mmu, phys_addr_t start, unsigned long pages);

@@ -22,7 +22,7 @@ enum { S2_RELAXED, S2_ACQUIRE, S2_RELEASE, S2_FULL };
 enum { S2_XCHG, S2_OR, S2_ANDNOT, S2_ADD };
 enum { S2_READ, S2_READ_UNLOCK, S2_WRITE, S2_WRITE_UNLOCK };
 enum { S2_ishst, S2_ish, S2_nsh, S2_nshst };
-enum { S2_ipas2e1is, S2_ipas2e1, S2_vmalle1is, S2_vmalle1, S2_vmalls12e1is, S2_flush_local, S2_vaale1is, S2_vaale1 };
+enum { S2_ipas2e1is, S2_ipas2e1, S2_vmalle1is, S2_vmalle1, S2_vmalls12e1is, S2_flush_local, S2_vaale1is, S2_vaale1, S2_ripas2e1is };
 enum { S2_HELD_WRITE, S2_HELD_RCU, S2_HELD_ANY };
 enum { S2_PTL_LOCK, S2_PTL_UNLOCK, S2_GIVE_BACK, S2_PTE_SET, S2_PFN_DIRTY, S2_PFN_ACCESSED, S2_MN_LOCK, S2_MN_UNLOCK };
 enum { S2_IRQ_OFF, S2_IRQ_ON, S2_IRQ_KICK };

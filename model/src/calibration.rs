@@ -14,7 +14,7 @@ fn locked(f: impl FnOnce()) { engine::lock(PTL); f(); engine::unlock(PTL) }
 fn mb() { memory::fence(FULL) }
 
 macro_rules! litmus { ($name:literal, $cond:expr, $($t:expr),*) => {
-    Scenario { name: $name, x86: None, on: crate::scenarios::On::Both, ha: false, thp: false, setup, threads: &[$($t),*], must: &[], long: false, bound: None, check: || {
+    Scenario { name: $name, x86: None, on: crate::scenarios::On::Both, ha: false, thp: false, range: false, setup, threads: &[$($t),*], must: &[], long: false, bound: None, check: || {
         let f: fn([u64; 5]) -> bool = $cond;
         if f([0, 1, 2, 3, 4].map(|i| memory::raw(x(i)))) { crate::trace::fail("seen", "the condition is met") }
     } }

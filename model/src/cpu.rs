@@ -66,10 +66,16 @@ struct Log { at: usize, value: u64, thread: usize, store: bool }
 #[derive(Clone, Copy)]
 struct Floor { thread: usize, end: usize, loads: bool }
 
+/// By range, `level` is the number of pages.
 #[derive(Clone, Copy)]
 struct Tlbi { op: i32, ipa: u64, level: u32 }
 
-impl Tlbi { fn is_local(&self) -> bool { [1, 3, 5, 7].contains(&self.op) } }
+const RANGE: i32 = 8;
+
+impl Tlbi {
+    fn meets(&self, start: u64, size: u64) -> bool { start < self.ipa + self.level as u64 * 4096 && self.ipa < start + size }
+    fn is_local(&self) -> bool { [1, 3, 5, 7].contains(&self.op) }
+}
 
 #[derive(Default)]
 pub struct Cpus {
@@ -185,7 +191,7 @@ pub extern "C-unwind" fn tlbi(op: i32, ipa: u64, level: u32) {
         return;
     }
     cpus().tlbis += 1;
-    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB", "tlbi vaale1is", "tlbi vaale1"][op as usize], 0, ipa, level as u64);
+    trace::event(site, ["tlbi ipas2e1is", "tlbi ipas2e1", "tlbi vmalle1is", "tlbi vmalle1", "tlbi vmalls12e1is", "flush of this TLB", "tlbi vaale1is", "tlbi vaale1", "tlbi ripas2e1is"][op as usize], 0, ipa, level as u64);
     if x86() { return flush(Tlbi { op, ipa, level }) }
     if !cpus().guest_vmid[me] { return }
     cpus().pending[me].push(Tlbi { op, ipa, level });
@@ -213,6 +219,7 @@ fn invalidate(cpu: usize, t: Tlbi) {
             Kind::Stage2 => (t.level == 0 || t.level == e.level) && e.is_for(t.ipa),
         },
         2 | 3 => e.kind == Kind::Combined,
+        RANGE => match e.kind { Kind::Combined => false, _ => t.meets(e.ipa, granule(e.level)) },
         // By VA, for all ASIDs: the guest's addresses are its IPAs here.
         6 | 7 => e.kind == Kind::Combined && e.is_for(t.ipa),
         _ => true,
@@ -264,6 +271,7 @@ fn walk(cpu: usize, ipa: u64, write: bool) -> Walk {
     // all that came by a table's entry which translates its IPA; with one, for leaves of that level.
     let over = |level| cpus().forgotten[cpu][begun..].iter().any(|t| {
         let of = if t.level == 0 { level - 1 } else { level };
+        if t.op == RANGE { return t.meets(ipa & !(granule(level - 1) - 1), granule(level - 1)) }
         t.op >= 4 || (t.level == 0 || t.level == level) && (t.ipa ^ ipa) & !(granule(of) - 1) == 0
     });
     let (mut table, mut level) = first_table(cpu);

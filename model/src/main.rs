@@ -35,6 +35,7 @@ fn execution(sc: &'static Scenario, eng: Engine) {
     host::reset();
     scenarios_x86::begin();
     cpu::cpus().ha = sc.ha;
+    if let Some(f) = kernel().use_tlb_range { f(sc.range as i32) }
     host::host().thp = sc.thp;
     st().threads = sc.threads.len();
     st().guests = !sc.is_litmus();

@@ -17,6 +17,8 @@ pub struct Scenario {
     /// Whether the CPUs set the access flag; whether the primary MMU has a huge page.
     pub ha: bool,
     pub thp: bool,
+    /// arm64, 7.3: whether the CPUs invalidate TLB entries by range.
+    pub range: bool,
     pub setup: fn(),
     pub threads: &'static [fn()],
     pub check: fn(),
@@ -184,6 +186,7 @@ fn remembered() { logged_page(); on(0, || write(0)) }
 fn remembered_manual() { logged_manual(); on(0, || write(0)) }
 fn empty_cold() { vm(false) }
 pub fn two_pages() { vm(false); on(0, || { read(0); read(1) }); on(1, || { read(0); read(1) }) }
+fn two_pages_forgotten() { two_pages(); cpu::cpus().forget() }
 fn page_forgotten() { page_young(); cpu::cpus().forget() }
 fn block_forgotten() { block_logged(); cpu::cpus().forget() }
 fn collapsible_forgotten() { collapsible(); cpu::cpus().forget() }
@@ -391,7 +394,7 @@ pub fn unmaps() { for i in 0..8 { host::unmap(i % 3) } }
 pub fn ksms() { for i in 0..6 { host::ksm(i % 3, i % 2 == 0, true) } }
 pub fn logged_pages() { vm(true); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
 
-pub const SHORT: Scenario = Scenario { name: "", x86: None, on: On::Both, ha: true, thp: false, setup: empty, threads: &[], check: nothing_more, must: &[], long: false, bound: Some(2) };
+pub const SHORT: Scenario = Scenario { name: "", x86: None, on: On::Both, ha: true, thp: false, range: false, setup: empty, threads: &[], check: nothing_more, must: &[], long: false, bound: Some(2) };
 
 pub static SCENARIOS: &[Scenario] = &[
     /* the dirty log */
@@ -400,7 +403,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "write-harvest-age", setup: logged_page, threads: &[write_0, harvest, age], check: check_log, must: &["faults_lockless", "age_done"], ..SHORT },
     Scenario { name: "write-clear", setup: logged_manual, threads: &[write_0, harvest_manual], check: check_manual_log, must: &["faults_lockless"], bound: Some(3), ..SHORT },
     Scenario { name: "first-write-harvest", setup: empty_logged, threads: &[write_0, harvest], check: check_log, must: &["faults_parallel"], bound: Some(3), ..SHORT },
-    Scenario { name: "initially-set", thp: true, setup: initially_set, threads: &[write_0, clear_all], check: check_manual_log, must: &["blocks_split"], bound: None, ..SHORT },
+    Scenario { name: "initially-set", thp: true, range: true, setup: initially_set, threads: &[write_0, clear_all], check: check_manual_log, must: &["blocks_split"], bound: None, ..SHORT },
     Scenario { name: "write-harvest-remembered", setup: remembered, threads: &[write_twice, harvest], check: check_log_all, must: &[], bound: Some(3), ..SHORT },
     Scenario { name: "write-clear-remembered", setup: remembered_manual, threads: &[write_twice, harvest_manual], check: check_manual_log, must: &[], bound: Some(3), ..SHORT },
     Scenario { name: "read-then-write", setup: empty_logged, threads: &[read_write, harvest], check: check_log_all, must: &["faults_parallel"], bound: Some(3), ..SHORT },
@@ -419,9 +422,9 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "relax-relax", setup: relaxable, threads: &[write_0, write_0], check: check_mapped, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "map-same-map", setup: relaxable_by_map, threads: &[write_0, write_0], check: check_mapped, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "relax-age", setup: relaxable, threads: &[write_0, age], check: check_mapped, must: &["faults_parallel", "age_done"], bound: None, ..SHORT },
-    Scenario { name: "split-split", thp: true, setup: block_logged, threads: &[write_0, write_1], check: check_split, must: &["blocks_split", "races_lost"], ..SHORT },
-    Scenario { name: "split-read", thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
-    Scenario { name: "split-write-other", thp: true, setup: block_logged, threads: &[write_0, write_2, harvest], check: check_log_all, must: &["blocks_split"], ..SHORT },
+    Scenario { name: "split-split", thp: true, range: true, setup: block_logged, threads: &[write_0, write_1], check: check_split, must: &["blocks_split", "races_lost"], ..SHORT },
+    Scenario { name: "split-read", thp: true, range: true, setup: block_logged, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
+    Scenario { name: "split-write-other", thp: true, range: true, setup: block_logged, threads: &[write_0, write_2, harvest], check: check_log_all, must: &["blocks_split"], ..SHORT },
     Scenario { name: "split-late", thp: true, setup: block_was_page, threads: &[write_0, write_1], check: check_split, must: &["blocks_split"], ..SHORT },
     Scenario { name: "split-age", on: On::V5_10, thp: true, setup: block_logged, threads: &[write_0, age_must_be_young], check: check_split, must: &["blocks_split", "age_replaced"], bound: Some(3), ..SHORT },
     Scenario { name: "collapse-read", thp: true, setup: collapsible, threads: &[write_0, read_0], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
@@ -482,9 +485,16 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "harvest-age-read", on: On::V7_3, setup: remembered_forgotten, threads: &[read_0, harvest, age], check: check_log, ..SHORT },
     Scenario { name: "log-on-age", on: On::V7_3, setup: page, threads: &[log_on, age], check: check_log, bound: None, ..SHORT },
     Scenario { name: "age-log-on", on: On::V7_3, setup: page_old, threads: &[read_0, log_on], check: check_accessed, ..SHORT },
-    Scenario { name: "split-age-told", on: On::V7_3, thp: true, setup: block_told, threads: &[write_0, age_told], check: check_young, must: &["age_done"], bound: Some(3), ..SHORT },
-    Scenario { name: "split-age-other", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, age_other_must_be_young], check: check_split, bound: Some(3), ..SHORT },
-    Scenario { name: "split-keeps", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_kept, ..SHORT },
+    Scenario { name: "split-age-told", on: On::V7_3, thp: true, range: true, setup: block_told, threads: &[write_0, age_told], check: check_young, must: &["age_done"], bound: Some(3), ..SHORT },
+    Scenario { name: "split-age-other", on: On::V7_3, thp: true, range: true, setup: block_logged, threads: &[write_0, age_other_must_be_young], check: check_split, bound: Some(3), ..SHORT },
+    Scenario { name: "split-keeps", on: On::V7_3, thp: true, range: true, setup: block_logged, threads: &[write_0, read_1], check: check_kept, ..SHORT },
+    Scenario { name: "split-read-empty", on: On::V7_3, thp: true, setup: block_logged, threads: &[write_0, read_1], check: check_split, ..SHORT },
+    Scenario { name: "unmap-split-kept", on: On::V7_3, thp: true, range: true, setup: block_logged_quiet, threads: &[write_0, unmap_slot], check: nothing_more, ..SHORT },
+    Scenario { name: "unmap-table-read", on: On::V7_3, range: true, setup: two_pages, threads: &[read_1, unmap_slot], check: nothing_more, ..SHORT },
+    Scenario { name: "unmap-table-write", on: On::V7_3, range: true, setup: logged_two, threads: &[write_0, unmap_slot], check: check_log_all, ..SHORT },
+    Scenario { name: "unmap-table-age", on: On::V7_3, range: true, setup: two_pages, threads: &[age, unmap_slot], check: nothing_more, bound: Some(3), ..SHORT },
+    Scenario { name: "unmap-table-walk", on: On::V7_3, range: true, setup: two_pages_forgotten, threads: &[read_twice, unmap_slot], check: nothing_more, ..SHORT },
+    Scenario { name: "unmap-two-by-range", on: On::V7_3, range: true, setup: two_pages, threads: &[read_1, unmap_two], check: nothing_more, ..SHORT },
     Scenario { name: "eager-split-write", on: On::V7_3, thp: true, setup: block_eager, threads: &[write_0, log_on], check: check_split, ..SHORT },
     Scenario { name: "eager-split-clear", on: On::V7_3, thp: true, setup: initially_set_eager, threads: &[write_0, clear_all], check: check_eager, ..SHORT },
     Scenario { name: "logged-read-write-unmap", on: On::V7_3, setup: empty_logged, threads: &[read_write, unmap], check: nothing_more, ..SHORT },
@@ -507,7 +517,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "teardown-change", setup: page, threads: &[ksm_then, teardown], check: nothing_more, must: &[], on: On::V5_10, ..SHORT },
     /* CPUs in the middle of a walk, and more of them */
     Scenario { name: "harvest-walk", setup: remembered_forgotten, threads: &[write_twice, harvest], check: check_log_all, must: &[], bound: Some(3), ..SHORT },
-    Scenario { name: "split-walk", thp: true, setup: block_forgotten, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
+    Scenario { name: "split-walk", thp: true, range: true, setup: block_forgotten, threads: &[write_0, read_1], check: check_split, must: &["blocks_split"], ..SHORT },
     Scenario { name: "collapse-walk", thp: true, setup: collapsible_forgotten, threads: &[write_0, read_1], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
     Scenario { name: "unmap-walk", setup: page_forgotten, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "ksm-walk", setup: page_forgotten, threads: &[write_0, ksm_merge], check: nothing_more, must: &["change_replaced"], on: On::V5_10, ..SHORT },

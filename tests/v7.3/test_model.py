@@ -16,13 +16,13 @@ QUICK = tuple(
     relax-relax map-same-map split-read collapse-read-other collapse-age age-read age-flush-read unmap-logged
     unmap-map-second unmap-block-map unmap-block-map-before unmap-two unmap-one-of-two unmap-age unmap-split harvest-age ring-write-harvest
     ring-write-harvest-remembered ring-write-harvest-age logged-read-write-unmap access-harvest access-collapse
-    split-age-other split-keeps collapse-after-log
+    split-age-other split-keeps unmap-table-age collapse-after-log
 """.split()
 )
 QUICK_MUTANTS = tuple(
     """
     get-no-flush ring-no-flush undo-clean collapse-frees-at-once wrprotect-gives-up attr-stores locked-not-checked
-    undo-log-first undo-bit-first-ring age-stores-w range-no-count split-not-told
+    undo-log-first undo-bit-first-ring age-stores-w range-no-count split-not-told split-fills-late
 """.split()
 )
 

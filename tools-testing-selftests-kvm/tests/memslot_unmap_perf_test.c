@@ -11,7 +11,8 @@
  * delete the memslot, and to turn its dirty log on. Each is done while no vCPU
  * runs, and while all vCPUs write to pages of another memslot for the first time.
  * They take the time of each write. What "host only" takes is for the same memory
- * if no vCPU has touched it.
+ * if no vCPU has touched it. With -l the dirty log has split its huge pages before,
+ * each by one write; then it is unmapped and aged, too.
  *
  * While memory is being discarded, KVM maps nothing: a write that faults waits
  * until it is over. The other two let faults in, as soon as they get mmu_lock.
@@ -117,7 +118,7 @@ struct shared {
 /* Options */
 static int nr_vcpus = 4;
 static unsigned long nr_iterations = 1;
-static bool huge;
+static bool huge, split;
 static u64 mapped_size = 64UL << 20;
 static u64 fresh_size = 4UL << 20;
 static u64 pause_us = 20;
@@ -510,6 +511,24 @@ static void do_delete(void)
 	set_slot(MAPPED_SLOT, 0, MAPPED_GPA, 0, mapped);
 }
 
+static void do_munmap(void)
+{
+	TEST_ASSERT(!munmap(mapped, mapped_size), "munmap() failed (%s)", strerror(errno));
+}
+
+static void undo_munmap(void)
+{
+	map_memory(mapped, mapped_size, huge);
+}
+
+static void do_age(void)
+{
+	u64 offset;
+
+	for (offset = 0; offset < mapped_size; offset += BLOCK_SIZE)
+		page_idle_mark_range(mapped + offset, 1);
+}
+
 static void do_log(void)
 {
 	set_slot(MAPPED_SLOT, KVM_MEM_LOG_DIRTY_PAGES, MAPPED_GPA, mapped_size, mapped);
@@ -527,13 +546,26 @@ static const struct op {
 	void (*undo)(void);
 	bool zeroes;
 	bool control;
+	bool split;
 } ops[] = {
 	/* What a write takes if nothing happens */
 	{ "nothing", do_nothing, NULL, false, true },
 	{ "discard", do_discard, NULL, true },
 	{ "delete", do_delete, undo },
 	{ "log on", do_log, undo },
+	{ "munmap", do_munmap, undo_munmap, .zeroes = true, .split = true },
+	{ "age", do_age, .split = true },
 };
+
+/* Have the dirty log split each huge page. */
+static void split_mapped(const struct op *op, u64 value)
+{
+	do_log();
+	run_pages(WRITE_PAGES, MAPPED_GPA, mapped_size, BLOCK_SIZE, value);
+	/* It is turned on for the second time. */
+	if (op->run == do_log)
+		undo();
+}
 
 static void print_latency(const struct op *op)
 {
@@ -604,6 +636,8 @@ static void time_op(const struct op *op, bool writes)
 
 	populate_mapped();
 	run_pages(WRITE_PAGES, MAPPED_GPA, mapped_size, page_size, value);
+	if (split)
+		split_mapped(op, value);
 	if (writes)
 		begin_writes();
 
@@ -620,6 +654,9 @@ static void time_op(const struct op *op, bool writes)
 	if (op->undo)
 		op->undo();
 
+	if (split)
+		undo();
+
 	stride = max(mapped_size / NR_VERIFIED, page_size);
 	run_pages(VERIFY_PAGES, MAPPED_GPA, mapped_size, stride, op->zeroes ? 0 : value);
 }
@@ -635,9 +672,12 @@ static void test_mapped(void)
 	print_time("discard", HOST_ONLY, start);
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		if (ops[i].split && !split)
+			continue;
 		if (!ops[i].control)
 			time_op(&ops[i], false);
-		time_op(&ops[i], true);
+		if (!split)
+			time_op(&ops[i], true);
 	}
 }
 
@@ -712,7 +752,7 @@ static void create_vm(void)
 static void help(char *name)
 {
 	printf("usage: %s [-h] [-v vcpus] [-i iterations] [-S bytes] [-n pages] [-b bytes]\n"
-	       "          [-s backing] [-f bytes] [-p us]\n\n", name);
+	       "          [-s backing] [-l] [-f bytes] [-p us]\n\n", name);
 	printf(" -v: specify the number of vCPUs (default: %d)\n", nr_vcpus);
 	printf(" -i: specify how many times all is measured (default: %lu)\n", nr_iterations);
 	printf(" -S: specify the size of the large memslot, 0 for none (default: %luG)\n",
@@ -721,6 +761,7 @@ static void help(char *name)
 	printf(" -b: specify the size of the memory that is mapped and unmapped, 0 for none\n"
 	       "     (default: %luM)\n", mapped_size >> 20);
 	printf(" -s: specify what backs it: anonymous (default) or anonymous_thp\n");
+	printf(" -l: have the dirty log split its huge pages first; no vCPU writes then\n");
 	printf(" -f: specify for how much memory each vCPU faults meanwhile (default: %luM)\n",
 	       fresh_size >> 20);
 	printf(" -p: specify for how long a vCPU pauses after each of these writes, so that\n"
@@ -781,7 +822,7 @@ static void parse_options(int argc, char *argv[])
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "hv:i:S:n:b:s:f:p:")) != -1) {
+	while ((opt = getopt(argc, argv, "hv:i:S:n:b:s:lf:p:")) != -1) {
 		switch (opt) {
 		case 'v':
 			nr_vcpus = number_option("-v", optarg, 1, MAX_VCPUS);
@@ -800,6 +841,9 @@ static void parse_options(int argc, char *argv[])
 			break;
 		case 's':
 			huge = parse_huge(optarg);
+			break;
+		case 'l':
+			split = true;
 			break;
 		case 'f':
 			fresh_size = bytes_option("-f", optarg, BLOCK_SIZE, MAX_FRESH / MAX_VCPUS);
@@ -825,6 +869,10 @@ int main(int argc, char *argv[])
 	parse_options(argc, argv);
 	if (huge && thp_missing()) {
 		print_skip("%s", thp_missing());
+		return KSFT_SKIP;
+	}
+	if (split && (!huge || !page_idle_open())) {
+		print_skip("-l needs huge pages and " PAGE_IDLE_BITMAP);
 		return KSFT_SKIP;
 	}
 	kvm_keep_vm();
