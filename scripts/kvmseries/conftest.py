@@ -4,6 +4,7 @@ network: apt-get is a script that says so."""
 
 import contextlib
 import hashlib
+import multiprocessing
 import os
 import re
 import shutil
@@ -91,6 +92,21 @@ def edit(tree, name, old, new):
     text = (tree / name).read_text(encoding="utf-8")
     assert f"{old}\n" in text
     write(tree / name, text.replace(f"{old}\n", f"{new}\n"))
+
+
+def replaced(path, old, new):
+    """Put `new` for `old`, which is there, in a file."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    write(path, text.replace(old, new))
+
+
+def started(function, *rest):
+    """Processes that run `function`, one with each of `rest` as its arguments."""
+    runs = [multiprocessing.get_context("fork").Process(target=function, args=arguments) for arguments in rest]
+    for run in runs:
+        run.start()
+    return runs
 
 
 MMU = "virt/kvm/kvm_main.c"

@@ -52,12 +52,6 @@ def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(serie
     assert line.startswith("patch 2 does not apply to ") and not (tmp_path / "copy").exists()
 
 
-def test_a_milestone_that_is_none(refused, mini, mirror, tmp_path):
-    line = refused("apply", "mini", tmp_path / "copy", "--milestone", "nope")
-    assert line.startswith("mini has no milestone 'nope' (milestones: first, rwlock)")
-    assert not (tmp_path / "copy").exists() and not mirror.read_text(encoding="utf-8")
-
-
 def test_letters_and_trees_of_a_milestone_and_export(mini, patches, kernel, tmp_path):
     write(mini.letter("rwlock"), LETTER)
     before = below(patches)
