@@ -12,7 +12,7 @@ import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
-from kvmseries.conftest import below, COMPILER, compilers, edit, git, RUN_JOB, snapshot, SUBJECTS, write
+from kvmseries.conftest import below, COMPILER, compilers, edit, git, RUN_JOB, snapshot, subjects, SUBJECTS, write
 from kvmseries.kernel import kconfig
 from kvmseries.source import trees
 from kvmseries.vm import machine
@@ -160,8 +160,7 @@ def test_apply_makes_a_tree_and_prints_its_path(series, kernel, tmp_path, monkey
     monkeypatch.setenv("TREE", str(kernel))
     result = series("apply", "mini", tmp_path / "copy", *upto)
     assert (result.status, result.out) == (0, f"{tmp_path / 'copy'}\n")
-    subjects = git(tmp_path / "copy", "log", "--format=%s", "--reverse", "base..HEAD").splitlines()
-    assert subjects == list(SUBJECTS[:count])
+    assert subjects(tmp_path / "copy") == list(SUBJECTS[:count])
 
 
 def test_only_the_module_of_a_command_is_loaded():

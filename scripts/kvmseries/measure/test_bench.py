@@ -245,10 +245,6 @@ def test_counts_alone_boot_no_kernel_for_times(measured):
             f"echo '[ 1.0] WARNING: suspicious RCU usage'\n{GUEST}",
             "base: the kernel reported a mistake: WARNING: suspicious RCU usage",
         ),
-        (
-            "prints() { echo '# metric something_new 1 s'; }\n",
-            f"{TEST} printed a metric that bench.yaml does not know: '# metric something_new 1 s'",
-        ),
     ],
 )
 def test_what_fails_gives_no_figures_and_keeps_old_ones(refused, built, qemu, patches, kernel, tmp_path, guest, reason):

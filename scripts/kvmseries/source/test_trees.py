@@ -9,14 +9,23 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import ARM, below, edit, git, MMU, NO_NETWORK, replaced, snapshot, started, SUBJECTS, write
+from kvmseries.conftest import (
+    ARM,
+    below,
+    edit,
+    git,
+    MMU,
+    NO_NETWORK,
+    replaced,
+    snapshot,
+    started,
+    subjects,
+    SUBJECTS,
+    write,
+)
 from kvmseries.source import catalog, git as git_module, projects, trees
 
 BASE = "trees/mini-5.10.262-1/base"
-
-
-def subjects(tree, since="base"):
-    return git(tree, "log", "--reverse", "--format=%s", f"{since}..HEAD").splitlines()
 
 
 @pytest.mark.parametrize(
