@@ -240,21 +240,16 @@ def test_a_place_in_which_nobody_can_write_is_told_before_the_work(
     assert refused("apply", "mini", "--fetch-only", "--tree", kernel).startswith("no permission to write ")
 
 
-@pytest.fixture
-def big_kernel(kernel):
-    """The user's tree with 2 MiB that do not compress."""
+@pytest.mark.parametrize("where", ["destination", "out"])
+def test_a_full_disk(refused, kernel, small_disk, monkeypatch, tmp_path, where):
+    """2 MiB of the user's tree do not compress."""
     (kernel / "blob").write_bytes(os.urandom(2 << 20))
     git(kernel, "add", "-A")
     git(kernel, "commit", "-q", "-m", "big")
-    return kernel
-
-
-@pytest.mark.parametrize("where", ["destination", "out"])
-def test_a_full_disk(refused, big_kernel, small_disk, monkeypatch, tmp_path, where):
     if where == "out":
         monkeypatch.setenv("SERIES_OUT", str(small_disk))
     copy = (tmp_path if where == "out" else small_disk) / "copy"
-    assert "disk full: " in refused("apply", "mini", copy, "--tree", big_kernel)
+    assert "disk full: " in refused("apply", "mini", copy, "--tree", kernel)
     assert not copy.exists() and not [name for name in below(small_disk) if "base" in name or "copy" in name]
 
 
