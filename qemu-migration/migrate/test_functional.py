@@ -134,9 +134,8 @@ def test_a_test_that_aborts_is_a_failure_of_its_own(qmini, qemu_mirror, qtests, 
 
 
 def test_an_emulator_without_tests_is_no_success(tmp_path):
-    script = tmp_path / "tests/qtest/migration-test"
-    write(script, "#!/bin/sh\necho '# machine virt not supported'\n")
-    script.chmod(0o755)
+    script = "#!/bin/sh\necho '# machine virt not supported'\n"
+    write(tmp_path / "tests/qtest/migration-test", script).chmod(0o755)
     with pytest.raises(Fail, match="migration-test has no tests for aarch64: # machine virt not supported"):
         functional.migration(tmp_path, {}, "arm64")
 

@@ -388,8 +388,7 @@ def test_variants_of_the_model_follow_once(virtual):
 @pytest.fixture
 def with_test(built):
     """The selftests that are said to be built have TEST."""
-    (built.tests / TEST).write_text("", encoding="utf-8")
-    (built.tests / TEST).chmod(0o755)
+    write(built.tests / TEST, "").chmod(0o755)
 
 
 def test_the_base_of_another_series_runs_the_tests_of_that_base(virtual, other, with_test, mirror, monkeypatch):
