@@ -9,7 +9,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.conftest import *  # noqa: F403
-from kvmseries.conftest import edit, FORMAT, git, NO_NETWORK, write
+from kvmseries.conftest import edit, fake_mirror, FORMAT, git, write
 from kvmseries.source import catalog
 from migrate import build
 
@@ -103,22 +103,9 @@ def qmini(tmp_path, qemu_made, monkeypatch):
 
 @pytest.fixture
 def qemu_mirror(program, qemu_made, tmp_path):
-    """A mirror that has the tarball; each download is a line of the file it returns the path of."""
-    log = tmp_path / "downloads"
-    log.touch()
-    program(
-        "apt-get",
-        f"""\
-case "$*" in
-*update*) exit 0 ;;
-*source*)
-	echo "$*" >> '{log}'
-	exec cp '{qemu_made.tarball}' . ;;
-esac
-{NO_NETWORK}""",
-    )
-    program("apt-cache", f"echo ' qemu | {VERSION} | http://deb.example.org Sources'\n")
-    return log
+    """A mirror that has the tarball; see fake_mirror()."""
+    listing = f"qemu | {VERSION} | http://deb.example.org Sources"
+    return fake_mirror(program, tmp_path / "downloads", "source", f"cp '{qemu_made.tarball}' .", listing)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import edit, git, write
+from kvmseries.conftest import edit, git, replaced
 from kvmseries.source import catalog
 from kvmseries.vm import machine
 from migrate import build, check, migration, soak
@@ -56,8 +56,7 @@ def test_verify_is_fine_with_a_fine_series_and_with_a_base_alone(qmini, qemu_mir
 
 
 def test_checkpatch_names_the_patch(qmini, qemu_mirror):
-    patch = qmini.patches[1]
-    write(patch, patch.read_text(encoding="utf-8").replace("+int second;", "+int second; /* BADSTYLE */"))
+    replaced(qmini.patches[1], "+int second;", "+int second; /* BADSTYLE */")
     with pytest.raises(Fail, match="^checkpatch: 0002-.*WARNING: line over 80 characters"):
         check.checkpatch(qmini)
 

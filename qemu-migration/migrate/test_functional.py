@@ -7,7 +7,7 @@ import pytest
 from tests import extra
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.conftest import git, write
+from kvmseries.conftest import git, replaced, write
 from kvmseries.source import catalog, export, trees
 from kvmseries.source.catalog import Point
 from migrate import build, functional
@@ -126,9 +126,7 @@ def test_base_and_series_are_compared(qmini, qemu_mirror, qtests, series):
 
 
 def test_a_test_that_aborts_is_a_failure_of_its_own(qmini, qemu_mirror, qtests, series):
-    patch = qmini.patches[1]
-    text = patch.read_text(encoding="utf-8")
-    write(patch, text.replace("+int second;", "+int second; /* broken at run time */"))
+    replaced(qmini.patches[1], "+int second;", "+int second; /* broken at run time */")
     result = series("test", "qmini", "--arch", "arm64", "--only", "migration")
     assert result.status == 1
     assert "1 complaint, the first: aarch64/migration/b: fail on series, but pass on base" in result.err
@@ -136,9 +134,8 @@ def test_a_test_that_aborts_is_a_failure_of_its_own(qmini, qemu_mirror, qtests, 
 
 
 def test_an_emulator_without_tests_is_no_success(tmp_path):
-    script = tmp_path / "tests/qtest/migration-test"
-    write(script, "#!/bin/sh\necho '# machine virt not supported'\n")
-    script.chmod(0o755)
+    script = "#!/bin/sh\necho '# machine virt not supported'\n"
+    write(tmp_path / "tests/qtest/migration-test", script).chmod(0o755)
     with pytest.raises(Fail, match="migration-test has no tests for aarch64: # machine virt not supported"):
         functional.migration(tmp_path, {}, "arm64")
 

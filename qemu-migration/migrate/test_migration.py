@@ -47,10 +47,11 @@ def job(**others):
     return migration.Job(series, (BASE, SERIES), settings, **{"samples": 2, **others})
 
 
-def test_run(runner):
-    taken = migration.run(job(), built=BUILT)
+@pytest.mark.parametrize("arch, config", [("arm64", "normal"), ("x86_64", "vmm")])
+def test_run(runner, arch, config):
+    taken = migration.run(job(arch=arch), built=BUILT)
     assert len(runner.asked) == 4
-    assert not taken.complaints and taken.versions == {"L1 arm64 normal": "7.3"}
+    assert not taken.complaints and taken.versions == {f"L1 {arch} {config}": "7.3"}
     runs = taken.runs
     labels = [label for _, label, _ in runner.asked[0]]
     assert labels == ["base", "series", "series", "base"] * 2
@@ -58,7 +59,7 @@ def test_run(runner):
     assert len({name for name, _, _ in runner.asked[0]}) == len(runner.asked[0])
     for number, run in enumerate(runs):
         results.check(run, f"run {number}", "run")
-        assert len(run["samples"]) == 2 and run["arch"] == "arm64"
+        assert len(run["samples"]) == 2 and run["arch"] == arch
     steps = {(run["kernel"], *run["samples"]) for run in runs if run["metric"] == "throttle_steps"}
     assert steps == {("base", 8, 8), ("series", 2, 2)}
 
@@ -91,11 +92,6 @@ def test_results_say_what_they_are_of(qmini, qemu_mirror, program):
     assert other["tests"]["guest/x86_64"] == ids.files(driver.FOLDER / "guest/x86_64")
     assert other["tests"].keys() == {"driver", "guest", "guest/x86_64"}
     results.check({"ids": found, "rounds": 1, "command": "", "seconds": 1}, "here", "made")
-
-
-def test_a_run_is_of_its_architecture(runner):
-    taken = migration.run(job(arch="x86_64", samples=1), built=BUILT)
-    assert {run["arch"] for run in taken.runs} == {"x86_64"} and taken.versions == {"L1 x86_64 vmm": "7.3"}
 
 
 def test_an_emulated_x86_machine_is_told_the_speed_of_its_tsc(monkeypatch):

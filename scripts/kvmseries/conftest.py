@@ -4,6 +4,7 @@ network: apt-get is a script that says so."""
 
 import contextlib
 import hashlib
+import multiprocessing
 import os
 import re
 import shutil
@@ -54,6 +55,11 @@ def git(tree, *arguments):
     return subprocess.run(["git", "-C", tree, *who, *arguments], check=True, capture_output=True, text=True).stdout
 
 
+def subjects(tree, since="base", until="HEAD"):
+    """Those of commits, the first one first."""
+    return git(tree, "log", "--reverse", "--format=%s", f"{since}..{until}").splitlines()
+
+
 def snapshot(folder):
     """Every file below `folder`, with its content and its time: what "never touched" means."""
     return {
@@ -91,6 +97,21 @@ def edit(tree, name, old, new):
     text = (tree / name).read_text(encoding="utf-8")
     assert f"{old}\n" in text
     write(tree / name, text.replace(f"{old}\n", f"{new}\n"))
+
+
+def replaced(path, old, new):
+    """Put `new` for `old`, which is there, in a file."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    write(path, text.replace(old, new))
+
+
+def started(function, *rest):
+    """Processes that run `function`, one with each of `rest` as its arguments."""
+    runs = [multiprocessing.get_context("fork").Process(target=function, args=arguments) for arguments in rest]
+    for run in runs:
+        run.start()
+    return runs
 
 
 MMU = "virt/kvm/kvm_main.c"
@@ -252,27 +273,33 @@ def nothing_installed(only_tools, program):  # pylint: disable=redefined-outer-n
     program("env", 'shift; exec "$@"\n')
 
 
-@pytest.fixture
-def mirror(program, made, tmp_path):
-    """A mirror that has the .deb of the series' base; each download is a line of the file it
-    returns the path of, and takes $DOWNLOAD_SECONDS."""
-    log = tmp_path / "downloads"
+def fake_mirror(program, log, word, copy, listing):
+    """An apt whose `apt-get WORD` does `copy` and is a line of the file `log`, which is returned; it takes $DOWNLOAD_SECONDS.
+    apt-cache prints `listing`."""
     log.touch()
     program(
         "apt-get",
         f"""\
 case "$*" in
 *update*) exit 0 ;;
-*download*)
+*{word}*)
 	echo "$*" >> '{log}'
 	sleep ${{DOWNLOAD_SECONDS:-0}}
-	exec cp '{made.deb}' linux-source-5.10_5.10.262-1_all.deb ;;
+	exec {copy} ;;
 esac
 {NO_NETWORK}""",
     )
-    program("apt-cache", "echo ' linux-source-5.10 | 5.10.262-1 | http://deb.example.org Packages'\n")
-    program("dpkg-deb", DPKG_DEB)
+    program("apt-cache", f"echo ' {listing}'\n")
     return log
+
+
+@pytest.fixture
+def mirror(program, made, tmp_path):
+    """A mirror that has the .deb of the series' base; see fake_mirror()."""
+    program("dpkg-deb", DPKG_DEB)
+    copy = f"cp '{made.deb}' linux-source-5.10_5.10.262-1_all.deb"
+    listing = "linux-source-5.10 | 5.10.262-1 | http://deb.example.org Packages"
+    return fake_mirror(program, tmp_path / "downloads", "download", copy, listing)
 
 
 @pytest.fixture

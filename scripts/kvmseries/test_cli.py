@@ -3,6 +3,8 @@ fixture `refused` holds every one of these to that."""
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 
@@ -10,7 +12,7 @@ import pytest
 
 from kvmseries import cli
 from kvmseries.base import paths
-from kvmseries.conftest import below, COMPILER, compilers, edit, git, RUN_JOB, snapshot, SUBJECTS, write
+from kvmseries.conftest import below, COMPILER, compilers, edit, git, RUN_JOB, snapshot, subjects, SUBJECTS, write
 from kvmseries.kernel import kconfig
 from kvmseries.source import trees
 from kvmseries.vm import machine
@@ -54,6 +56,13 @@ MISTAKES = [
     (["build", "mini", "--kernels", "base,base"], "--kernels base,base names a kernel twice"),
     (["bench", "mini", "--kernels", "base,upto:9"], "--upto 9 is beyond the end: mini has 3"),
     (["bench", "mini", "--kernels", "nope:base"], "unknown series 'nope': there is mini"),
+    (["bench", "mini", "--kernels", ""], "--kernels '': give a value"),
+    (["bench", "mini", "--kernels", "base,"], "unknown kernel ''"),
+    (["bench", "mini", "--kernels", ":base"], "unknown series ''"),
+    (["bench", "mini", "--kernels", "mini:series"], "unknown kernel 'mini:series'"),
+    (["bench", "mini", "--kernels", "upto:nope"], "mini has no milestone 'nope'"),
+    (["bench", "mini", "--kernels", "upto:"], "mini has no milestone ''"),
+    (["apply", "mini", "DIR", "--milestone", "nope"], "mini has no milestone 'nope' (milestones: first, rwlock)"),
     (["apply", "mini", "DIR", "--upto", "nope"], "mini has no milestone 'nope' (milestones: first,"),
     # Numbers
     (["bench", "mini", "--vcpus", "two"], "--vcpus 'two' is not a list of numbers such as 1,2,4"),
@@ -82,7 +91,11 @@ MISTAKES = [
         ["bench", "mini", "--case", "zhang2022", "--test-args=-i 3"],
         "--case excludes --test-args: a case brings its own",
     ),
-    (["bench", "mini", "--test-args", "-v 3"], "--test-args: the number of vCPUs comes from"),
+    *(
+        (["bench", "mini", "--test-args", more], "--test-args: the number of vCPUs comes from")
+        for more in ("-v 3", "-v4")
+    ),
+    (["bench", "mini", "--test-args", "-i '2"], "No closing quotation"),
     (["bench", "mini", "--clock", "virtual", "--accel", "kvm"], "--clock virtual is for emulated"),
     (["bench", "mini", "--here", "--clock", "virtual"], "--here excludes --clock virtual: this machine's clock"),
     *(
@@ -147,16 +160,7 @@ def test_apply_makes_a_tree_and_prints_its_path(series, kernel, tmp_path, monkey
     monkeypatch.setenv("TREE", str(kernel))
     result = series("apply", "mini", tmp_path / "copy", *upto)
     assert (result.status, result.out) == (0, f"{tmp_path / 'copy'}\n")
-    subjects = git(tmp_path / "copy", "log", "--format=%s", "--reverse", "base..HEAD").splitlines()
-    assert subjects == list(SUBJECTS[:count])
-
-
-def test_where_words_may_stand(mini):
-    for words in (["--test-args", "-p -x 3"], ["--test-args=-p -x 3"]):
-        _, options = cli.parse(["bench", "mini", *words, "--no-counts"])
-        assert options.test_args == "-p -x 3" and options.no_counts
-    _, options = cli.parse(["report", "a", "--table", "none", "b", "c"])
-    assert options.files == ("a", "b", "c") and options.table == "none"
+    assert subjects(tmp_path / "copy") == list(SUBJECTS[:count])
 
 
 def test_only_the_module_of_a_command_is_loaded():
@@ -236,57 +240,57 @@ def test_a_place_in_which_nobody_can_write_is_told_before_the_work(
     assert refused("apply", "mini", "--fetch-only", "--tree", kernel).startswith("no permission to write ")
 
 
-@pytest.fixture
-def big_kernel(kernel):
-    """The user's tree with 2 MiB that do not compress."""
+@pytest.mark.parametrize("where", ["destination", "out"])
+def test_a_full_disk(refused, kernel, small_disk, monkeypatch, tmp_path, where):
+    """2 MiB of the user's tree do not compress."""
     (kernel / "blob").write_bytes(os.urandom(2 << 20))
     git(kernel, "add", "-A")
     git(kernel, "commit", "-q", "-m", "big")
-    return kernel
-
-
-@pytest.mark.parametrize("where", ["destination", "out"])
-def test_a_full_disk(refused, big_kernel, small_disk, monkeypatch, tmp_path, where):
     if where == "out":
         monkeypatch.setenv("SERIES_OUT", str(small_disk))
     copy = (tmp_path if where == "out" else small_disk) / "copy"
-    assert "disk full: " in refused("apply", "mini", copy, "--tree", big_kernel)
+    assert "disk full: " in refused("apply", "mini", copy, "--tree", kernel)
     assert not copy.exists() and not [name for name in below(small_disk) if "base" in name or "copy" in name]
 
 
 # Trees and patches
 
 
-@pytest.mark.parametrize("words", [["apply", "mini", "copy"], ["build", "mini"], ["bench", "mini"], ["verify", "mini"]])
-def test_a_tree_of_another_version_is_refused_before_it_is_copied(refused, kernel, tmp_path, monkeypatch, words):
+def older(tree):
+    """Its version is another one now."""
+    edit(tree, "Makefile", "PATCHLEVEL = 10", "PATCHLEVEL = 15")
+    git(tree, "commit", "-q", "-a", "-m", "another version")
+
+
+def patched(tree):
+    """It has the series now."""
+    git(tree, "am", "-q", *map(str, sorted((paths.PATCHES / "mini").glob("000[1-3]-*"))))
+
+
+@pytest.mark.parametrize(
+    "change, line",
+    [
+        (shutil.rmtree, "--tree {}: no such tree or tarball"),
+        (older, "--tree {} is linux 5.15.262, and mini is for linux 5.10.262"),
+        (patched, r".* is patched already \(it has 0003-.*"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["apply", "build", "bench", "verify", "boot", "test"])
+def test_a_tree_that_cannot_be_used_is_refused_as_it_is(
+    refused, qemu, kernel, tmp_path, monkeypatch, verb, change, line
+):
+    """Before it is copied, or a QEMU is looked for; but what is patched shows in the copy alone."""
     monkeypatch.chdir(tmp_path)
-    edit(kernel, "Makefile", "PATCHLEVEL = 10", "PATCHLEVEL = 15")
-    git(kernel, "commit", "-q", "-a", "-m", "another version")
-    monkeypatch.setattr(trees, "base", None)
-    assert refused(*words, "--tree", kernel) == f"--tree {kernel} is linux 5.15.262, and mini is for linux 5.10.262"
-    assert not (tmp_path / "copy").exists()
-
-
-@pytest.mark.parametrize("command", ["apply", "bench", "boot", "test"])
-def test_a_tree_that_is_not_there(refused, monkeypatch, tmp_path, command):
-    """Before anything is fetched or built, a QEMU for bench, too."""
-    monkeypatch.setattr("kvmseries.vm.machine.check", None)
-    words = ["copy"] if command == "apply" else []
-    assert (
-        refused(command, "mini", *words, "--tree", tmp_path / "none")
-        == f"--tree {tmp_path}/none: no such tree or tarball"
-    )
-
-
-@pytest.mark.parametrize("verb", [["apply", "mini", "copy"], ["build", "mini"], ["bench", "mini", "--clock", "wall"]])
-def test_a_tree_that_is_patched_already(refused, kernel, tmp_path, monkeypatch, mini, verb, qemu):
-    qemu("")
-    monkeypatch.chdir(tmp_path)
-    git(kernel, "am", "-q", *map(str, mini.patches))
+    change(kernel)
     before = snapshot(kernel)
-    assert "is patched already (it has 0003-" in refused(*verb, "--tree", kernel)
-    assert not (tmp_path / "copy").exists()
-    assert snapshot(kernel) == before
+    if change == patched:
+        qemu("")
+    else:
+        monkeypatch.setattr(trees, "base", None)
+        monkeypatch.setattr(machine, "check", None)
+    words = ["--clock", "wall"] if verb == "bench" else ["copy"] if verb == "apply" else []
+    assert re.fullmatch(line.format(kernel), refused(verb, "mini", *words, "--tree", kernel))
+    assert not (tmp_path / "copy").exists() and snapshot(kernel) == before
 
 
 # Compilers, guests, results

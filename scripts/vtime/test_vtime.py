@@ -109,8 +109,7 @@ def backport(program, monkeypatch, tmp_path):
     fetched = []
 
     def have(number):
-        write(tmp_path / "pkg/usr/bin/qemu-system-aarch64", f"#!/bin/sh\n{_version(number)}")
-        (tmp_path / "pkg/usr/bin/qemu-system-aarch64").chmod(0o755)
+        write(tmp_path / "pkg/usr/bin/qemu-system-aarch64", f"#!/bin/sh\n{_version(number)}").chmod(0o755)
         write(tmp_path / "pkg/usr/lib/some-triplet/qemu/accel.so", "")
         subprocess.run(["tar", "-cf", str(tmp_path / "x.deb"), "-C", str(tmp_path / "pkg"), "usr"], check=True)
 

@@ -1,5 +1,4 @@
 import errno
-import multiprocessing
 import os
 import time
 
@@ -7,7 +6,7 @@ import pytest
 
 from kvmseries.base import debian, paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import below, write
+from kvmseries.conftest import below, started, write
 from kvmseries.kernel import toolchain
 
 
@@ -116,14 +115,6 @@ def _hold(log, seconds):
 def _note(log, text):
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"{text}\n")
-
-
-def started(function, *rest):
-    """Processes that run `function`, one with each of `rest` as its arguments."""
-    runs = [multiprocessing.get_context("fork").Process(target=function, args=arguments) for arguments in rest]
-    for run in runs:
-        run.start()
-    return runs
 
 
 def test_a_lock_is_held_by_one_process_at_a_time(tmp_path):

@@ -195,12 +195,6 @@ def test_a_harvest_must_fall_into_the_writing():
     assert not nothing_harvested(SEEN + UNSEEN.replace("get", "clear"))
 
 
-def test_metrics_do_not_end_a_phase():
-    """lockphase and the virtual clock end a phase at " time: "."""
-    lines = [line for line in (OUTPUT + AGING + CHANGE_PTE).splitlines() if line.startswith("# metric")]
-    assert len(lines) > 15 and not any(" time: " in line for line in lines)
-
-
 def test_counts_of_each_phase_and_in_total():
     measures = [m for m in parse("dirty_log_perf_test", with_locks()) if m.unit == "1"]
     found = figures(measures)
@@ -307,8 +301,3 @@ def test_negative_control_a_metric_or_unit_that_bench_yaml_lacks():
     assert {test for test, _ in SOURCES} == set(benchmarks.load())
     source = 'metric("exit_time", x, "s");\nmetric("odd", x, "s");\nmetric_part("even_", x, "s");\nmetric("exit_time", x, "h");'
     assert unknown("vm_killed_test", source) == ["odd", "even_", "h"]
-
-
-def test_braces_are_several():
-    assert benchmarks.braces("{a,b}_{c,}.x") == ["a_c.x", "a_.x", "b_c.x", "b_.x"]
-    assert benchmarks.braces("none") == ["none"]

@@ -22,6 +22,7 @@ MADE = {
 }
 
 
+VIRTUAL = {**RUN, "clock": "virtual", "model": "nominal"}
 TRACE = {
     "series": "qemu-10.0",
     "kernel": "base",
@@ -54,38 +55,26 @@ def store(path, data):
     return path
 
 
-@pytest.mark.parametrize("runs, rounds", [([RUN, {**RUN, "iteration": None}], 2), ([], 0)])
+@pytest.mark.parametrize(
+    "runs, rounds",
+    [
+        ([RUN, {**RUN, "iteration": None}], 2),
+        ([{**VIRTUAL, "repeats": False, "earlier": [[1, 2], [3, 4]]}], 2),
+        ([], 0),
+    ],
+)
 def test_what_is_saved_is_loaded_and_is_as_the_schema_says(tmp_path, runs, rounds):
-    path = tmp_path / "new/results.json"
-    results.save(path, {"cpu": "x"}, runs, MADE, [TRACE])
-    read = [{**run, "repeats": None, "earlier": []} for run in runs]
+    """Every run is a line: a run that changes is a line that changes."""
+    path, host = tmp_path / "new/results.json", {"cpu": "x", "tools": {"gcc": None}, "runs": [1]}
+    runs = [{**run, "params": ["a\nb"]} for run in runs]
+    results.save(path, host, runs, MADE, [TRACE])
+    read = [{"repeats": None, "earlier": [], **run} for run in runs]
     made = {**MADE, "rounds": rounds}
-    assert results.load(path) == {**WHOLE, "host": {"cpu": "x"}, "made": made, "runs": read}
-    FORM.validate(json.loads(path.read_text(encoding="utf-8")))
+    assert results.load(path) == {**WHOLE, "host": host, "made": made, "runs": read}
+    text = path.read_text(encoding="utf-8")
+    assert [json.loads(line.rstrip(",")) for line in text.splitlines() if "dirty_log_perf_test" in line] == read
+    FORM.validate(json.loads(text))
     assert below(tmp_path / "new") == ["results.json"]
-
-
-def test_every_run_is_a_line(tmp_path):
-    """So that a run that changes is a line that changes."""
-    before, after = tmp_path / "a.json", tmp_path / "b.json"
-    runs = [{**READ, "iteration": number, "params": ["a\nb"]} for number in (1, 2, 3)]
-    host = {"cpu": "x", "tools": {"gcc": None}, "runs": [1]}
-    results.save(before, host, runs, MADE)
-    results.save(after, host, [runs[0], {**runs[1], "samples": [7, 8]}, runs[2]], MADE)
-    old, new = (path.read_text(encoding="utf-8").splitlines() for path in (before, after))
-    assert [json.loads(line.rstrip(",")) for line in old if "dirty_log_perf_test" in line] == runs
-    assert sum(one != other for one, other in zip(old, new, strict=True)) == 1
-    assert results.load(before)["host"] == host
-    assert before.read_bytes().endswith(b"}\n")
-
-
-VIRTUAL = {**RUN, "clock": "virtual", "model": "nominal"}
-
-
-def test_what_does_not_repeat_and_what_was_measured_again_is_kept(tmp_path):
-    run = {**VIRTUAL, "repeats": False, "earlier": [[1, 2], [3, 4]]}
-    results.save(tmp_path / "x.json", {}, [run], MADE)
-    assert results.load(tmp_path / "x.json")["runs"] == [run]
 
 
 @pytest.mark.parametrize("path", committed("v*.json") + committed("qemu*.json"), ids=lambda path: path.name)
@@ -95,7 +84,7 @@ def test_a_committed_file_names_tools_as_host_info_does(path):
 
 
 def test_rounds_are_those_of_the_nominal_model_s_times():
-    virtual = {**RUN, "clock": "virtual", "model": "nominal", "samples": [1, 2, 3]}
+    virtual = {**VIRTUAL, "samples": [1, 2, 3]}
     assert (
         results.rounds(
             [virtual, {**virtual, "model": "line*2", "samples": [1]}, {**virtual, "unit": "1", "samples": [1]}]

@@ -147,12 +147,6 @@ def place(tmp_path, monkeypatch):
     return made
 
 
-def test_texts_that_are_right_have_no_problem_and_are_not_written(place):
-    assert place.problems() == [] == place.problems("patches/A-patch.patch")
-    assert place.run("--check") == place.run() == 0
-    assert (place.read(), place.read("patches/0007-A-patch.patch")) == (MADE, MAILED)
-
-
 @pytest.mark.parametrize(
     "old, new",
     [("| 1 | 1,000 |", "| 1 | 1,001 |"), ("256 and 128", "256 and 12"), ("to 0.50", "to 0.51"), ("# W", "# V")],

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import write
+from kvmseries.conftest import replaced, write
 from kvmseries.kernel import build, kconfig
 from kvmseries.source import catalog
 
@@ -105,8 +105,7 @@ def test_builds_of_each_patch_go_on_where_they_stopped_and_what_has_changed_is_b
         made()
     bad.clear()
     assert built == [0, 1] and made() == [2, 3] and made() == []
-    last = mini.patches[2]
-    last.write_text(last.read_text(encoding="utf-8").replace("+int third;", "+int other;"), encoding="utf-8")
+    replaced(mini.patches[2], "+int third;", "+int other;")
     assert made() == [3]
     monkeypatch.setattr(build.toolchain, "version", lambda _: "gcc 99")
     assert made() == [0, 1, 2, 3]

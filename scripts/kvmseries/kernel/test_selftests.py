@@ -6,7 +6,6 @@ from kvmseries.base import paths, proc
 from kvmseries.base.errors import Fail
 from kvmseries.conftest import compilers, write
 from kvmseries.kernel import selftests
-from kvmseries.measure import bench
 
 # Ours are built first, which makes headers and the library; then the tree's.
 MAKE = """\
@@ -79,14 +78,6 @@ def test_a_build_that_fails_leaves_no_programs(make, program):
         make()
     program("make", MAKE)
     assert selftests.programs(make()) == ["arm64/some_test", "lockphase", "own_test"]
-
-
-def test_each_benchmark_of_ours_has_its_source():
-    assert selftests.TESTS
-    for names in selftests.TESTS.values():
-        assert all(selftests.source(name).is_file() for name in names)
-        assert all(bench.settings(name) for name in names)
-    assert all(selftests.source(name).is_file() for name in selftests.own())
 
 
 @pytest.fixture

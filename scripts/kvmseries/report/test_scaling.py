@@ -112,23 +112,3 @@ def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, comp
 )
 def test_pages(args, pages):
     assert published.pages(args) == pages
-
-
-def test_sheet_of_time_a_page():
-    summary = only(virtual_results(("base", "series"), {"line*2": 1.5}))
-    sheet, populate = (scaling.sheet(summary, metric) for metric in scaling.growing(summary))
-    assert [column.name for column in sheet.columns] == [
-        "ns a page",
-        "growth",
-        "band",
-        "ns a page",
-        "growth",
-        "error of growth",
-    ]
-    assert {column.head for column in sheet.columns[:3]} == {"dirty memory time, iteration 2"}
-    vcpus, rows = sheet.blocks[-1]
-    assert vcpus == 16
-    assert [cell.text for cell in rows[0][1]] == ["36,000", "12.0", "12.0–17.5", "19,722", "11.2", "+7.5%"]
-    assert rows[0][1][0].spread == "35,640–36,360"
-    assert [cell.text for cell in rows[1][1]][3:] == [layout.MISSING] * 3
-    assert len(populate.columns) == 3  # nothing is published for it

@@ -115,6 +115,9 @@ def test_virtual_time_has_tables_of_growth():
         for words in ("-7.5%", "1.20\u20131.25", "36,000", "fitted on it"):
             assert words in text, words
     assert "16 base 36,000 (35,640\u201336,360) 12.0 12.0\u201314.7 19,722 11.2 +7.5%".split() in rows(*data)
+    # Nothing was published of the series, and nothing of populating.
+    assert "series 3,900 (3,861\u20133,939) 1.30 1.30\u20131.38 \u2014 \u2014 \u2014".split() in rows(*data)
+    assert "16 base 14,000 4.67 4.67\u20135.58".split() in rows(*data)
 
 
 def test_a_table_that_is_too_wide_is_split_at_its_headings():

@@ -6,14 +6,6 @@ from kvmseries.conftest import milestones, SUBJECTS, write
 from kvmseries.source import catalog
 
 
-def test_a_series_is_read_from_its_directory(mini):
-    assert (mini.name, mini.kernel, mini.tag) == ("mini", "5.10.262", "v5.10.262")
-    assert mini.arches == ("arm64", "x86_64")
-    assert mini.milestones == {"first": 1, "rwlock": 2}
-    assert [patch.name[:5] for patch in mini.patches] == ["0001-", "0002-", "0003-"] and mini.cover.exists()
-    assert mini.versions[0].version == "5.10.262-1"
-
-
 @pytest.mark.parametrize(
     "text, count",
     [
@@ -170,7 +162,3 @@ def test_what_a_milestone_cannot_be_on(patches, name, below):
     milestones(patches, {"fixes": 2, "last": 3}, {name: below})
     with pytest.raises(Fail, match=f"based-on, {name}: .{', '.join(below)}.: it takes a milestone, and an earlier"):
         assert catalog.load("mini").on
-
-
-def test_points_take_turns():
-    assert ["".join(catalog.in_turn("ab", number)) for number in range(3)] == ["ab", "ba", "ab"]

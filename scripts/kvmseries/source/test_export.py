@@ -2,7 +2,7 @@ import pytest
 
 from tests import extra
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import ARM, below, edit, git, milestones, MMU, SUBJECTS, write
+from kvmseries.conftest import ARM, below, edit, git, milestones, MMU, replaced, SUBJECTS, write
 from kvmseries.kernel import build
 from kvmseries.source import catalog, export, trees
 from kvmseries.verify import check, mutants
@@ -118,8 +118,7 @@ def test_a_last_patch_with_another_subject_is_exported_when_milestones_has_that(
     milestones(patches, {"first": 1, "all": 3})
     with pytest.raises(Fail, match=f"all: no patch has the subject '{SUBJECTS[2]}'"):
         export.export(catalog.load("mini"), tree)
-    file = patches / "milestones"
-    file.write_text(file.read_text(encoding="utf-8").replace(SUBJECTS[2], "New subject"), encoding="utf-8")
+    replaced(patches / "milestones", SUBJECTS[2], "New subject")
     export.export(catalog.load("mini"), tree)
     assert catalog.load("mini").milestones == {"first": 1, "all": 3}
     assert capsys.readouterr().err == ""
@@ -139,14 +138,6 @@ def test_the_exported_tree_of_the_tool_is_up_to_date(mini, patches, mirror):
     export.export(mini)
     assert trees.worktree(catalog.load("mini"), 4).path == own
     assert git(own, "rev-parse", "HEAD") == head
-
-
-def reworded(patches, name, old, new):
-    """Replace `old` in the file of mini that begins with `name`."""
-    file = next(patches.glob(f"{name}*"))
-    text = file.read_text(encoding="utf-8")
-    assert old in text
-    file.write_text(text.replace(old, new), encoding="utf-8")
 
 
 LEFTOVERS = [
@@ -275,7 +266,7 @@ def test_a_series_without_patches_needs_no_cover_letter(patches, mirror):
     ],
 )
 def test_what_is_not_clean_is_named(mini, patches, name, old, new, reason):
-    reworded(patches, name, old, new)
+    replaced(next(patches.glob(f"{name}*")), old, new)
     if reason:
         with pytest.raises(Fail, match=reason):
             check.clean(catalog.load("mini"))
@@ -288,7 +279,7 @@ def test_what_is_not_clean_is_named(mini, patches, name, old, new, reason):
 
 def ending(patches, number, text):
     """Give patch `number` of the series "mini" `text` as the end of its message."""
-    reworded(patches, f"{number:04d}-", "\n---\n", f"\n\n{text}\n---\n")
+    replaced(next(patches.glob(f"{number:04d}-*")), "\n---\n", f"\n\n{text}\n---\n")
 
 
 NO_TAG = "Found by reading. No Fixes: tag,\nbecause base is only slower."
@@ -322,7 +313,7 @@ def test_a_test_among_the_fixes_fixes_nothing(patches):
         ending(patches, number, NO_TAG)
     with pytest.raises(Fail, match="0003-.* is a fix without Fixes"):
         check.clean(catalog.load("mini"))
-    reworded(patches, "0003", f"diff --git a/{MMU}", "diff --git a/tools/x.c")
+    replaced(next(patches.glob("0003*")), f"diff --git a/{MMU}", "diff --git a/tools/x.c")
     check.clean(catalog.load("mini"))
 
 
@@ -378,6 +369,6 @@ def test_a_line_about_a_long_message_needs_subject_and_reason(patches, line, rea
     ],
 )
 def test_a_file_that_was_edited_is_not_what_export_writes(patches, mirror, name, old, new, line):
-    reworded(patches, name, old, new)
+    replaced(next(patches.glob(f"{name}*")), old, new)
     with pytest.raises(Fail, match=line):
         check.round_trip(catalog.load("mini"))

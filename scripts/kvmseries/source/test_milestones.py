@@ -6,16 +6,12 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import below, git, milestones, SUBJECTS, write
+from kvmseries.conftest import below, git, milestones, subjects, SUBJECTS, write
 from kvmseries.kernel import build
 from kvmseries.source import catalog, export, trees
 from kvmseries.verify import check
 
 LETTER = 'KVM: A letter\n\nWhat "Take the second step" is for.\n'
-
-
-def subjects(tree, since, until="HEAD"):
-    return git(tree, "log", "--reverse", "--format=%s", f"{since}..{until}").splitlines()
 
 
 def with_milestones(patches, ends, on=None, needs=None):
@@ -29,7 +25,7 @@ def test_a_milestone_is_a_branch_on_what_it_needs(series, mini, kernel, tmp_path
     assert (result.status, result.out) == (0, f"{tmp_path / 'copy'}\n")
     assert "1 of 3 patches of mini on 1 that they need, branch kvm-mini-rwlock, tags base and needed" in result.err
     copy = tmp_path / "copy"
-    assert subjects(copy, "base", "needed") == [SUBJECTS[0]] and subjects(copy, "needed") == [SUBJECTS[1]]
+    assert subjects(copy, until="needed") == [SUBJECTS[0]] and subjects(copy, "needed") == [SUBJECTS[1]]
     assert git(copy, "symbolic-ref", "--short", "HEAD") == "kvm-mini-rwlock\n"
     # The base of what git sends is the kernel's commit, and the patch below is named.
     sent = git(copy, "format-patch", "--stdout", "--base=base", "needed..HEAD")
@@ -40,7 +36,7 @@ def test_a_milestone_is_a_branch_on_what_it_needs(series, mini, kernel, tmp_path
 def test_a_milestone_on_the_base_is_without_those_before_it(series, patches, kernel, tmp_path):
     milestones(patches, {"rwlock": 2, "last": 3}, {"last": ["base"]})
     assert series("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "last").status == 0
-    assert subjects(tmp_path / "copy", "base") == [SUBJECTS[2]]
+    assert subjects(tmp_path / "copy") == [SUBJECTS[2]]
     assert git(tmp_path / "copy", "rev-parse", "base^{commit}") == git(
         tmp_path / "copy", "rev-parse", "needed^{commit}"
     )
@@ -50,12 +46,6 @@ def test_a_patch_of_a_milestone_that_does_not_apply_is_named_by_its_number(serie
     milestones(patches, {"first": 1, "rwlock": 2}, {"rwlock": ["base"]})
     line = refused("apply", "mini", tmp_path / "copy", "--tree", kernel, "--milestone", "rwlock")
     assert line.startswith("patch 2 does not apply to ") and not (tmp_path / "copy").exists()
-
-
-def test_a_milestone_that_is_none(refused, mini, mirror, tmp_path):
-    line = refused("apply", "mini", tmp_path / "copy", "--milestone", "nope")
-    assert line.startswith("mini has no milestone 'nope' (milestones: first, rwlock)")
-    assert not (tmp_path / "copy").exists() and not mirror.read_text(encoding="utf-8")
 
 
 def test_letters_and_trees_of_a_milestone_and_export(mini, patches, kernel, tmp_path):

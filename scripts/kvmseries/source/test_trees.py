@@ -9,14 +9,23 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import ARM, below, edit, git, MMU, NO_NETWORK, snapshot, SUBJECTS, write
+from kvmseries.conftest import (
+    ARM,
+    below,
+    edit,
+    git,
+    MMU,
+    NO_NETWORK,
+    replaced,
+    snapshot,
+    started,
+    subjects,
+    SUBJECTS,
+    write,
+)
 from kvmseries.source import catalog, git as git_module, projects, trees
 
 BASE = "trees/mini-5.10.262-1/base"
-
-
-def subjects(tree, since="base"):
-    return git(tree, "log", "--reverse", "--format=%s", f"{since}..HEAD").splitlines()
 
 
 @pytest.mark.parametrize(
@@ -118,11 +127,8 @@ def _in_child(series, results):
 
 def test_two_runs_at_once_make_one_tree(mini, mirror, monkeypatch):
     monkeypatch.setenv("DOWNLOAD_SECONDS", "0.3")
-    fork = multiprocessing.get_context("fork")
-    results = fork.Queue()
-    runs = [fork.Process(target=_in_child, args=(mini, results)) for _ in range(2)]
-    for run in runs:
-        run.start()
+    results = multiprocessing.get_context("fork").Queue()
+    runs = started(_in_child, *[(mini, results)] * 2)
     found = [results.get(timeout=30) for _ in runs]
     for run in runs:
         run.join(30)
@@ -135,7 +141,7 @@ def test_two_runs_at_once_make_one_tree(mini, mirror, monkeypatch):
 # The user's own tree
 
 
-def test_a_users_tree_is_only_read(mini, kernel):
+def test_a_users_tree_is_only_read_and_its_copy_stands_alone(mini, kernel):
     """Not even its index is refreshed, as git status does when times of files have changed."""
     git(kernel, "branch", "series")
     git(kernel, "tag", "base")
@@ -145,6 +151,8 @@ def test_a_users_tree_is_only_read(mini, kernel):
     assert snapshot(kernel) == before
     assert subjects(tree.path) == list(SUBJECTS)
     assert kernel not in tree.path.parents
+    shutil.rmtree(kernel)
+    git(tree.path, "fsck", "--full")
 
 
 def test_a_users_tree_of_another_owner_is_read(mini, kernel):
@@ -154,13 +162,6 @@ def test_a_users_tree_of_another_owner_is_read(mini, kernel):
     for path in (kernel, *kernel.rglob("*")):
         os.chown(path, 65534, 65534)
     assert trees.base(mini, kernel).version == "5.10.262"
-
-
-def test_the_copy_of_a_users_tree_stands_alone(mini, kernel):
-    tree = trees.worktree(mini, 1, kernel)
-    shutil.rmtree(kernel)
-    git(tree.path, "fsck", "--full")
-    assert subjects(tree.path) == [SUBJECTS[0]]
 
 
 def test_a_users_tree_that_moves_on_is_another_base(mini, kernel):
@@ -247,11 +248,8 @@ def test_worktrees_have_the_first_patches_and_are_reused(mini, kernel):
 def test_changed_patches_change_the_worktree_but_not_other_files(patches, mini, kernel):
     tree = trees.worktree(mini, 3, kernel)
     before = (tree.path / "Makefile").stat().st_mtime_ns
-    text = mini.patches[0].read_text(encoding="utf-8").replace("int first;", "int FIRST;")
-    mini.patches[0].write_text(text, encoding="utf-8")
-    mini.patches[1].write_text(
-        mini.patches[1].read_text(encoding="utf-8").replace("int first;", "int FIRST;"), encoding="utf-8"
-    )
+    for patch in mini.patches[:2]:
+        replaced(patch, "int first;", "int FIRST;")
     assert trees.worktree(catalog.load("mini"), 3, kernel) == tree
     assert "int FIRST;" in (tree.path / ARM).read_text(encoding="utf-8")
     assert (tree.path / "Makefile").stat().st_mtime_ns == before
@@ -290,8 +288,7 @@ def test_an_interrupted_am_is_recovered(mini, kernel):
 def test_an_interrupted_update_is_recovered(patches, mini, kernel, monkeypatch, how):
     """The patches have changed, and the first try to bring the tree up to date breaks off."""
     tree = trees.worktree(mini, 3, kernel)
-    last = mini.patches[2]
-    last.write_text(last.read_text(encoding="utf-8").replace("The last one.", "The very last."), encoding="utf-8")
+    replaced(mini.patches[2], "The last one.", "The very last.")
     with monkeypatch.context() as patch:
 
         def broken(path, *_args, **_keys):

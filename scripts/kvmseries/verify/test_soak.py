@@ -1,7 +1,6 @@
 """What a soak runs next, how a part goes, and what is left of it whatever happens."""
 
 import json
-import multiprocessing
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ import yaml
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import below, committed, RUN_JOB, snapshot, write
+from kvmseries.conftest import below, committed, replaced, RUN_JOB, snapshot, started, write
 from kvmseries.kernel import build, mutants
 from kvmseries.source import catalog, trees
 from kvmseries.verify import soak
@@ -130,8 +129,7 @@ def test_another_source_is_kept_and_begins_anew(small, qemu, mini):
     qemu(PRINTS + RUN_JOB)
     run, path = small
     first = run(hours=6 / 3600)
-    patch = mini.patches[2]
-    patch.write_text(patch.read_text(encoding="utf-8").replace("+int third;", "+int other;"), encoding="utf-8")
+    replaced(mini.patches[2], "+int third;", "+int other;")
     second = run(hours=2 / 3600)
     assert len(first) == 3 and len(second) == 1 and second[0]["source"] != first[0]["source"]
     data = json.loads(path.read_text(encoding="utf-8"))
@@ -402,10 +400,7 @@ def _many(path):
 
 def test_two_runs_add_to_one_file(tmp_path):
     path = tmp_path / "soak.json"
-    runs = [multiprocessing.get_context("fork").Process(target=_many, args=(path,)) for _ in range(2)]
-    for run in runs:
-        run.start()
-    for run in runs:
+    for run in started(_many, (path,), (path,)):
         run.join()
     assert len(soak.load(path, "s")) == 40
 

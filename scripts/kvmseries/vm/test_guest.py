@@ -308,13 +308,6 @@ def test_what_a_guest_died_of_is_told(run, qemu, script, why):
         run()
 
 
-def test_a_qemu_that_does_not_start_gives_its_reason(run, qemu, program):
-    qemu("")
-    program("qemu-system-aarch64", "echo \"qemu-system-aarch64: unable to find CPU model 'x'\"; exit 1\n")
-    with pytest.raises(Fail, match="QEMU failed: qemu-system-aarch64: unable to find CPU model 'x'"):
-        run()
-
-
 def test_an_interrupt_kills_the_guest(run, qemu, tmp_path):
     qemu(f"echo $$ > '{tmp_path}/pid'; say '@@ begin one'\nexec sleep 1000\n")
 
