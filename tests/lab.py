@@ -225,6 +225,14 @@ def script(name: str, *words: object) -> list[object]:
     return ["sh", "-c", (image.GUEST / name).read_text(encoding="utf-8"), name, *words]
 
 
+def delayed(folder: str, who: str, command: str, **delays: int) -> list[str]:
+    """The words of a shell command that is run with `delays`, {file: us} of an instrument in the directory `folder` of
+    debugfs; it ends with lines "WHO: NAME COUNT" of all that the instrument counts."""
+    waits = "; ".join(f"echo {us} > {folder}/{name}" for name, us in delays.items())
+    counts = f"cd {folder}; for what in *; do echo {who}: $what $(cat $what); done; exit $status"
+    return ["sh", "-c", f"{waits}; {command}\nstatus=$?; {counts}"]
+
+
 def races(wanted: Mapping[str, float], most: int, run: Callable[[], Mapping[str, float]]) -> None:
     """Call run(), which returns {race: times} of what went well, `most` times at most, until each race of
     `wanted`, {race: times}, was met as often."""

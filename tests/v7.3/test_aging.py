@@ -11,7 +11,7 @@ import pytest
 
 from kvmseries.base.errors import Fail
 from tests import aging
-from tests.lab import Lab, script, with_mutants
+from tests.lab import delayed, Lab, script, with_mutants
 
 pytestmark = pytest.mark.boot
 
@@ -38,9 +38,7 @@ def _delayed(command, delays=(0, 0)):
     """The words of a shell command that is run with delays, us for which walks that age wait, and for which entries that
     are broken stay locked; it ends with counts of races."""
     delay_us, locked_us = delays
-    waits = f"echo {delay_us} > {FOLDER}/delay_us; echo {locked_us} > {FOLDER}/locked_us"
-    counts = f"cd {FOLDER}; for what in *; do echo Walks that age: $what $(cat $what); done; exit $status"
-    return ["sh", "-c", f"{waits}; {command}\nstatus=$?; {counts}"]
+    return delayed(FOLDER, "Walks that age", command, delay_us=delay_us, locked_us=locked_us)
 
 
 def _run(which, command, delays=(0, 0), configs=(), params=()):

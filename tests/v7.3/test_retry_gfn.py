@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kvmseries.base.errors import Fail
-from tests.lab import Lab, races
+from tests.lab import delayed, Lab, races
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
 
@@ -25,11 +25,8 @@ PAGES = "-m get -n 1000000 -r 3 -v 2 -i 1000 -b 4M -t"
 def _run(which, memory):
     """The Ran of stage2_fault_stress_test, which verifies what is read, while holes are punched in `memory`."""
     test = f"/tests/stage2_fault_stress_test {PAGES} {SECONDS} -s {memory} -o punch"
-    words = (
-        f"cd {FOLDER}; echo {DELAY} > delay_us; echo {LINGER} > linger_us; {test}; status=$?; "
-        "for what in at_look in_range ended beside; do echo Faults that map: $what $(cat $what); done; exit $status"
-    )
-    return LAB.but(mutant=which).run(["sh", "-c", words], 3 * SECONDS + 120, f"retry-{memory}-{which or 'nothing'}")
+    words = delayed(FOLDER, "Faults that map", test, delay_us=DELAY, linger_us=LINGER)
+    return LAB.but(mutant=which).run(words, 3 * SECONDS + 120, f"retry-{memory}-{which or 'nothing'}")
 
 
 @pytest.mark.parametrize("memory", ["anonymous", "anonymous_thp"])
