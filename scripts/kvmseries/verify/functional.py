@@ -68,9 +68,10 @@ def _listed(series: catalog.Series, arch: str) -> tuple[int, dict[str, list[dict
 
 
 def plan(
-    series: catalog.Series, arch: str, programs: Collection[str]
+    series: catalog.Series, arch: str, programs: Collection[str], quick: bool = False
 ) -> tuple[list[image.Command], dict[str, str], dict[str, str]]:
-    """Commands for image.job() and known failures from tests.yaml.
+    """Commands for image.job() and known failures from tests.yaml; `quick`: without those that fail, that go by the host's
+    clock, or that are slow.
 
     Returns (list of (name, seconds, [program, argument...]), dict of name to reason, the same for
     those that fail on base alone).
@@ -88,6 +89,8 @@ def plan(
         if program in ours and program not in of:
             continue
         for run in of.get(program, [{"name": program, "command": [f"/tests/{program}"], "timeout": default}]):
+            if quick and run.keys() & {"fails", "clock", "slow"}:
+                continue
             name, command = run["name"], run["command"]
             if "clock" in run:
                 command = ["sh", "-c", _UNTIL, "until", str(TRIES), *command]
@@ -126,11 +129,13 @@ def run(
     params: Sequence[str] = (),
     kernel: str | None = None,
     reference: Iterable[Verdict] | None = None,
+    quick: bool = False,
 ) -> tuple[list[Verdict], list[str], Host]:
     """Run the tests on all `points` (catalog.Point); returns (verdicts, complaints, host).
 
     complaints: lines about what is not as it must be, also of the kernels' own reports.
     reference: verdicts of the default configuration, which the series must not do less than here.
+    quick: see plan().
     """
     config = kconfig.name(configs)
     keys = [f"test-{arch}-{cpu}-{config}" for _ in points]
@@ -142,7 +147,7 @@ def run(
         tests = selftests.build(series, arch, kernel)
         initrd = image.base(arch, tests)
         kernels = [build.kernel(series, point.count, arch, configs, kernel, note) for point in points]
-    commands, known, mended = plan(series, arch, selftests.programs(tests))
+    commands, known, mended = plan(series, arch, selftests.programs(tests), quick)
     # Huge pages and swap for the tests that want some; a test that finds none is skipped, or does without.
     machine = machines.Machine(
         arch, cpu, accel, 4, 3072, ("series.hugepages=64", machines.SWAP, *_CLOCK.get(arch, ()), *params)

@@ -41,6 +41,8 @@ def test_a_plan_has_listed_runs_and_every_other_program(mini, tests):
     assert functional.plan(mini, "x86_64", ["alpha_test"]) == ([("alpha_test", 120, ["/tests/alpha_test"])], {}, {})
     with pytest.raises(Fail, match="lists 'alpha_test' for mini on arm64, which is not built"):
         functional.plan(mini, "arm64", ["beta"])
+    commands, _, _ = functional.plan(mini, "arm64", ["aarch64/beta", "alpha_test"], quick=True)
+    assert [name for name, *_ in commands] == ["aarch64/beta", "alpha_test"]
     # What the series mends; a program with one run.
     mended = "{args: -m 2, timeout: 8, mended: a reason}"
     write(paths.TESTS / "tests.yaml", f"default_timeout: 9\nmini: {{arm64: {{alpha_test: {mended}, beta: {{}}}}}}")
