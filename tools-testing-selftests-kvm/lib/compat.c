@@ -140,6 +140,8 @@ u64 compat_vcpu_get_stat(struct kvm_vcpu *vcpu, const char *name)
 #endif
 
 #ifndef HAVE_PIN_SELF_TO_ANY_CPU
+#include <sched.h>
+
 int pin_self_to_any_cpu(void)
 {
 	int cpu = sched_getcpu();
