@@ -200,6 +200,8 @@ static struct interval_tree_node *s2_slot_from(struct kvm_memslots *slots, int i
 #define interval_tree_iter_next(n, s, l) \
 	s2_slot_from(&vm->kvm.slots, container_of(n, struct kvm_memory_slot, hva_node[0]) - vm->kvm.slots.memslots + 1, s, l)
 
+bool kvm_mmu_lock_needbreak(struct kvm *kvm);
+void kvm_mmu_lock_cond_resched(struct kvm *kvm);
 int kvm_arch_flush_remote_tlbs(struct kvm *kvm);
 int kvm_arch_flush_remote_tlbs_range(struct kvm *kvm, gfn_t gfn, u64 nr_pages);
 void kvm_arch_mmu_enable_log_dirty_pt_masked(struct kvm *kvm, struct kvm_memory_slot *slot, gfn_t gfn_offset, unsigned long mask);

@@ -151,7 +151,7 @@ struct rcu_head { void (*func)(struct rcu_head *); };
 #define spin_lock_init(l)	((void)(l))
 #define spin_lock(l)		write_lock(l)
 #define spin_unlock(l)		write_unlock(l)
-#define cond_resched()		((void)0)
+#define cond_resched()		0
 /* Somebody always waits: so the lock is released wherever it may be. */
 #define rwlock_is_contended(l)	1
 #define need_resched()		0
