@@ -164,7 +164,7 @@ class _Strict(yaml.SafeLoader):
 
 
 def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[Any, Any]:
-    keys = [loader.construct_object(key) for key, _ in node.value]
+    keys = [key.value for key, _ in node.value]
     twice = [key for key in keys if keys.count(key) > 1]
     if twice:
         raise Fail(f"{FILE.name}: '{twice[0]}' is there twice")
