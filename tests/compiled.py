@@ -17,6 +17,7 @@ OTHERS = ("Documentation/", "tools/")
 # What a kernel does not have, of the files that a series changes, as its configuration is without their options: {(series,
 # arch): {file: (what is compiled for it, a file beside it that the kernel has, options)}}.
 _UPROBES = ("kernel/events/uprobes.c", "kernel/fork.c", ("CONFIG_UPROBES",))
+_PTDUMP = "arch/arm64/kvm/ptdump.c"
 _MMU = "arch/x86/kvm/mmu/mmu.c"
 ALONE = {
     ("v5.10", "arm64"): {"kernel/events/uprobes.c": _UPROBES},
@@ -24,13 +25,7 @@ ALONE = {
         "kernel/events/uprobes.c": _UPROBES,
         "arch/x86/kvm/mmu/mmu_audit.c": (_MMU, _MMU, ("CONFIG_KVM_MMU_AUDIT",)),
     },
-    ("v7.3", "arm64"): {
-        "arch/arm64/kvm/ptdump.c": (
-            "arch/arm64/kvm/ptdump.c",
-            "arch/arm64/kvm/mmu.c",
-            ("CONFIG_PTDUMP", "CONFIG_PTDUMP_STAGE2_DEBUGFS"),
-        )
-    },
+    ("v6.12", "arm64"): {_PTDUMP: (_PTDUMP, "arch/arm64/kvm/mmu.c", ("CONFIG_PTDUMP", "CONFIG_PTDUMP_STAGE2_DEBUGFS"))},
 }
 
 

@@ -209,9 +209,9 @@ class Lab:
 
 def with_mutants(series: str, arch: str = "arm64", configs: tuple[str, ...] = ()) -> Lab:
     """The Lab of the delays and the mutants of races, of which none is planted yet: one kernel is for all of them."""
-    patches = {"v5.10": ("delays", "x86-delays", "mutants"), "v7.3": ("mutants", "aging-delays", "aging-mutants")}
-    kernel = {"v5.10": "series", "v7.3": "upto:aging"}
-    return Lab(series, kernel[series], arch=arch, patches=patches[series], configs=configs)
+    newer = "upto:aging", ("mutants", "aging-delays", "aging-mutants")
+    kernel, patches = {"v5.10": ("series", ("delays", "x86-delays", "mutants"))}.get(series, newer)
+    return Lab(series, kernel, arch=arch, patches=patches, configs=configs)
 
 
 def _program(words: Sequence[str]) -> str:

@@ -7,15 +7,15 @@ include Makefile
 ONLY_arm64 := dirty_block_test dirty_hold_test dirty_mask_test gigantic_page_test nested_destroy_test stage2_race_test \
 	tlb_refill_test vm_killed_test
 ONLY_x86_64 := invlpg_test
-NEEDS_dirty_block_test := vcpu_get_stat
+NEEDS_dirty_block_test := read_stat_data
 NEEDS_dirty_hold_test := timer_get_cntct
-NEEDS_dirty_mask_test := vcpu_get_stat
+NEEDS_dirty_mask_test := read_stat_data
 NEEDS_gigantic_page_test := VM_MEM_SRC_ANONYMOUS_HUGETLB_1GB
 NEEDS_nested_destroy_test := kvm_get_default_vcpu_target KVM_CAP_ARM_EL2
-NEEDS_tlb_refill_test := pin_self_to_any_cpu
+NEEDS_tlb_refill_test := virt_get_pte_hva
 # What lib/compat.h has to know of the library: what its headers say, which there are, and which structures.
 FEATURES := gva_t timespec_elapsed atoi_positive bitmap_zalloc vm_set_user_memory_region vgic_v3_supported \
-	TEST_ASSERT_EQ __TEST_REQUIRE
+	TEST_ASSERT_EQ __TEST_REQUIRE read_stat_data vcpu_get_stat pin_self_to_any_cpu virt_get_pte_hva_at_level
 HEADERS_OF := ucall_common.h guest_modes.h lru_gen_util.h
 STRUCTURES := kvm_vcpu kvm_mmu
 

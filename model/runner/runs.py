@@ -63,10 +63,11 @@ def scenarios(program: Path) -> list[Scenario]:
 def declared() -> dict[str, tuple[str, ...]]:
     """{name of a scenario: names of source.ARCHES}, as the checker's source has them: without the calibration's."""
     found: dict[str, tuple[str, ...]] = {}
-    for file, others in (("scenarios.rs", ("arm64", "arm64-v7.3")), ("scenarios_x86.rs", ("x86",))):
+    newer = ("arm64-v7.3", "arm64-v6.12")
+    for file, others in (("scenarios.rs", ("arm64", *newer)), ("scenarios_x86.rs", ("x86",))):
         text = (ROOM / "src" / file).read_text(encoding="utf-8")
         for name, kernel in re.findall(r'^    Scenario \{ name: "([^"]+)"(?:.* on: On::(\w+))?', text, re.M):
-            found[name] = {"V5_10": ("arm64",), "V7_3": ("arm64-v7.3",)}.get(kernel, others)
+            found[name] = {"V5_10": ("arm64",), "V7_3": newer}.get(kernel, others)
     return found
 
 

@@ -54,14 +54,17 @@ ARCHES = {
             "20",
             "mmu_lock is a spinlock, and no code changes page tables without it",
         ),
-        Arch(
-            "arm64-v7.3",
-            "v7.3",
-            ("arm64-v7.3.c",),
-            _PGTABLE,
-            ("pgtable.c",),
-            "bounded",
-            "the code is that of base, but for the fixes",
+        *(
+            Arch(
+                f"arm64-{series}",
+                series,
+                ("arm64-v7.3.c",),
+                _PGTABLE,
+                ("pgtable.c",),
+                "bounded",
+                "the code is that of base, but for the fixes",
+            )
+            for series in ("v7.3", "v6.12")
         ),
         Arch(
             "x86",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * arm64 of linux 7.3: what the functions that are cut out need, those functions (functions.inc), and what the
+ * arm64 of linux 7.3, and of 6.12 with S2_ARM64_V6_12: what the functions that are cut out need, those functions (functions.inc), and what the
  * scenarios call. All objects are in the arena, where the checker sees each access.
  */
 #include "kernel.h"
@@ -109,7 +109,7 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define kvm_inject_s2_fault(v, e) ((void)(e))
 /* The fault, as the CPU reports it. */
 #define kvm_vcpu_abt_issea(v)	0
-#define kvm_handle_guest_sea(v)	0
+#define kvm_handle_guest_sea(...) 0
 #define kvm_vcpu_get_fault_ipa(v) ((v)->fault_ipa)
 #define kvm_vcpu_get_hfar(v)	((v)->fault_ipa)
 #define kvm_vcpu_trap_is_iabt(v) 0
@@ -131,6 +131,9 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define kvm_phys_size(m)	(1UL << 32)
 #define kvm_inject_size_fault(v) ((void)0)
 #define kvm_inject_sea(...)	0
+#define kvm_inject_pabt(...)	((void)0)
+#define kvm_inject_dabt(...)	((void)0)
+#define kvm_inject_vabt(v)	((void)0)
 #define kvm_inject_sea_dabt(...) 0
 #define kvm_inject_sea_iabt(...) 0
 #define kvm_inject_dabt_excl_atomic(...) ((void)0)
@@ -160,22 +163,31 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define kvm_release_page_unused(p) ((void)(p))
 /* mmu_lock is held: the page is the guest's. What may write to it marks it dirty, all of a folio. */
 #define kvm_release_faultin_page(k, p, unused, dirty) ({ if (!(unused) && (dirty)) s2.host(S2_PFN_DIRTY, (u64)(p)); })
-static kvm_pfn_t __kvm_faultin_pfn(const struct kvm_memory_slot *slot, gfn_t gfn, unsigned int foll, bool *writable, struct page **page)
+static kvm_pfn_t s2_faultin(gfn_t gfn, bool write, bool *writable)
 {
 	int may_write;
 	kvm_pfn_t pfn, again;
 
 	/* The reference is taken by an operation that is fully ordered; then the PTE is read again. */
 	do {
-		pfn = s2.gup(gfn, foll & FOLL_WRITE, &may_write);
+		pfn = s2.gup(gfn, write, &may_write);
 		smp_mb();
-		again = s2.gup(gfn, foll & FOLL_WRITE, &may_write);
+		again = s2.gup(gfn, write, &may_write);
 	} while (pfn != again);
 	*writable = may_write;
-	/* Nobody looks into a struct page of the guest's: its pfn stands for it. */
-	*page = (struct page *)pfn;
 	return pfn;
 }
+/* Nobody looks into a struct page of the guest's: its pfn stands for it. */
+#define __kvm_faultin_pfn(slot, gfn, foll, writable, page) ((kvm_pfn_t)(*(page) = (void *)s2_faultin(gfn, (foll) & FOLL_WRITE, writable)))
+/* 6.12 has no page there, and marks it itself. */
+#define __gfn_to_pfn_memslot(s, gfn, a, i, as, write, writable, hva) s2_faultin(gfn, write, writable)
+#define kvm_set_pfn_dirty(pfn)	s2.host(S2_PFN_DIRTY, pfn)
+#define kvm_set_pfn_accessed(pfn) ((void)(pfn))
+#define kvm_release_pfn_clean(pfn) ((void)(pfn))
+#define kvm_is_device_pfn(pfn)	0
+#define kvm_s2_trans_writable(n) true
+#define kvm_s2_trans_readable(n) true
+#define kvm_s2_trans_executable(n) true
 
 static struct interval_tree_node *s2_slot_from(struct kvm_memslots *slots, int i, unsigned long start, unsigned long last)
 {
@@ -188,6 +200,8 @@ static struct interval_tree_node *s2_slot_from(struct kvm_memslots *slots, int i
 #define interval_tree_iter_next(n, s, l) \
 	s2_slot_from(&vm->kvm.slots, container_of(n, struct kvm_memory_slot, hva_node[0]) - vm->kvm.slots.memslots + 1, s, l)
 
+bool kvm_mmu_lock_needbreak(struct kvm *kvm);
+void kvm_mmu_lock_cond_resched(struct kvm *kvm);
 int kvm_arch_flush_remote_tlbs(struct kvm *kvm);
 int kvm_arch_flush_remote_tlbs_range(struct kvm *kvm, gfn_t gfn, u64 nr_pages);
 void kvm_arch_mmu_enable_log_dirty_pt_masked(struct kvm *kvm, struct kvm_memory_slot *slot, gfn_t gfn_offset, unsigned long mask);
@@ -206,8 +220,10 @@ void kvm_arch_dirty_log_hold_end(struct kvm *kvm);
 void kvm_arch_dirty_log_cond_resched(struct kvm *kvm);
 static struct kvm_pgtable_mm_ops kvm_s2_mm_ops;
 #include "inlines.inc"
-#define kvm_fault_lock(k)	({ s2_held++; (kvm_fault_lock)(k); })
-#define mmu_invalidate_retry_gfn(k, s, g) ({ int _again = (mmu_invalidate_retry_gfn)(k, s, g); s2_retries += _again; _again; })
+/* A fault asks once with the lock held. */
+#define S2_RETRY(again)		({ int _again = again; s2_held++; s2_retries += _again; _again; })
+#define mmu_invalidate_retry_gfn(k, s, g) S2_RETRY((mmu_invalidate_retry_gfn)(k, s, g))
+#define mmu_invalidate_retry(k, s) S2_RETRY((mmu_invalidate_retry)(k, s))
 #define kvm_pgtable_stage2_map(p, a, size, ...) ({ s2_blocks += (size) > PAGE_SIZE && vm->kvm.mmu_invalidate_in_progress; \
 	(kvm_pgtable_stage2_map)(p, a, size, __VA_ARGS__); })
 #define kvm_pgtable_stage2_unmap_some(p, a, size, n) ({ u64 _all = *(size); int _ret = (kvm_pgtable_stage2_unmap_some)(p, a, size, n); \
@@ -391,3 +407,6 @@ const char *s2_name(const void *p)
 	return NULL;
 }
 const int s2_v7_3 = 1;
+#ifdef S2_ARM64_V6_12
+const int s2_v6_12 = 1;
+#endif

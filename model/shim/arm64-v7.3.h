@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* arm64 of linux 7.3: the CPU, and the structures of KVM there. */
+/* arm64 of linux 7.3 and 6.12: the CPU, and the structures of KVM there. */
 #define CONFIG_ARM64_4K_PAGES	1
 #define CONFIG_HAVE_KVM_DIRTY_RING 1
 #define __KVM_HAVE_ARCH_FLUSH_REMOTE_TLBS_RANGE
@@ -46,7 +46,7 @@ extern int s2_tlb_range;
 #define MT_S2_NORMAL_NC		0x5UL
 #define MT_S2_DEVICE_nGnRE	0x1UL
 #define MT_S2_AS_S1		0x7UL
-#define PAGE_S2_MEMATTR(a)	(MT_S2_ ## a << 2)
+#define PAGE_S2_MEMATTR(a, ...)	(MT_S2_ ## a << 2)
 #define MT_NORMAL		0
 #define MT_NORMAL_NC		3
 #define MT_DEVICE_nGnRE		4
@@ -59,17 +59,26 @@ extern int s2_tlb_range;
 #define TLBI_TTL_UNKNOWN	0
 #define dsb(x)			({ S2_AT; s2.dsb(S2_ ## x); })
 #define isb()			((void)0)
-#define __tlbi(op)		({ S2_AT; s2.tlbi(S2_ ## op, 0, 0); })
+#define __tlbi(op, ...)		({ S2_AT; s2.tlbi(S2_ ## op, (u64)(0, ## __VA_ARGS__), 0); })
+#define __TLBI_VADDR(va, asid)	(va)
 #define S2_vae2is		S2_vmalls12e1is
 #define S2_vale2is		S2_vmalls12e1is
+/* 6.12's takes what the instruction takes. */
+#ifdef S2_ARM64_V6_12
+#define __tlbi_level(op, a, l)	({ S2_AT; s2.tlbi(S2_ ## op, (u64)(a) << 12, l); })
+#define VTCR_EL2_T0SZ(x)	(64 - (x))
+#else
+#define VTCR_EL2_T0SZ		0x3fUL
 #define __tlbi_level(op, a, l)	({ S2_AT; s2.tlbi(S2_ ## op, (u64)(a), l); })
+#endif
 #define __tlbi_sync_s1ish_hyp()	dsb(ish)
 #define noinline		__attribute__((noinline))
 #define HCR_TGE			(1UL << 27)
 #define HCR_HOST_VHE_FLAGS	HCR_TGE
 /* What this CPU has in VTTBR_EL2: nothing, but where it has a vCPU. Without TGE that VMID is in use. */
-#define __load_stage2(m)	((void)(s2_loaded[s2.cpu()] = (m)))
+#define __load_stage2(m, ...)	((void)(s2_loaded[s2.cpu()] = (m)))
 #define read_sysreg(r)		HCR_TGE
+#define write_sysreg(v, r)	write_sysreg_hcr(v)
 #define write_sysreg_hcr(v)	s2.vmid(!((v) & HCR_TGE) && s2_loaded[s2.cpu()])
 #define host_data_ptr(d)	(&s2_ ## d[s2.cpu()])
 #define read_sysreg_el1(r)	0
@@ -86,12 +95,16 @@ extern int s2_tlb_range;
 
 /* Not in a page table of stage 2: of the hypervisor's own, or of a VTCR that is computed. */
 #define VTCR_EL2_FLAGS		0
-#define VTCR_EL2_T0SZ		0x3fUL
 #define VTCR_EL2_LVLS_TO_SL0(x)	0
 #define VTCR_EL2_HA		(1UL << 21)
 #define cpu_has_hw_af()		1
 #define VTCR_EL2_DS		0
 #define VTCR_EL2_VS		0
+#define VTCR_EL2_VS_8BIT	0
+#define VTCR_EL2_VS_16BIT	0
+#define id_aa64mmfr0_parange_to_phys_shift(p) 48
+#define has_vhe()		1
+struct module;
 #define VTCR_EL2_PS_SHIFT	16
 #define VTCR_EL2_PS		(7UL << VTCR_EL2_PS_SHIFT)
 #define stage2_pgtable_levels(x) 3
@@ -127,6 +140,8 @@ extern int s2_tlb_range;
 #define mutex_unlock(l)		((void)(l))
 #define lockdep_assert_held(l)	((void)(l))
 #define rwlock_needbreak(l)	1
+#define __might_resched(f, l, o) ((void)0)
+#define cpu_relax()		((void)0)
 #define cond_resched_rwlock_write(l) ({ write_unlock(l); write_lock(l); })
 /* A release, and no more: README.md, "mmap_read_unlock()". */
 #define mmap_read_lock(m)	((void)0)

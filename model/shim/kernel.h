@@ -151,7 +151,7 @@ struct rcu_head { void (*func)(struct rcu_head *); };
 #define spin_lock_init(l)	((void)(l))
 #define spin_lock(l)		write_lock(l)
 #define spin_unlock(l)		write_unlock(l)
-#define cond_resched()		((void)0)
+#define cond_resched()		0
 /* Somebody always waits: so the lock is released wherever it may be. */
 #define rwlock_is_contended(l)	1
 #define need_resched()		0
@@ -223,7 +223,7 @@ struct mm_struct;
 struct mmu_notifier_range { unsigned long start, end; unsigned int flags; };
 #define MMU_NOTIFIER_RANGE_BLOCKABLE	1
 #define MMU_NOTIFIER_RANGE_CHANGE_PTE	2
-#ifndef S2_ARM64_V7_3
+#if !defined(S2_ARM64_V7_3) && !defined(S2_ARM64_V6_12)
 #define KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE 3
 struct kvm_mmu_memory_cache { int nobjs; gfp_t gfp_zero; void *kmem_cache;
 			      void *objects[KVM_ARCH_NR_OBJS_PER_MEMORY_CACHE]; };
@@ -234,7 +234,7 @@ void *kvm_mmu_memory_cache_alloc(struct kvm_mmu_memory_cache *mc);
 extern struct page *s2_page;
 #if defined(S2_X86)
 #include "x86.h"
-#elif defined(S2_ARM64_V7_3)
+#elif defined(S2_ARM64_V7_3) || defined(S2_ARM64_V6_12)
 #include "arm64-v7.3.h"
 #else
 #include "arm64.h"

@@ -7,7 +7,9 @@ pub struct Site { pub file: *const i8, pub func: *const i8, pub line: i32 }
 pub struct Kernel {
     pub x86: bool,
     /// Of linux 7.3.
+    /// Or of 6.12, whose patches are the same.
     pub v7_3: bool,
+    pub v6_12: bool,
     /// A milestone before the patches that count: only some arms are known to be reached.
     pub no_counts: bool,
     /// arm64, a milestone before entries are locked: what is not valid may have other bits.
@@ -63,7 +65,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    pub fn arch(&self) -> &'static str { if self.x86 { "x86" } else if self.v7_3 { "arm64-v7.3" } else { "arm64" } }
+    pub fn arch(&self) -> &'static str { if self.x86 { "x86" } else if self.v6_12 { "arm64-v6.12" } else if self.v7_3 { "arm64-v7.3" } else { "arm64" } }
     pub fn site(&self) -> *const Site { unsafe { std::ptr::read_volatile(self.site) } }
 }
 

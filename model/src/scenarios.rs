@@ -39,9 +39,9 @@ impl Scenario {
     pub fn arches(&self) -> &'static [&'static str] {
         match (self.x86, self.on) {
             (Some(_), _) => &["x86"],
-            (None, On::Both) => &["arm64", "arm64-v7.3"],
+            (None, On::Both) => &["arm64", "arm64-v7.3", "arm64-v6.12"],
             (None, On::V5_10) => &["arm64"],
-            (None, On::V7_3) => &["arm64-v7.3"],
+            (None, On::V7_3) => &["arm64-v7.3", "arm64-v6.12"],
         }
     }
 }
@@ -50,7 +50,7 @@ const VALID: u64 = 1;
 const TYPE: u64 = 2;
 /// Write-protected for the log, and for nothing else.
 fn sw_writable() -> u64 { if kernel().v7_3 { 1 << 57 } else { 1 << 55 } }
-fn locked() -> u64 { if kernel().v7_3 { 1 << 60 } else { 0xf << 55 } }
+fn locked() -> u64 { if kernel().v6_12 { 1 << 10 } else if kernel().v7_3 { 1 << 60 } else { 0xf << 55 } }
 const ADDR: u64 = crate::cpu::ADDR;
 
 static mut BITMAP: usize = 0;

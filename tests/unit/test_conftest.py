@@ -39,7 +39,7 @@ def _quick():
 
 
 def test_each_series_is_built_booted_raced_and_has_a_mutant_found(quick):
-    for series in ("v5.10", "v7.3"):
+    for series in ("v5.10", "v6.12", "v7.3"):
         for arch in ("arm64", "x86_64"):
             for check in (
                 f"test_builds.py::test_base_and_series_build_without_new_warnings[{series}-{arch}]",
@@ -61,7 +61,7 @@ def test_quick_ones_come_first(quick):
     assert known == sorted(known) and set(known) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("series", ["v7.3", "v5.10", "qemu-10.0"])
+@pytest.mark.parametrize("series", ["v7.3", "v6.12", "v5.10", "qemu-10.0"])
 def test_one_series_is_that_series_alone(quick, series):
     found = _collected("test", f"SERIES={series}")
     assert set(found) < set(quick)

@@ -1,9 +1,10 @@
-"""Milestone `bounded` of patches/v7.3: mmu_lock is not held for write for long, and nothing is lost where it is released.
+"""Milestone `bounded`: mmu_lock is not held for write for long, and nothing is lost where it is released.
 
-What is planted is in patches/mutants/v7.3/mutants.patch."""
+What is planted is in patches/mutants/SERIES/mutants.patch."""
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,9 @@ from tests import claims
 from tests.lab import Lab
 
 pytestmark = pytest.mark.boot
+SERIES = Path(__file__).parent.name
 SECONDS = 300
-MUTANTS = Lab("v7.3", patches=("mutants",))
+MUTANTS = Lab(SERIES, patches=("mutants",))
 
 
 # --- what is lost, and what is not ---
@@ -21,7 +23,7 @@ MUTANTS = Lab("v7.3", patches=("mutants",))
 def _harvests(arch, which, idle=100, busy=20):
     """The Ran of so many rounds of dirty_harvest_test."""
     commands = {name: ["/tests/dirty_harvest_test", name, n] for name, n in (("idle", idle), ("busy", busy))}
-    return MUTANTS.but(arch=arch, mutant=which).run(commands, SECONDS, f"bounded-{which or 'nothing'}-{arch}")
+    return MUTANTS.but(arch=arch, mutant=which).run(commands, SECONDS, f"{SERIES}-bounded-{which or 'nothing'}-{arch}")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ ONE_PAGE = ("hugepagesz=1G", "hugepages=1", "default_hugepagesz=2M")
 def test_a_block_is_freed_once(which):
     """And negative control: a block that is visited in parts drops its table's reference each time."""
     lab = MUTANTS.but(mutant=which, params=ONE_PAGE, machine={"memory": 4096})
-    ran = lab.run(["/tests/gigantic_page_test"], SECONDS, f"bounded-1g-{which or 'nothing'}")
+    ran = lab.run(["/tests/gigantic_page_test"], SECONDS, f"{SERIES}-bounded-1g-{which or 'nothing'}")
     assert not ran.status, ran.output
     assert any(re.search(r"WARNING: .* at kvm_s2_put_page", line) for line in ran.splats) == bool(which), ran.splats
 
@@ -79,8 +81,8 @@ def _measured(which):
     commands = {
         f"hold-{size}": ["/tests/spread", "/tests/dirty_hold_test", "-v", VCPUS, "-b", size] for size in claims.SIZES
     }
-    lab = Lab("v7.3", kernel, patches=("hold-times",)).virtual(VCPUS + 2)
-    ran = lab.run(commands, 1200, f"vtime-bounded-{which}", silence=900).good()
+    lab = Lab(SERIES, kernel, patches=("hold-times",)).virtual(VCPUS + 2)
+    ran = lab.run(commands, 1200, f"{SERIES}-vtime-bounded-{which}", silence=900).good()
     return [
         {"kernel": which, "args": f"-b {size}", "metric": found.metric, "samples": [found.value]}
         for size in claims.SIZES

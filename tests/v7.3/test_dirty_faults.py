@@ -1,9 +1,10 @@
-"""Milestone `fast-path` of patches/v7.3: a write fault that only the dirty log has caused takes no lock, and no write is lost.
+"""Milestone `fast-path`: a write fault that only the dirty log has caused takes no lock, and no write is lost.
 
-What is planted is in patches/mutants/v7.3/undo-mutants.patch."""
+What is planted is in patches/mutants/SERIES/undo-mutants.patch."""
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,10 @@ from kvmseries.base.errors import Fail
 from tests.lab import Lab, races, script
 
 pytestmark = pytest.mark.boot
+SERIES = Path(__file__).parent.name
 SECONDS = 180
 HUGE_PAGES = ("series.hugepages=520",)
-MUTANTS = Lab("v7.3", params=HUGE_PAGES, patches=("mutants", "undo-mutants"), machine={"memory": 4096})
+MUTANTS = Lab(SERIES, params=HUGE_PAGES, patches=("mutants", "undo-mutants"), machine={"memory": 4096})
 # What a test says when a write is missing in the log.
 _MISSING = r"(Dirty|Clear) page \d+ value|writes are missing in the log|which no harvest reported"
 
@@ -49,13 +51,13 @@ PLANTED = {
 
 def _run(which, commands):
     """The Ran of `commands`, {name: words}, with what is planted, or nothing."""
-    return MUTANTS.but(mutant=which).run(commands, SECONDS, f"dirty-faults-{which or 'nothing'}")
+    return MUTANTS.but(mutant=which).run(commands, SECONDS, f"{SERIES}-dirty-faults-{which or 'nothing'}")
 
 
 def test_faults_are_as_many_as_they_must_be():
     """On the series as it is, in no more than a boot."""
     commands = {name: TESTS[name] for name in ("count", "mask")}
-    Lab("v7.3", params=HUGE_PAGES).run(commands, SECONDS, "dirty-faults-count").good()
+    Lab(SERIES, params=HUGE_PAGES).run(commands, SECONDS, f"{SERIES}-dirty-faults-count").good()
 
 
 @pytest.mark.slow
@@ -84,13 +86,13 @@ MOST = 3
 @pytest.mark.slow
 @pytest.mark.parametrize("what", RACES)
 def test_a_fault_that_races_is_right(what):
-    """By the kernel's own checks, with delays: patches/instruments/v7.3/undo-delays.patch."""
+    """By the kernel's own checks, with delays: patches/instruments/SERIES/undo-delays.patch."""
     # Delays in us: of walks that age, of entries that are locked, of faults that undo, of their walks.
     command = script("soak/stage2-races.sh", 1, 2000, 2000, 0, "/tests/stage2_race_test", what, 60)
-    lab = Lab("v7.3", patches=("mutants", "aging-delays", "undo-delays"))
+    lab = Lab(SERIES, patches=("mutants", "aging-delays", "undo-delays"))
 
     def run():
-        met = lab.run(command, SECONDS, f"undo-races-{what}").good().counts()
+        met = lab.run(command, SECONDS, f"{SERIES}-undo-races-{what}").good().counts()
         print(what, dict(met))
         return met
 
@@ -106,7 +108,7 @@ def _calls(label):
     """{name: calls for each fault of the dirty log} of what calls.sh counts, on kernel `label` of the series."""
     command = "/tests/dirty_log_perf_test -v 1 -b 2M -m 3 -g -s anonymous_hugetlb_2mb -i".split()
     commands = {str(count): script("calls/calls.sh", *command, count) for count in (FEW, MANY)}
-    ran = Lab("v7.3", label, HUGE_PAGES, configs=("kprobes",)).run(commands, SECONDS, f"calls-{label}").good()
+    ran = Lab(SERIES, label, HUGE_PAGES, configs=("kprobes",)).run(commands, SECONDS, f"{SERIES}-calls-{label}").good()
     few, many = (
         {name: int(calls) for name, calls in re.findall(r"^Calls: (\w+) (\d+)$", outcome.output, re.M)}
         for outcome in ran.outcomes.values()
@@ -148,8 +150,10 @@ def test_negative_control_memory_that_was_unmapped_is_written_to():
 
 def _swap(which):
     """The Ran of dirty_log_swap_test, with swap on a loop device, and what is planted, or nothing."""
-    lab = Lab("v7.3", patches=MUTANTS.patches, mutant=which, configs=("loop",))
-    return lab.run(["/tests/dirty_log_swap_test", "-d", "/tmp/swap"], SECONDS, f"dirty-swap-{which or 'nothing'}")
+    lab = Lab(SERIES, patches=MUTANTS.patches, mutant=which, configs=("loop",))
+    return lab.run(
+        ["/tests/dirty_log_swap_test", "-d", "/tmp/swap"], SECONDS, f"{SERIES}-dirty-swap-{which or 'nothing'}"
+    )
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
-"""Milestone `retry-gfn` of patches/v7.3: a fault maps no page that is being invalidated, and waits for no other range.
+"""Milestone `retry-gfn`: a fault maps no page that is being invalidated, and waits for no other range.
 
-The kernel has delays and counts of races, patches/instruments/v7.3/retry-delays.patch."""
+The kernel has delays and counts of races, patches/instruments/SERIES/retry-delays.patch."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,9 @@ from kvmseries.base.errors import Fail
 from tests.lab import delayed, Lab, races
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
+SERIES = Path(__file__).parent.name
 
-LAB = Lab("v7.3", patches=("mutants", "retry-delays"))
+LAB = Lab(SERIES, patches=("mutants", "retry-delays"))
 FOLDER = "/sys/kernel/debug/stage2_retries"
 SECONDS = 60
 # us
@@ -26,7 +28,7 @@ def _run(which, memory):
     """The Ran of stage2_fault_stress_test, which verifies what is read, while holes are punched in `memory`."""
     test = f"/tests/stage2_fault_stress_test {PAGES} {SECONDS} -s {memory} -o punch"
     words = delayed(FOLDER, "Faults that map", test, delay_us=DELAY, linger_us=LINGER)
-    return LAB.but(mutant=which).run(words, 3 * SECONDS + 120, f"retry-{memory}-{which or 'nothing'}")
+    return LAB.but(mutant=which).run(words, 3 * SECONDS + 120, f"{SERIES}-retry-{memory}-{which or 'nothing'}")
 
 
 @pytest.mark.parametrize("memory", ["anonymous", "anonymous_thp"])

@@ -1,4 +1,6 @@
-"""TLB maintenance of patches/v7.3 on arm64, by traces of its stage-2 page tables: as for v5.10."""
+"""TLB maintenance of the series on arm64, by traces of its stage-2 page tables: as for v5.10."""
+
+from pathlib import Path
 
 import pytest
 
@@ -6,6 +8,7 @@ from tests import stage2traces
 from tests.lab import Lab
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
+SERIES = Path(__file__).parent.name
 
 DIRTY_LOG = ("/tests/dirty_log_test", "-i", "3", "-M", "dirty-log", "-m", "3")
 # Pages of which the log takes the permission, and vCPUs that take it back.
@@ -21,7 +24,7 @@ RUNS = {
     "rally": (RALLY, ("unmapped", "protected", "granted", "table", "full table")),
     "all": (ALL, ("unmapped", "protected", "granted", "table")),
 }
-# Of patches/mutants/v7.3/tlb-mutants.patch: the command, the rule that finds each, and words of what it says.
+# Of patches/mutants/SERIES/tlb-mutants.patch: the command, the rule that finds each, and words of what it says.
 MISTAKES = {
     "tlb-harvest-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
     "tlb-log-on-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
@@ -39,11 +42,11 @@ MISTAKES = {
 @pytest.mark.parametrize("what", RUNS)
 def test_the_series_keeps_the_rules(what):
     command, kinds = RUNS[what]
-    stage2traces.keeps_the_rules(Lab("v7.3", params=HUGE_PAGES), f"v73-{what}", command, kinds)
+    stage2traces.keeps_the_rules(Lab(SERIES, params=HUGE_PAGES), f"{SERIES}-{what}", command, kinds)
 
 
 @pytest.mark.parametrize("mutant", MISTAKES)
 def test_negative_control_a_mistake_with_tlbs_is_found(mutant):
     command, rule, words = MISTAKES[mutant]
-    lab = Lab("v7.3", params=HUGE_PAGES, patches=("mutants", "tlb-mutants"), mutant=mutant)
+    lab = Lab(SERIES, params=HUGE_PAGES, patches=("mutants", "tlb-mutants"), mutant=mutant)
     stage2traces.finds(lab, command, (rule, words))

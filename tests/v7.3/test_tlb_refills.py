@@ -5,6 +5,7 @@ The base of 7.3 invalidates all of the guest's stage 1 of the CPU, the series th
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.lab import Lab
 from tlb_refills import tlbrefills
 
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
+SERIES = Path(__file__).parent.name
 # In the series the faults of the first round take mmu_lock, since a read has mapped the pages; those of the others do not.
 ROUNDS = 4
 # What is hot, and the page that has faulted.
@@ -26,8 +28,8 @@ def _refills(label, block=False, mutant=""):
 
     block: a block of the guest's stage 1 maps the logged pages.  mutant: what is planted."""
     machine = {"refills": True, "block": BLOCK if block else None}
-    lab = Lab("v7.3", label, patches=("mutants", "tlb-mutants") if mutant else (), mutant=mutant, machine=machine)
-    name = f"tlb-refills-{mutant or label}{'-block' if block else ''}"
+    lab = Lab(SERIES, label, patches=("mutants", "tlb-mutants") if mutant else (), mutant=mutant, machine=machine)
+    name = f"{SERIES}-tlb-refills-{mutant or label}{'-block' if block else ''}"
     words = ["/tests/tlb_refill_test", ROUNDS, *(["block"] if block else [])]
     ran = lab.run(words, 300, name).good()
     faults, hot = map(int, re.findall(r"\d+", ran.output.splitlines()[-1]))

@@ -112,3 +112,58 @@ u32 atoi_positive(const char *name, const char *text)
 	return value;
 }
 #endif
+
+#ifdef HAVE_READ_STAT_DATA
+#ifndef HAVE_VCPU_GET_STAT
+u64 compat_vcpu_get_stat(struct kvm_vcpu *vcpu, const char *name)
+{
+	int fd = __vcpu_ioctl(vcpu, KVM_GET_STATS_FD, NULL);
+	struct kvm_stats_desc *all, *one = NULL;
+	struct kvm_stats_header header;
+	u64 value;
+	u32 i;
+
+	TEST_ASSERT(fd >= 0, KVM_IOCTL_ERROR(KVM_GET_STATS_FD, fd));
+	read_stats_header(fd, &header);
+	all = read_stats_descriptors(fd, &header);
+	for (i = 0; i < header.num_desc; i++) {
+		one = get_stats_descriptor(all, i, &header);
+		if (!strcmp(one->name, name))
+			break;
+	}
+	TEST_ASSERT(i < header.num_desc, "This kernel has no statistic %s", name);
+	read_stat_data(fd, &header, one, &value, 1);
+	free(all);
+	close(fd);
+	return value;
+}
+#endif
+
+#ifndef HAVE_PIN_SELF_TO_ANY_CPU
+#include <sched.h>
+
+int pin_self_to_any_cpu(void)
+{
+	int cpu = sched_getcpu();
+
+	kvm_pin_this_task_to_pcpu(cpu);
+	return cpu;
+}
+#endif
+
+#if defined(__aarch64__) && !defined(HAVE_VIRT_GET_PTE_HVA_AT_LEVEL)
+u64 *virt_get_pte_hva_at_level(struct kvm_vm *vm, gva_t gva, int level)
+{
+	int bits = vm->page_shift - 3, at = 4 - (int)vm->pgtable_levels;
+	u64 *entry, table = vm->pgd;
+
+	for (;; at++) {
+		entry = (u64 *)addr_gpa2hva(vm, table) +
+			((gva >> (vm->page_shift + (3 - at) * bits)) & ((1 << bits) - 1));
+		if (at == level)
+			return entry;
+		table = *entry & GENMASK_ULL(47, vm->page_shift);
+	}
+}
+#endif
+#endif /* HAVE_READ_STAT_DATA */

@@ -166,4 +166,19 @@ u32 atoi_positive(const char *name, const char *text);
 	__TEST_REQUIRE(condition, "Requirement not met: %s", #condition)
 #endif
 
+#ifdef HAVE_READ_STAT_DATA
+#ifndef HAVE_VCPU_GET_STAT
+u64 compat_vcpu_get_stat(struct kvm_vcpu *vcpu, const char *name);
+#define vcpu_get_stat(vcpu, stat)	compat_vcpu_get_stat(vcpu, #stat)
+#endif
+
+#ifndef HAVE_PIN_SELF_TO_ANY_CPU
+int pin_self_to_any_cpu(void);
+#endif
+
+#if defined(__aarch64__) && !defined(HAVE_VIRT_GET_PTE_HVA_AT_LEVEL)
+u64 *virt_get_pte_hva_at_level(struct kvm_vm *vm, gva_t gva, int level);
+#endif
+#endif /* HAVE_READ_STAT_DATA */
+
 #endif /* SELFTEST_KVM_COMPAT_H */

@@ -20,7 +20,8 @@ SUBDIR = "tools/testing/selftests/kvm"
 # threads.
 HELPERS = ("lockphase", "spread")
 # Benchmarks of ours that are for some series and architectures alone; which tests a tree can have is in tree.mk.
-TESTS = {("v5.10", "arm64"): ("vm_killed_test",), ("v7.3", "arm64"): ("dirty_hold_test", "vm_killed_test")}
+_NEWER = ("dirty_hold_test", "vm_killed_test")
+TESTS = {("v5.10", "arm64"): ("vm_killed_test",), ("v6.12", "arm64"): _NEWER, ("v7.3", "arm64"): _NEWER}
 
 
 def build(series: catalog.Series, arch: str, kernel_tree: str | Path | None = None, count: int | None = None) -> Path:

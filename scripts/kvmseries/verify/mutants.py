@@ -92,7 +92,7 @@ def load(file: Path = FILE) -> list[Mutant]:
     for series, rows in data.items():
         if series not in catalog.names() or not isinstance(rows, dict):
             raise Fail(f"{file.name}: {series} is no series, or has no mutants")
-        of_series = [_mutant(file, series, name, row) for name, row in rows.items()]
+        of_series = [_mutant(file, series, name, row) for name, row in rows.items() if row is not None]
         _compare(file, series, of_series)
         found += of_series
     return found
@@ -102,8 +102,8 @@ def _mutant(file: Path, series: str, name: str, row: Any) -> Mutant:
     """The Mutant of a row of the table; Fail if the row is not as the head of the file says."""
     if not isinstance(row, dict):
         raise Fail(f"{file.name}: {series}: {name}: it is no mapping")
-    long = row.pop("long", False)
-    row = {key: str(value) for key, value in row.items()}
+    long = row.get("long", False)
+    row = {key: str(value) for key, value in row.items() if key != "long"}
     places = [key for key in row if key in _PLACES]
     bound = row.get("bound", "2")
     for wrong, what in (
@@ -160,15 +160,16 @@ def _compare(file: Path, series: str, mutants: Collection[Mutant]) -> None:
 
 
 class _Strict(yaml.SafeLoader):
-    """YAML in which no key is there twice."""
+    """YAML in which no key is there twice, but for those of << that are given anew."""
 
 
 def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[Any, Any]:
-    keys = [loader.construct_object(key) for key, _ in node.value]
+    keys = [key.value for key, _ in node.value]
     twice = [key for key in keys if keys.count(key) > 1]
     if twice:
         raise Fail(f"{FILE.name}: '{twice[0]}' is there twice")
-    return {str(key): loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value)}
+    loader.flatten_mapping(node)
+    return {str(loader.construct_object(key)): loader.construct_object(value, deep=True) for key, value in node.value}
 
 
 _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

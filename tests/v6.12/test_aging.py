@@ -1,0 +1,1 @@
+../v7.3/test_aging.py

@@ -1,0 +1,1 @@
+../v7.3/test_dirty_log_fixes.py
