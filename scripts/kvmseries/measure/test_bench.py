@@ -111,8 +111,14 @@ def test_cases_are_arguments_that_the_test_takes():
 @pytest.mark.parametrize(
     "series, arch, test, name, reason",
     [
-        ("v5.10", "arm64", "dirty_hold_test", "", "a test of v7.3 on arm64, and not of v5.10 on arm64"),
-        ("v7.3", "x86_64", "vm_killed_test", "", "of v5.10 on arm64 and v7.3 on arm64, and not of v7.3 on x86_64"),
+        ("v5.10", "arm64", "dirty_hold_test", "", "of v6.12 on arm64 and v7.3 on arm64, and not of v5.10 on arm64"),
+        (
+            "v7.3",
+            "x86_64",
+            "vm_killed_test",
+            "",
+            "of v5.10 on arm64 and v6.12 on arm64 and v7.3 on arm64, and not of v7.3 on x86_64",
+        ),
         ("v5.10", "arm64", TEST, "rings", f"'rings' of {TEST} is for linux 7.0 and later, and not for 5.10"),
         ("v7.3", "arm64", TEST, "rings", ""),
         ("v7.3", "arm64", "vm_killed_test", "2g", ""),
