@@ -48,7 +48,11 @@ def _folder(tmp_path):
         ("  tlb-no-stage1:", "  tlb-stage1:", "mutant 'tlb-no-stage1' of v5.10: mutants.yaml does not"),
         ("  convoy:", "  convoys:", "mutant 'convoy' of v5.10: mutants.yaml does not have it"),
         ("  age-no-flush: ", "  age-flush: ", "mutant 'age-no-flush' of v5.10: mutants.yaml does not"),
-        ("v7.3: &newer\n", "  x: {kind: k, model: s}\nv7.3: &newer\n", "mutant 'x' of v5.10: there is no v5.10/NAME.patch of it"),
+        (
+            "v7.3: &newer\n",
+            "  x: {kind: k, model: s}\nv7.3: &newer\n",
+            "mutant 'x' of v5.10: there is no v5.10/NAME.patch of it",
+        ),
         ("v7.3: &newer\n", "  x: {mistake: m, none: w}\nv7.3: &newer\n", "mutant 'x' of v5.10: no patch plants it"),
         ("v7.3: &newer\n", "  age-stores-w: {}\nv7.3: &newer\n", "age-stores-w: it has no place where it must be"),
         ("  bit-before-leaf:", "  no-dirty-bit:", "'no-dirty-bit' is there twice"),
