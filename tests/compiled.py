@@ -25,8 +25,11 @@ ALONE = {
         "kernel/events/uprobes.c": _UPROBES,
         "arch/x86/kvm/mmu/mmu_audit.c": (_MMU, _MMU, ("CONFIG_KVM_MMU_AUDIT",)),
     },
-    ("v6.12", "arm64"): {_PTDUMP: (_PTDUMP, "arch/arm64/kvm/mmu.c", ("CONFIG_PTDUMP", "CONFIG_PTDUMP_STAGE2_DEBUGFS"))},
 }
+for _series in ("v6.12", "v7.3"):
+    ALONE[_series, "arm64"] = {
+        _PTDUMP: (_PTDUMP, "arch/arm64/kvm/mmu.c", ("CONFIG_PTDUMP", "CONFIG_PTDUMP_STAGE2_DEBUGFS"))
+    }
 
 
 def changed(series, tree, arch):
