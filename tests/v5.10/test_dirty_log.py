@@ -33,6 +33,7 @@ def _counts():
     ]
 
 
+@pytest.mark.slow
 def test_dirty_logging_permission_faults_take_no_lock():
     counts = _counted("base") + _counted("series")
     assert not claims.lockless(counts, "series")
