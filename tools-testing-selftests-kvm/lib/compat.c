@@ -101,18 +101,6 @@ void vm_set_user_memory_region(struct kvm_vm *vm, u32 slot, u32 flags, gpa_t gpa
 }
 #endif
 
-#ifndef HAVE_ATOI_POSITIVE
-u32 atoi_positive(const char *name, const char *text)
-{
-	char *end;
-	long value = strtol(text, &end, 10);
-
-	TEST_ASSERT(value > 0 && value <= INT32_MAX && !*end,
-		    "%s must be greater than 0, got '%s'", name, text);
-	return value;
-}
-#endif
-
 #ifdef HAVE_READ_STAT_DATA
 #ifndef HAVE_VCPU_GET_STAT
 u64 compat_vcpu_get_stat(struct kvm_vcpu *vcpu, const char *name)
@@ -167,3 +155,15 @@ u64 *virt_get_pte_hva_at_level(struct kvm_vm *vm, gva_t gva, int level)
 }
 #endif
 #endif /* HAVE_READ_STAT_DATA */
+
+#ifndef HAVE_ATOI_POSITIVE
+u32 atoi_positive(const char *name, const char *text)
+{
+	char *end;
+	long value = strtol(text, &end, 10);
+
+	TEST_ASSERT(value > 0 && value <= INT32_MAX && !*end,
+		    "%s must be greater than 0, got '%s'", name, text);
+	return value;
+}
+#endif
