@@ -106,8 +106,8 @@ def calibration(program: Path, library: Path) -> list[str]:
 # just set. Aging of base takes one page, and does not look at the
 # memslot's flags. Before change-pte an unlock and a lock stand between the stores to the PTE and to mmu_notifier_seq. The kernel
 # orders stores by such a pair, and loom does not.
-# v7.3 and v6.12: base stores attributes over an access flag that the CPU has just set. It ages memslots that go away. Before `split` the
-# table that replaces a block is empty.
+# v7.3 and v6.12: base stores attributes over an access flag that the CPU has just set. It ages memslots that go away. Before
+# `split` the table that replaces a block is empty.
 NOT_BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
     "v5.10": {
         "fast-path": ("age-harvest",),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * arm64 of linux 7.3, and of 6.12 with S2_ARM64_V6_12: what the functions that are cut out need, those functions (functions.inc), and what the
- * scenarios call. All objects are in the arena, where the checker sees each access.
+ * arm64 of linux 7.3, and of 6.12 with S2_ARM64_V6_12: what the functions that are cut out need, those functions
+ * (functions.inc), and what the scenarios call. All objects are in the arena, where the checker sees each access.
  */
 #include "kernel.h"
 #include <asm/kvm_pgtable.h>

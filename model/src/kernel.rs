@@ -6,9 +6,9 @@ pub struct Site { pub file: *const i8, pub func: *const i8, pub line: i32 }
 
 pub struct Kernel {
     pub x86: bool,
-    /// Of linux 7.3.
-    /// Or of 6.12, whose patches are the same.
+    /// Of linux 7.3, or of 6.12, whose patches are the same.
     pub v7_3: bool,
+    /// Of 6.12.
     pub v6_12: bool,
     /// A milestone before the patches that count: only some arms are known to be reached.
     pub no_counts: bool,
