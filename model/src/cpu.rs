@@ -6,7 +6,7 @@
 use crate::engine::step;
 use crate::kernel::kernel;
 use crate::memory;
-use crate::state::{st, Engine, THREADS, WORLD};
+use crate::state::{st, Engine, PageState, THREADS, WORLD};
 use crate::trace;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -134,7 +134,12 @@ fn world() { step(WORLD, Relaxed) }
 
 pub extern "C-unwind" fn vmid(guest: i32) {
     let me = st().cur;
-    cpus().guest_vmid[me] = guest != 0 && (x86() || !st().running || (kernel().pgd)() != 0);
+    let checked = guest != 0 && !x86() && st().running;
+    let root = if checked { (kernel().pgd)() } else { 0 };
+    cpus().guest_vmid[me] = guest != 0 && (!checked || root != 0);
+    if root != 0 && st().page[(root - kernel().arena) / 4096] == PageState::Freed {
+        trace::fail("freed-table", "a CPU loads a page table that is free into VTTBR_EL2")
+    }
 }
 
 /// The threads begin.
