@@ -15,7 +15,8 @@ NEEDS_nested_destroy_test := kvm_get_default_vcpu_target KVM_CAP_ARM_EL2
 NEEDS_tlb_refill_test := virt_get_pte_hva
 # What lib/compat.h has to know of the library: what its headers say, which there are, and which structures.
 FEATURES := gva_t timespec_elapsed atoi_positive bitmap_zalloc vm_set_user_memory_region vgic_v3_supported \
-	TEST_ASSERT_EQ __TEST_REQUIRE read_stat_data vcpu_get_stat pin_self_to_any_cpu virt_get_pte_hva_at_level
+	vgic_its_setup kvm_supports_vgic_v3 TEST_ASSERT_EQ __TEST_REQUIRE read_stat_data vcpu_get_stat pin_self_to_any_cpu \
+	virt_get_pte_hva_at_level
 HEADERS_OF := ucall_common.h guest_modes.h lru_gen_util.h
 STRUCTURES := kvm_vcpu kvm_mmu
 

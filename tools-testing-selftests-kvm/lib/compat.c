@@ -82,6 +82,24 @@ void guest_modes_append_default(void)
 }
 #endif /* HAVE_KVM_VCPU */
 
+#if defined(__aarch64__) && defined(HAVE_VGIC_ITS_SETUP) && !defined(HAVE_KVM_SUPPORTS_VGIC_V3)
+#include "vgic.h"
+#undef __vm_create_with_vcpus
+
+struct kvm_vm *compat_vm_create_with_vcpus(struct vm_shape shape, u32 nr_vcpus, u64 extra_mem_pages,
+					   void *guest_code, struct kvm_vcpu *vcpus[])
+{
+	struct kvm_vm *vm = __vm_create_with_vcpus(shape, nr_vcpus, extra_mem_pages, guest_code,
+						   vcpus);
+	int fd = vgic_v3_setup(vm, nr_vcpus, 64);
+
+	/* The GIC stays for as long as the VM. Some hosts have none of that version. */
+	if (fd >= 0)
+		close(fd);
+	return vm;
+}
+#endif
+
 #ifndef HAVE_VM_SET_USER_MEMORY_REGION
 void vm_set_user_memory_region(struct kvm_vm *vm, u32 slot, u32 flags, gpa_t gpa, u64 size,
 			       void *hva)
