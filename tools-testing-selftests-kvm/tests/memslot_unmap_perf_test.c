@@ -33,6 +33,7 @@
 #include <linux/kernel.h>
 
 #include "compat.h"
+#include "guest_counter.h"
 #include "host_mm.h"
 #include "latency_hist.h"
 #include "metric.h"
@@ -144,20 +145,6 @@ static pthread_barrier_t start_barrier, end_barrier;
 static bool quit;
 
 /* Guest code */
-
-static inline u64 guest_counter(void)
-{
-#ifdef __aarch64__
-	u64 value;
-
-	/* After all instructions before this, and before any behind it */
-	asm volatile("isb\n\tmrs %0, cntvct_el0\n\tisb"
-		     : "=r" (value) : : "memory");
-	return value;
-#else
-	return rdtsc();
-#endif
-}
 
 /* What is written to a page: zero, or something that tells it from the others */
 static u64 page_value(struct shared *sh, u64 offset)
@@ -698,12 +685,7 @@ static void setup_vcpus(void)
 		vgic_v3_setup(vm, nr_vcpus, VGIC_GPA);
 #endif
 #endif
-#ifdef __aarch64__
-	asm volatile("mrs %0, cntfrq_el0" : "=r" (khz));
-	khz /= 1000;
-#else
-	khz = __vcpu_ioctl(vcpus[0], KVM_GET_TSC_KHZ, NULL);
-#endif
+	khz = ticks_per_ms(vcpus[0]);
 	ns_per_tick = 1e6 / khz;
 	sh->pause_ticks = pause_us * khz / 1000;
 

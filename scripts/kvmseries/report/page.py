@@ -75,6 +75,7 @@ def _group(results: Sequence[Results], number: int, summary: s.Summary) -> dict[
     """Everything about one group of runs, as the template wants it."""
     counts = sorted({trace["vcpus"] for trace in summary.traces}, reverse=True)
     drawn = {vcpus: plots.svg(functools.partial(plots.trace_figure, summary, vcpus)) for vcpus in counts}
+    rates = {layout.vcpus_text(one): plots.svg(functools.partial(plots.rate_figure, summary, one)) for one in summary.vcpus}
     return {
         "id": f"g{number}",
         "summary": summary,
@@ -85,6 +86,7 @@ def _group(results: Sequence[Results], number: int, summary: s.Summary) -> dict[
         "growth": plots.svg(lambda: plots.growth_figure(summary, scaling.growing(summary))),
         "sheets": [part for sheet in table.sheets(summary) for part in _sheet(sheet)],
         "columns": plots.svg(lambda: plots.columns_figure(summary)),
+        "rates": {where: source for where, source in rates.items() if source},
         "traces": {layout.vcpus_text(vcpus): drawing for vcpus, drawing in drawn.items()},
         "phases": [part for vcpus in summary.vcpus for part in _sheet(layout.phase_sheet(summary, vcpus))],
     }

@@ -229,6 +229,25 @@ def trace_figure(summary: s.Summary, vcpus: int) -> Figure:
     return _finish(figure)
 
 
+def rate_figure(summary: s.Summary, vcpus: int) -> Figure | None:
+    """A Figure of the rate of a guest's work that is migrated, over time; None if that was not measured."""
+    slices = summary.iterations("guest_rate")
+    figure = _figure(10, 3)
+    axes = figure.subplots()
+    lines = _lines(summary.kernels)
+    for kernel in summary.kernels if slices else ():
+        values = {number: summary.at(kernel, vcpus, "guest_rate", number) for number in slices}
+        length = summary.last(kernel, vcpus, "slice_time")
+        points = {number: value for number, value in values.items() if value and value.iteration}
+        if points and length:
+            times = [number * length.median * 1e3 for number in points]
+            axes.step(times, [one.median for one in points.values()], color=lines[kernel]["color"], where="post", label=kernel)
+    axes.set_title("the guest's work, of what it did before the migration")
+    axes.set_ylim(0)
+    axes.set_xlabel("time, ms")
+    return _finish(figure) if axes.lines else None
+
+
 def svg(draw: Draw) -> str | None:
     """The Figure that draw() returns as the source of an <img>; None if it returns None."""
     with matplotlib.rc_context(SETTINGS):
