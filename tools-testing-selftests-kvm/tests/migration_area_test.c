@@ -51,6 +51,8 @@
 #define BLOCK_SIZE	(2UL << 20)
 #define MAX_SLICES	4096
 #define CALIBRATION	20000
+/* Slices before the migration, the first of which does not count */
+#define NR_BEFORE	16
 
 struct vcpu_state {
 	u64 started, loops;
@@ -65,7 +67,7 @@ struct shared {
 
 static int nr_vcpus = 4;
 static u64 size = BLOCK_SIZE, percent = 20, stride = 1, unit_ns = 10000, slice_us = 250;
-static u64 bandwidth = 3125, downtime_us, chunk, before_ms = 4, nr_passes = 10;
+static u64 bandwidth = 3125, downtime_us, chunk, nr_passes = 10;
 static bool huge, initially_set = true;
 
 static struct kvm_vm *vm;
@@ -293,7 +295,7 @@ static void migrate(void)
 			;
 	begin = now_ns();
 	WRITE_ONCE(sh->go, 1);
-	while (now_ns() - begin < before_ms * 1000000)
+	while (now_ns() - begin < NR_BEFORE * slice_us * 1000)
 		;
 	start = now_ns() - begin;
 	set_log(true);

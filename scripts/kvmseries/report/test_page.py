@@ -207,6 +207,25 @@ def test_migrations_over_time():
     assert "Over time" not in text_of(make_file(*runs))
 
 
+def test_the_rate_of_a_guest_that_is_migrated():
+    keys = {"test": "migration_area_test", "vcpus": 2}
+    rates = [
+        make_run(**keys, kernel=kernel, metric="guest_rate", unit="1", iteration=number, samples=[rate])
+        for kernel, values in (("base", (1, 0.5, 0)), ("series", (1, 0.9, 0)))
+        for number, rate in enumerate(values, 1)
+    ]
+    times = [
+        make_run(**keys, kernel=kernel, metric=metric, iteration=None, samples=[0.00025])
+        for kernel in ("base", "series")
+        for metric in ("slice_time", "lost_work")
+    ]
+    (summary,) = s.summarise([make_file(*rates, *times)])
+    (axes,) = plots.rate_figure(summary, 2).axes
+    assert {line.get_label(): list(line.get_ydata()) for line in axes.lines} == {"base": [1, 0.5, 0], "series": [1, 0.9, 0]}
+    assert list(axes.lines[0].get_xdata()) == [0.25, 0.5, 0.75]
+    assert "Rate of the guest" in text_of(make_file(*rates, *times)) and plots.rate_figure(summary, 4) is None
+
+
 # One of each test is in every run of the tests.
 ONE_OF_EACH = ("x86_64-aging-tdp", "arm64-merging", "arm64-unmap-64m", "arm64-holds", "arm64-killed")
 
