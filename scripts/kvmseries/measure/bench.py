@@ -305,10 +305,9 @@ def _seconds(job: Job) -> float:
 # default after 0.95 s, for 50 ms. An ioctl that waits for an SRCU grace period, as turning the dirty log on does, waits
 # for one of them. So the server gives them 1 ms after 19 ms, for tests that turn the log on while vCPUs spin. Not for
 # others, and not sooner: each time that it lets a thread run, it takes the CPU from what is measured.
-# Set from another CPU: 6.12's gets its accounts wrong, and warns, if the server is at work.
+# Set on the CPU itself: 6.12's gets its accounts wrong, and warns, if the server is not at work.
 _FAIR_SERVER = """for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do
-	test ${cpu##*cpu} = 0 && other=2 || other=1
-	taskset $other sh -c 'echo 1000000 > $0/runtime && echo 20000000 > $0/period' $cpu || exit 125
+	taskset -c ${cpu##*cpu} sh -c 'echo 1000000 > $0/runtime && echo 20000000 > $0/period' $cpu || exit 125
 done
 exec "$@"
 """
