@@ -54,7 +54,7 @@ def _explain(tree: Path, patches: Sequence[Path], number: int, where: str) -> st
     # The last first: a patch can be taken back only while none after it changes the same lines.
     for there in reversed(patches[number - 1 :]):
         if try_git(tree, "apply", "--check", "--reverse", str(there))[0] == 0:
-            return f"{where} is patched already (it has {there.name}): use a tree without the series"
+            return f"{there.name} is already there in {where}: use a tree without it, or git am the others"
     before = head(tree)
     if number > 1:
         try_git(tree, "am", "--quiet", *map(str, patches[: number - 1]), own=True)

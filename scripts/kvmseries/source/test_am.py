@@ -82,7 +82,7 @@ def test_a_tree_that_is_patched_already_is_told_so(mini, kernel, there, named):
     """Also with only some of the patches, and where later patches change the lines of the first."""
     git(kernel, "am", "-q", *(str(mini.patches[number]) for number in there))
     message = refused(kernel, mini.patches)
-    assert message.startswith(f"linux x is patched already (it has {mini.patches[named].name})")
+    assert message.startswith(f"{mini.patches[named].name} is already there in linux x: use a tree")
 
 
 def test_a_file_that_is_no_patch_fails_in_one_line(kernel, tmp_path):
