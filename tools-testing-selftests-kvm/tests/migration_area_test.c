@@ -3,20 +3,21 @@
  * What a guest loses while it is migrated: the area between the rate at which it
  * worked before and its rate until all is sent, blackout included.
  *
- * Each vCPU works on memory of its own. A unit of work is a computation that takes
+ * Each vCPU works on a part of the memory. A unit of work is a computation that takes
  * a while, and an access to a page chosen at random; so many of 100 are writes. The
- * vCPU counts it in the slice of time in which it ends.
+ * vCPU counts it in the slices of time that it took.
  *
  * The host does what QEMU does, but sends to itself: it turns the log on, and sends
  * all pages, no faster than the bandwidth allows. Before the first page of a chunk
  * it clears the chunk's log. Then it harvests the log and sends what was written,
  * until what is left can be sent within the downtime. Then it stops the vCPUs,
- * harvests once more, sends the rest and turns the log off. At last what was sent
- * is compared with the guest's memory.
+ * harvests once more, sends the rest and turns the log off. QEMU would throttle a
+ * guest that writes faster than can be sent; here it is stopped after some passes.
+ * At last what was sent is compared with the guest's memory.
  *
- * Lost work is printed as time in which all vCPUs together would have done it; shares
- * are of the time from the first page to the last, as to turn the log on waits for a
- * grace period.
+ * Lost work is printed as time in which all vCPUs together would have done it, from
+ * the first page to the last: to turn the log on waits for a grace period, and what
+ * the guest loses meanwhile is printed apart.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -49,10 +50,12 @@
 #define SHARED_GPA	(44UL << 30)
 #define VGIC_GPA	(48UL << 30)
 #define BLOCK_SIZE	(2UL << 20)
-#define MAX_SLICES	4096
+#define MAX_SLICES	8192
+/* Units are counted in such parts. */
+#define PARTS		1024
 #define CALIBRATION	20000
 /* Slices before the migration, the first of which does not count */
-#define NR_BEFORE	16
+#define NR_BEFORE	41
 
 struct vcpu_state {
 	u64 started, loops;
@@ -61,13 +64,13 @@ struct vcpu_state {
 
 /* Host and guest share this, by memory that nothing happens to. */
 struct shared {
-	u64 go, stop, slice_ticks, unit_ticks, pages, stride, percent, page_size;
+	u64 ready, go, stop, slice_ticks, unit_ticks, pages, stride, percent, page_size, seed;
 	struct vcpu_state vcpu[MAX_VCPUS];
 };
 
 static int nr_vcpus = 4;
-static u64 size = BLOCK_SIZE, percent = 20, stride = 1, unit_ns = 10000, slice_us = 250;
-static u64 bandwidth = 3125, downtime_us, chunk, nr_passes = 10;
+static u64 size = 64UL << 20, percent = 20, stride = 1, unit_ns = 10000, slice_us = 250, seed;
+static u64 bandwidth = 3125, downtime_ns, chunk, nr_passes = 10;
 static bool huge, initially_set = true;
 
 static struct kvm_vm *vm;
@@ -77,7 +80,7 @@ static void *memory, *sent;
 static u64 page_size, nr_pages;
 /* Of what is to be sent; of chunks whose log is to be cleared before a page of theirs is sent */
 static unsigned long *dirty, *to_clear, *harvest;
-static u64 nr_sent, next_send;
+static u64 nr_sent, nr_same, next_send;
 static double get_ns, clear_ns;
 
 /* Guest code */
@@ -88,23 +91,31 @@ static void guest_compute(u64 loops)
 		asm volatile("" : "+r" (loops));
 }
 
+/* The most loops that go into a unit: what disturbs it only makes them fewer. */
 static u64 guest_calibrate(struct shared *sh)
 {
-	u64 start = guest_counter(), ticks;
+	u64 i, start, ticks, loops = 1;
 
-	guest_compute(CALIBRATION);
-	ticks = guest_counter() - start;
-	return ticks ? sh->unit_ticks * CALIBRATION / ticks : sh->unit_ticks;
+	for (i = 0; i < 5; i++) {
+		start = guest_counter();
+		guest_compute(CALIBRATION);
+		ticks = guest_counter() - start;
+		if (ticks && loops < sh->unit_ticks * CALIBRATION / ticks)
+			loops = sh->unit_ticks * CALIBRATION / ticks;
+	}
+	return loops;
 }
 
 static void guest_work(struct shared *sh, struct vcpu_state *vcpu, u64 id)
 {
-	u64 state = random_seeded(id + 1), slice = 0, units = 0, end, random, *at;
+	u64 state, slice = 0, units = 0, now, last, end, left, part, random, *at;
 
-	WRITE_ONCE(vcpu->started, 1);
+	state = random_seeded(READ_ONCE(sh->seed) * MAX_VCPUS + id + 1);
+	WRITE_ONCE(vcpu->started, 2);
 	while (!READ_ONCE(sh->go))
 		;
-	end = guest_counter() + sh->slice_ticks;
+	last = guest_counter();
+	end = last + sh->slice_ticks;
 
 	while (!READ_ONCE(sh->stop)) {
 		guest_compute(vcpu->loops);
@@ -115,13 +126,19 @@ static void guest_work(struct shared *sh, struct vcpu_state *vcpu, u64 id)
 			WRITE_ONCE(*at, *at + 1);
 		else
 			READ_ONCE(*at);
-		units++;
-		for (; guest_counter() >= end; end += sh->slice_ticks) {
-			vcpu->units[slice] = units;
+		now = guest_counter();
+		/* A unit that took longer is of several slices. */
+		for (left = PARTS; now >= end; end += sh->slice_ticks) {
+			part = left * (end - last) / (now - last);
+			vcpu->units[slice] = units + part;
+			left -= part;
+			last = end;
 			units = 0;
 			if (slice < MAX_SLICES - 1)
 				slice++;
 		}
+		units += left;
+		last = now;
 	}
 	vcpu->units[slice] = units;
 }
@@ -134,6 +151,10 @@ static void guest_code(u64 id)
 
 	for (i = 0; i < sh->pages; i++)
 		WRITE_ONCE(*(u64 *)(GPA + (id * sh->pages + i) * sh->page_size), i);
+	/* When all others have done that, too */
+	WRITE_ONCE(vcpu->started, 1);
+	while (!READ_ONCE(sh->ready))
+		;
 	vcpu->loops = guest_calibrate(sh);
 	guest_work(sh, vcpu, id);
 	GUEST_DONE();
@@ -209,6 +230,8 @@ static void send_page(u64 page)
 {
 	u64 i, *from = memory + page * page_size, *to = sent + page * page_size;
 
+	/* The guest writes to the first word alone. */
+	nr_same += *to == READ_ONCE(*from);
 	for (i = 0; i < page_size / sizeof(u64); i++)
 		to[i] = READ_ONCE(from[i]);
 	nr_sent++;
@@ -218,14 +241,14 @@ static void send_dirty(void)
 {
 	u64 page;
 
-	next_send = now_ns();
 	for (page = 0; page < nr_pages; page++) {
 		if (!test_bit(page, dirty))
 			continue;
 		clear_log(page);
 		clear_bit(page, dirty);
+		/* The link does not catch up on what it was not given in time. */
+		next_send = max(next_send, now_ns()) + page_size * 1000 / bandwidth;
 		send_page(page);
-		next_send += page_size * 1000 / bandwidth;
 		while (now_ns() < next_send)
 			;
 	}
@@ -250,84 +273,103 @@ static double units(u64 first, u64 last)
 	double sum = 0;
 	int i;
 
-	for (; first < last && first < MAX_SLICES; first++)
+	for (; first < last; first++)
 		for (i = 0; i < nr_vcpus; i++)
 			sum += sh->vcpu[i].units[first];
-	return sum;
+	return sum / PARTS;
 }
 
 /*
- * In ns since the vCPUs had begun: the log was turned on from @start, pages were sent
- * from @send to @end, and the vCPUs stopped at @stop.
+ * In ns since the vCPUs had begun: the log was turned on from @on, pages were sent from
+ * @send to @end; the vCPUs were told to stop at @stop, and all had at @quiet.
  */
-static void print_area(u64 start, u64 send, u64 stop, u64 end)
+static void print_area(u64 on, u64 send, u64 stop, u64 quiet, u64 end)
 {
-	u64 slice_ns = slice_us * 1000, first = start / slice_ns, last = end / slice_ns + 1, slice;
-	double steady = units(1, first) / (first - 1), done, lost;
+	u64 slice_ns = slice_us * 1000, first = on / slice_ns, area = send / slice_ns;
+	u64 last = end / slice_ns + 1, from = area - 4, slice;
+	double steady, lost, rate;
 
-	TEST_ASSERT(last < MAX_SLICES, "The migration took more than %u slices: longer ones are needed (-S)",
+	TEST_ASSERT(last < MAX_SLICES, "It took more than %u slices: longer ones are needed (-S)",
 		    MAX_SLICES);
-	/* Whole slices: before its start and behind its end the guest works as fast as it can. */
-	done = units(first, stop / slice_ns + 1);
-	lost = steady * (end - first * slice_ns) / slice_ns - done;
+	steady = units(1, first) / (first - 1);
+	/* In ns of all vCPUs; a slice's beginning, before the first page, is as steady. */
+	lost = end - area * slice_ns - units(area, last) / steady * slice_ns;
 
-	pr_info("Lost %.0f of %.0f units in %lu us, %lu us of them blackout\n", lost,
-		steady * (end - send) / slice_ns, (end - send) / 1000, (end - stop) / 1000);
-	metric("lost_work", lost / steady * slice_us / 1e6, "s");
-	metric("lost_share", lost * slice_ns / steady / (end - send), "x");
-	metric("lost_running_share", (lost * slice_ns / steady - (end - stop)) / (stop - send), "x");
-	metric("log_on", (send - start) / 1e9, "s");
+	pr_info("Lost %.0f us of %lu us, %lu us of them blackout\n", lost / 1000, (end - send) / 1000,
+		(end - stop) / 1000);
+	metric("lost_work", lost / 1e9, "s");
+	metric("lost_share", lost / (end - send), "x");
+	metric("lost_running_share", (lost - (end - quiet)) / (quiet - send), "x");
+	metric("lost_log_on", (area - first - units(first, area) / steady) * slice_ns / 1e9, "s");
+	metric("log_on", (send - on) / 1e9, "s");
 	metric("sending_time", (end - send) / 1e9, "s");
+	metric("stop_time", (quiet - stop) / 1e9, "s");
 	metric("blackout", (end - stop) / 1e9, "s");
 	metric("unit_time", nr_vcpus * slice_us / steady / 1e6, "s");
 	metric("slice_time", slice_us / 1e6, "s");
-	for (slice = 1; slice < last; slice++)
-		metric_of("guest_rate", slice, units(slice, slice + 1) / steady, "x");
+	for (slice = from; slice < last; slice++) {
+		rate = units(slice, slice + 1) / steady;
+		/* Behind the end it would work again. */
+		if (slice == last - 1)
+			rate += (double)(last * slice_ns - end) / slice_ns;
+		metric_of("guest_rate", slice - from + 1, rate, "x");
+	}
+}
+
+static void wait_for(u64 started)
+{
+	int i;
+
+	for (i = 0; i < nr_vcpus; i++)
+		while (READ_ONCE(sh->vcpu[i].started) < started)
+			;
 }
 
 static void migrate(void)
 {
-	u64 begin, start, send, stop, end, left, pass;
-	int i;
+	u64 begin, on, send, stop, quiet, end, left, pass;
 
-	for (i = 0; i < nr_vcpus; i++)
-		while (!READ_ONCE(sh->vcpu[i].started))
-			;
+	wait_for(1);
+	WRITE_ONCE(sh->ready, 1);
+	wait_for(2);
 	begin = now_ns();
 	WRITE_ONCE(sh->go, 1);
 	while (now_ns() - begin < NR_BEFORE * slice_us * 1000)
 		;
-	start = now_ns() - begin;
+	on = now_ns() - begin;
 	set_log(true);
 	send = now_ns() - begin;
-	memset(dirty, 0xff, nr_pages / 8);
-	memset(to_clear, 0, BITS_TO_LONGS(DIV_ROUND_UP(nr_pages, chunk)) * sizeof(long));
+	bitmap_fill(dirty, nr_pages);
+	bitmap_zero(to_clear, DIV_ROUND_UP(nr_pages, chunk));
 	if (initially_set)
 		get_log();
 
 	for (pass = 1; pass <= nr_passes; pass++) {
 		send_dirty();
 		left = get_log();
-		if (left * page_size * 1000 / bandwidth <= downtime_us * 1000)
+		if (left * page_size * 1000 / bandwidth <= downtime_ns)
 			break;
 	}
 	stop = now_ns() - begin;
 	WRITE_ONCE(sh->stop, 1);
 	pthread_barrier_wait(&stopped);
+	quiet = now_ns() - begin;
 	get_log();
 	send_dirty();
 	end = now_ns() - begin;
 	set_log(false);
 
-	print_area(start, send, stop, end);
+	left = count_lost();
+	metric("pages_lost", left, "count");
+	TEST_ASSERT(!left, "%lu pages are not what the guest has", left);
+	metric("converged", pass <= nr_passes, "count");
 	metric("passes", min(pass, nr_passes) + 1, "count");
 	metric("pages_sent", nr_sent, "count");
+	metric("pages_sent_again", nr_sent - nr_pages, "count");
+	metric("pages_sent_unchanged", nr_same, "count");
 	metric("get_time", get_ns / 1e9, "s");
 	metric("clear_time", clear_ns / 1e9, "s");
-	metric("pages_lost", count_lost(), "count");
-	TEST_ASSERT(!count_lost(), "%lu pages are not what the guest has", count_lost());
-	for (i = 0; i < nr_vcpus; i++)
-		TEST_ASSERT(sh->vcpu[i].units[1], "vCPU %d did not work", i);
+	print_area(on, send, stop, quiet, end);
 }
 
 static void create_vm(void)
@@ -355,13 +397,17 @@ static void create_vm(void)
 		  -1, 0);
 	madvise(memory, nr_pages * page_size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	memset(memory, 0xff, nr_pages * page_size);
-	sent = calloc(nr_pages, page_size);
+	sent = reserve_aligned(nr_pages * page_size, BLOCK_SIZE);
+	map_fixed(sent, nr_pages * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		  0);
+	/* The destination is there before the migration begins. */
+	memset(sent, 0xff, nr_pages * page_size);
+	madvise(sh, shared_size, MADV_NOHUGEPAGE);
+	memset(sh, 0, shared_size);
 	dirty = bitmap_zalloc(nr_pages);
 	harvest = bitmap_zalloc(nr_pages);
 	to_clear = bitmap_zalloc(DIV_ROUND_UP(nr_pages, chunk));
-	TEST_ASSERT(sent && dirty && harvest && to_clear, "Memory allocation failed");
-	/* The destination is there before the migration begins. */
-	memset(sent, 0, nr_pages * page_size);
+	TEST_ASSERT(dirty && harvest && to_clear, "Memory allocation failed");
 
 	vm_set_user_memory_region(vm, SHARED_SLOT, 0, SHARED_GPA, shared_size, sh);
 	virt_map(vm, SHARED_GPA, SHARED_GPA, shared_size / vm->page_size);
@@ -371,7 +417,8 @@ static void create_vm(void)
 	ticks = ticks_per_ms(vcpus[0]);
 	sh->slice_ticks = slice_us * ticks / 1000;
 	sh->unit_ticks = unit_ns * ticks / 1000000;
-	sh->pages = size / page_size;
+	sh->pages = nr_pages / nr_vcpus;
+	sh->seed = seed;
 	sh->stride = stride;
 	sh->percent = percent;
 	sh->page_size = page_size;
@@ -382,9 +429,9 @@ static void create_vm(void)
 static void help(const char *name)
 {
 	printf("usage: %s [-h] [-v vcpus] [-b MiB] [-s backing] [-w percent] [-d pages] [-u ns]\n"
-	       "          [-B MB/s] [-t us] [-c pages] [-p passes] [-g] [-S us]\n\n", name);
+	       "          [-B MB/s] [-t us] [-c pages] [-p passes] [-g] [-r seed] [-S us]\n\n", name);
 	printf(" -v: number of vCPUs (default: %d)\n", nr_vcpus);
-	printf(" -b: MiB that each vCPU works on (default: %lu)\n", size >> 20);
+	printf(" -b: MiB of memory, of which each vCPU works on its part (default: %lu)\n", size >> 20);
 	printf(" -s: what backs it: anonymous (default) or anonymous_thp\n");
 	printf(" -w: how many of 100 accesses are writes (default: %lu)\n", percent);
 	printf(" -d: accesses are to each such page alone: 1 is dense (default: %lu)\n", stride);
@@ -392,9 +439,11 @@ static void help(const char *name)
 	printf(" -B: MB/s that can be sent (default: %lu, 25 Gb/s)\n", bandwidth);
 	printf(" -t: us of downtime in which the rest is to be sent (default: a 70th of all memory's\n"
 	       "     time, as 300 ms are of 64 GiB at 25 Gb/s)\n");
-	printf(" -c: pages of a chunk whose log is cleared at once (default: all; QEMU's are 1 GiB)\n");
+	printf(" -c: pages of a chunk whose log is cleared at once (default: a 64th of all, as QEMU's\n"
+	       "     1 GiB is of 64 GiB)\n");
 	printf(" -p: passes before the vCPUs are stopped, whatever is left (default: %lu)\n", nr_passes);
 	printf(" -g: without KVM_DIRTY_LOG_INITIALLY_SET\n");
+	printf(" -r: random seed (default: %lu)\n", seed);
 	printf(" -S: us of a slice in which units are counted (default: %lu)\n", slice_us);
 	exit(0);
 }
@@ -405,13 +454,13 @@ static void parse_options(int argc, char *argv[])
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "hv:b:s:w:d:u:B:t:c:p:gS:")) != -1) {
+	while ((opt = getopt(argc, argv, "hv:b:s:w:d:u:B:t:c:p:gr:S:")) != -1) {
 		switch (opt) {
 		case 'v':
 			nr_vcpus = parse_number(optarg, 1, MAX_VCPUS);
 			break;
 		case 'b':
-			size = parse_number(optarg, 2, 1024) << 20;
+			size = parse_number(optarg, 2, 16384) << 20;
 			break;
 		case 's':
 			huge = parse_name(optarg, backings, ARRAY_SIZE(backings));
@@ -429,7 +478,7 @@ static void parse_options(int argc, char *argv[])
 			bandwidth = parse_number(optarg, 1, 1000000);
 			break;
 		case 't':
-			downtime_us = parse_number(optarg, 1, 1000000);
+			downtime_ns = parse_number(optarg, 1, 1000000) * 1000;
 			break;
 		case 'c':
 			chunk = parse_number(optarg, 64, 1UL << 30);
@@ -439,6 +488,9 @@ static void parse_options(int argc, char *argv[])
 			break;
 		case 'g':
 			initially_set = false;
+			break;
+		case 'r':
+			seed = parse_number(optarg, 0, 1UL << 32);
 			break;
 		case 'S':
 			slice_us = parse_number(optarg, 50, 100000);
@@ -467,11 +519,19 @@ int main(int argc, char *argv[])
 		return KSFT_SKIP;
 	}
 	page_size = getpagesize();
-	nr_pages = nr_vcpus * size / page_size;
-	if (!chunk || chunk > nr_pages)
-		chunk = nr_pages;
-	if (!downtime_us)
-		downtime_us = nr_pages * page_size / bandwidth / 70;
+	nr_pages = size / page_size;
+	if (nr_pages / nr_vcpus < stride) {
+		fprintf(stderr, "%s: a vCPU has no page: -b has to be larger, or -d smaller\n", argv[0]);
+		return 1;
+	}
+	if (!chunk)
+		chunk = max(nr_pages / 64 / 64, 1UL) * 64;
+	chunk = min(chunk, nr_pages);
+	if (!downtime_ns)
+		downtime_ns = nr_pages * page_size * 1000 / bandwidth / 70;
+	if (sysconf(_SC_NPROCESSORS_ONLN) <= nr_vcpus)
+		pr_info("vCPUs and the migration share %ld CPUs: what is lost is not KVM's alone\n",
+			sysconf(_SC_NPROCESSORS_ONLN));
 	kvm_keep_vm();
 	setbuf(stdout, NULL);
 	create_vm();
