@@ -1,7 +1,5 @@
 """Compiling: the kernel's code and the shims to a library, the checker by cargo."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

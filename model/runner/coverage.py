@@ -1,7 +1,5 @@
 """Which lines and branches of the kernel's functions the scenarios reach: gcov on a library of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

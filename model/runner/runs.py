@@ -1,7 +1,5 @@
 """Running scenarios: the checker's program once for each, its last line as a Result."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterable

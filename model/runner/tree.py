@@ -1,7 +1,5 @@
 """Which tree the model is of, by options of `scripts/series prove`: --applied, --upto, --arch, --tree."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace as Options
 

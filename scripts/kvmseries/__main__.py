@@ -1,7 +1,5 @@
 """python -m kvmseries; users call scripts/series."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from typing import NoReturn

@@ -1,8 +1,6 @@
 """The verdicts of `scripts/series test` for labs: KTAP, version 1, the kernel's own format of test results
 (Documentation/dev-tools/ktap.rst), and JUnit's XML, as CI servers read it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as xml
 

@@ -4,8 +4,6 @@ tools-testing-selftests-kvm/stage2_trace, and what it must know of the kernel.
 The trace is the file `trace` in the directory of the run; its format is in the plugin's README.md.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Debian and Ubuntu: debian.install() installs what is lacking.  Elsewhere the use
 of Debian (scripts/container).
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

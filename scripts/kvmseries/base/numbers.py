@@ -1,7 +1,5 @@
 """Lists of numbers of the command line."""
 
-from __future__ import annotations
-
 import re
 
 from .errors import Usage

@@ -5,8 +5,6 @@ when it begins and a line when it ends.  How long a step takes is remembered in 
 and used as the estimate next time; before that it is the estimate of the plan.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

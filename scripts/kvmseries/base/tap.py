@@ -1,7 +1,5 @@
 """TAP, the lines in which tests say how they ended."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -2,8 +2,6 @@
 
 DIR is a directory to make, new or empty."""
 
-from __future__ import annotations
-
 import click
 
 from ..base.errors import Usage

@@ -8,8 +8,6 @@ otherwise by QEMUs in an emulated one.
 
 With --calibrate: measures base and prints how two parameters of the model of virtual time fit published figures best."""
 
-from __future__ import annotations
-
 import platform
 import sys
 import time

@@ -3,8 +3,6 @@
 Prints the path of each image, or with --package of each package, which is installed on a machine of yours to run
 `scripts/series bench --here` there."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Sequence

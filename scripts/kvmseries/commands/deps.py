@@ -1,7 +1,5 @@
 """scripts/series deps"""
 
-from __future__ import annotations
-
 import shutil
 
 from runner import build

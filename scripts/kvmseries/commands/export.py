@@ -2,8 +2,6 @@
 
 DIR is a tree that apply has made; by default the tool's own, below out/trees."""
 
-from __future__ import annotations
-
 import click
 
 from ..base.progress import say

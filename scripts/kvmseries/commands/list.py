@@ -1,7 +1,5 @@
 """scripts/series list"""
 
-from __future__ import annotations
-
 from rich.table import Table
 
 from ..base import paths

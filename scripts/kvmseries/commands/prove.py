@@ -9,8 +9,6 @@ With --litmus: herd7 on the litmus tests NAMES and their variants, with the memo
 
 With --mutants: whether each mutant of patches/mutants/mutants.yaml is found, and prints where, and how long it took."""
 
-from __future__ import annotations
-
 import os
 import resource
 import time

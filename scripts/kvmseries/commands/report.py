@@ -3,8 +3,6 @@
 FILES are results of bench.  --texts makes README, letters and other texts that quote results from Documentation/texts
 instead."""
 
-from __future__ import annotations
-
 import click
 
 from ..base import paths

@@ -9,8 +9,6 @@ one file, so that it may be interrupted and repeated.  For QEMU: random live mig
 With --trace: runs COMMAND in a guest (arm64), records in FILE stores to stage-2 page tables and TLBIs, and
 checks that no TLBI is missing.  Without COMMAND it checks what FILE has."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

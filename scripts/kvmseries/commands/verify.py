@@ -3,8 +3,6 @@
 The series applies to every version of its base, passes checkpatch --strict, exports to the same files, and each patch
 builds."""
 
-from __future__ import annotations
-
 from migrate import check as qemu_check
 
 from ..verify import check

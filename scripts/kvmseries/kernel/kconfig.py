@@ -5,8 +5,6 @@ order; of two lines about a symbol the last one counts.  normal.config says what
 `# since V`, `# before V`, `# only V`, `# arch: NAME` and `# cmdline: WORD` mean.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

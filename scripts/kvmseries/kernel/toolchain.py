@@ -1,7 +1,5 @@
 """Compilers: which one builds for an architecture on this host, and make's arguments for it."""
 
-from __future__ import annotations
-
 import os
 import platform
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Of which state of the sources results are: a note below a table, never a mistake."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ..data import ids

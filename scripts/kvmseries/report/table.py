@@ -1,7 +1,5 @@
 """The tables as text, for the terminal."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Sequence
 

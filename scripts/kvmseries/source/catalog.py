@@ -1,7 +1,5 @@
 """patches/<series>/: the base that a series applies to, its patches and its milestones."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ It names each of its patches in quotes: by subject, with or without its prefix, 
 subjects and " ...".  Patches of a milestone without a letter are named in the cover letter or in another letter.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

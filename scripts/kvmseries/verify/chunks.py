@@ -1,8 +1,6 @@
 """How much arm64's stage 2 does with mmu_lock held: arch-arm64-kvm/chunks, a program around the code of an applied
 tree."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 A copy is kept in the cache directory, where the user may put one where there is no mirror of Debian.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ..base import debian, distro, paths, proc

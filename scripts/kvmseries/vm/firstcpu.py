@@ -6,8 +6,6 @@ exit changes that in between, the change is lost: the guest runs without them, o
 that runs no guest has no such change to lose. tools-testing-selftests-kvm/README.md has versions, and what was tried.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from .machine import Machine

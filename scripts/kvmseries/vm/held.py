@@ -3,8 +3,6 @@
 hold_vm.c says what for.  It is for emulated CPUs of arm64: x86_64.config has no branches that are patched.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -6,8 +6,6 @@ second number of /proc/PID/task/TID/schedstat, in ns (Documentation/scheduler/sc
 does not have that file, all time counts.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A TCG plugin of this project, compiled into the cache directory once for each state of its source."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
