@@ -34,7 +34,9 @@ def _made(own_world, tmp_path, monkeypatch):
     monkeypatch.setattr(toolchain, "version", lambda arch: f"gcc {arch}")
     monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
     versions = [SimpleNamespace(sha256="x")]
-    mini = SimpleNamespace(name="mini", kernel="5.10", patches=(1, 2), versions=versions, patches_id=str, upto=int)
+    mini = SimpleNamespace(
+        name="mini", kernel="5.10", patches=(1, 2), versions=versions, patches_id=str, upto=int, port=""
+    )
     monkeypatch.setattr(catalog, "load", lambda _: mini)
     for name in ("a", "b"):
         write(tmp_path / f"patches/mutants/mini/{name}.patch", name)

@@ -1,7 +1,7 @@
 """scripts/series verify
 
-The series applies to every version of its base, passes checkpatch --strict, exports to the same files, and each patch
-builds."""
+The series applies to every version of its base, passes checkpatch --strict, exports to the same files, each patch
+builds, and of a port port.yaml says how each patch differs."""
 
 from migrate import check as qemu_check
 

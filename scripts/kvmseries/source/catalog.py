@@ -71,6 +71,7 @@ class Series:
     arches: tuple[str, ...]  # arches that it is built and tested for
     patches: tuple[Path, ...]  # paths of 0001-*.patch ... in order
     project: str = "linux"  # or "qemu"
+    port: str = ""  # the series that it is a port of, see verify/port.py
 
     @cached_property
     def _steps(self) -> Steps:
@@ -192,7 +193,8 @@ def load(name: str) -> Series:
             for entry in base["versions"]
         )
         patches = tuple(sorted(p for p in path.glob("[0-9]*.patch") if not p.name.startswith("0000-")))
-        series = Series(name, path, base[release], base["tag"], versions, tuple(base["arches"]), patches, project)
+        arches, port = tuple(base["arches"]), base.get("port", "")
+        series = Series(name, path, base[release], base["tag"], versions, arches, patches, project, port)
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise Fail(f"{path / 'base'} is not right: {error!r}") from None
     for number, patch in enumerate(patches, 1):

@@ -265,9 +265,10 @@ def _stand_at(path: Path, commit: str) -> None:
 
 
 def on_top(series: Series, name: str) -> Path:
-    """The patch NAME for the kernels of a series: an instrument, or one or several mutants."""
+    """The patch NAME for the kernels of a series: an instrument, or one or several mutants; a port takes a mutant of the
+    series that it is of if it has none of its own."""
     files = [paths.PATCHES / kind / series.name / f"{name}.patch" for kind in ("instruments", "mutants")]
-    for file in files:
+    for file in (*files, *([paths.PATCHES / "mutants" / series.port / f"{name}.patch"] if series.port else [])):
         if file.is_file():
             return file
     raise Fail(f"{series.name} has no instrument or mutant '{name}': there is neither {files[0]} nor {files[1]}")

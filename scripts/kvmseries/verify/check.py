@@ -18,6 +18,7 @@ from ..base.progress import Note, say
 from ..kernel import build
 from ..source import catalog, export as exporting, letters, programs, trees
 from ..source.git import git
+from . import port
 
 # FILE_PATH_CHANGES asks for MAINTAINERS, where directories are listed as a whole.
 # UNKNOWN_COMMIT_ID looks for commits of mainline, which messages name, in a tree without history; without them
@@ -129,6 +130,7 @@ def clean(series: catalog.Series) -> None:
     _tags(series)
     _lengths(series)
     letters.check(series)
+    port.check(series)
     if not series.patches and series.cover.exists():
         raise Fail(f"{series.cover.name} is for no patches: {series.name} has none")
     if not series.patches:

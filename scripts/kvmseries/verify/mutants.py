@@ -47,7 +47,8 @@ class Mutant(NamedTuple):
     @property
     def path(self) -> Path:
         """Its patch, unless that holds several."""
-        return FILE.parent / self.series / f"{self.name}.patch"
+        own = FILE.parent / self.series / f"{self.name}.patch"
+        return own if own.exists() else files(self.series, (self.name,)).get(self.name, own)
 
     @property
     def survives(self) -> str:
@@ -72,6 +73,15 @@ class Outcome(NamedTuple):
     def good(self) -> bool:
         """Whether nothing says that it is missed."""
         return self.found is not False
+
+
+def files(series: str, names: Collection[str], folder: Path = FILE.parent) -> dict[str, Path]:
+    """The patches in `folder` of a series whose table has `names`, by their own.  A port takes those of the series that it
+    is of, unless it has its own."""
+    own = {path.stem: path for path in sorted((folder / series).glob("*.patch"))}
+    port = catalog.load(series).port
+    others = {path.stem: path for path in sorted((folder / port).glob("*.patch"))} if port else {}
+    return {**{name: path for name, path in others.items() if name in names}, **own}
 
 
 def held(patch: Path) -> set[str]:
@@ -142,10 +152,10 @@ def _mutant(file: Path, series: str, name: str, row: Any) -> Mutant:
 
 def _compare(file: Path, series: str, mutants: Collection[Mutant]) -> None:
     """Raise Fail if a mutant has no patch, or a patch has no mutant."""
-    files = {path.stem: held(path) for path in sorted((file.parent / series).glob("*.patch"))}
-    several = {name for names in files.values() for name in names}
-    alone = {name for name, names in files.items() if not names}
     known = {mutant.name for mutant in mutants}
+    found = {name: held(path) for name, path in files(series, known, file.parent).items()}
+    several = {name for names in found.values() for name in names}
+    alone = {name for name, names in found.items() if not names}
     of_model = {mutant.name for mutant in mutants if mutant.kind}
     # One of the model may be in a kernel as well.
     needed = {mutant.name for mutant in mutants if mutant.booted and mutant.name not in alone - of_model}
@@ -182,10 +192,11 @@ def of_series(name: str) -> list[Mutant]:
 
 def patches(series: str) -> list[Path]:
     """All patches for the kernels of a series, or for QEMU, that are no part of it: mutants that are booted, and instruments."""
-    of_model = {mutant.path.name for mutant in of_series(series) if mutant.kind}
-    mutants = sorted((FILE.parent / series).glob("*.patch"))
+    rows = of_series(series)
+    of_model = {mutant.name for mutant in rows if mutant.kind}
+    mutants = files(series, {mutant.name for mutant in rows})
     instruments = sorted((paths.PATCHES / "instruments" / series).glob("*.patch"))
-    return [*(path for path in mutants if path.name not in of_model), *instruments]
+    return [*(path for name, path in mutants.items() if name not in of_model), *instruments]
 
 
 def judge(mutants: Iterable[Mutant], series: catalog.Series, guests: bool, named: Iterable[str]) -> list[Outcome]:

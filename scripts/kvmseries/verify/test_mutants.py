@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.source import catalog
+from kvmseries.source import catalog, trees
 from kvmseries.verify import litmus, mutants
 from kvmseries.verify.mutants import Mutant, Outcome
 
@@ -22,6 +22,16 @@ def test_each_mutant_is_there_with_what_finds_it():
         assert {name for path in FOLDER.glob(f"{series}/*mutants.patch") for name in mutants.held(path)} <= {
             m.name for m in every if m.series == series and m.booted
         }
+
+
+def test_a_port_takes_the_mutants_of_the_series_that_it_is_of_unless_it_has_its_own():
+    series, paths_ = catalog.load("v6.12"), {path.stem: path for path in mutants.patches("v6.12")}
+    for name, of in (("logging-by-bitmap", "v7.3"), ("mutants", "v6.12")):
+        assert trees.on_top(series, name) == paths_[name] == FOLDER / of / f"{name}.patch"
+    # 7.3's alone: the table has it not of 6.12.
+    assert "ring-initially-set" not in paths_
+    found = {one.name: one.path.parent.name for one in mutants.of_series("v6.12") if one.kind}
+    assert (found["age-locked-is-idle"], found["age-no-flush"]) == ("v7.3", "v6.12")
 
 
 def test_the_readmes_name_each_patch_that_is_booted_and_each_instrument():
