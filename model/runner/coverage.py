@@ -1,10 +1,11 @@
 """Which lines and branches of the kernel's functions the scenarios reach: gcov on a library of its own."""
 
+import contextlib
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -36,14 +37,21 @@ class Function(NamedTuple):
         return f"{self.path}: {self.name}(): lines {', '.join(map(str, self.missed))}"
 
 
-def measure(tree: Path, program: Path, arch: str) -> list[Function]:
-    """All Functions that are compiled of the kernel in `tree` for the architecture `arch`, after every short scenario of the checker
-    `program` has been run by loom, with its own bound, EXECUTIONS at most."""
-    folder = paths.out("model", f"coverage-{arch}")
+@contextlib.contextmanager
+def _collected(tree: Path, arch: str, what: str) -> Iterator[Path]:
+    """A directory of its own with what is compiled of the kernel in `tree`."""
+    folder = paths.out("model", f"{what}-{arch}")
     with paths.locked(folder.name):
         paths.remove(folder)
         folder.mkdir(parents=True)
         source.collect(tree, folder, source.ARCHES[arch])
+        yield folder
+
+
+def measure(tree: Path, program: Path, arch: str) -> list[Function]:
+    """All Functions that are compiled of the kernel in `tree` for the architecture `arch`, after every short scenario of the checker
+    `program` has been run by loom, with its own bound, EXECUTIONS at most."""
+    with _collected(tree, arch, "coverage") as folder:
         build.compile_in(folder, source.ARCHES[arch], "--coverage")
 
         def run(scenario: runs.Scenario) -> None:
@@ -109,11 +117,7 @@ def summary(functions: Sequence[Function]) -> str:
 def never_lost(tree: Path, arch: str, arms: Iterable[str]) -> list[str]:
     """Where the code that is compiled of the kernel in `tree` for `arch` has a cmpxchg, "file:line", that no scenario has lost:
     `arms` are those that scenarios reached (runs.Result.arms)."""
-    folder = paths.out("model", f"races-{arch}")
-    with paths.locked(folder.name):
-        paths.remove(folder)
-        folder.mkdir(parents=True)
-        source.collect(tree, folder, source.ARCHES[arch])
+    with _collected(tree, arch, "races") as folder:
         texts = [(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.*")) if path.is_file()]
     reached = {arm.rpartition(" ")[2] for arm in arms if arm.startswith("lost cmpxchg")}
     return sorted({place for name, text in texts for place in exchanges(name, text)} - reached)

@@ -12,7 +12,9 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,7 +25,7 @@ from ..base import numbers, paths
 from ..base.errors import Fail, Usage
 from ..base.progress import say
 from ..data import repeat, results
-from ..data.shape import Host, Ids, Run, Trace
+from ..data.shape import Ids, Run, Trace
 from ..kernel import toolchain
 from ..measure import bench, calibrate, here
 from ..report import table
@@ -114,26 +116,22 @@ def _target(options: shared.Options, what: str) -> Path:
     return options.json or shared.writable(paths.out("results", name), "--json")
 
 
-def _measure(
-    options: shared.Options,
-    target: Path,
-    state: Callable[[], object],
-    host: Callable[[dict[str, str]], Host],
-    made_of: Callable[[], Ids],
-    take: Callable[[], tuple[list[Run], dict[str, str], Sequence[Trace]]],
-) -> list[Run]:
+def _measure(options: shared.Options, target: Path, of: Any, job: Any, run: Callable[[Any], Any]) -> list[Run]:
     """Write the results file.
 
-    state: what must not change meanwhile.  host, made_of: the results' own.  take: measures; returns runs, versions, traces."""
-    begin, before = time.monotonic(), state()
-    runs, versions, traces = take()
-    ids = made_of() if state() == before else {}
-    if not ids:
+    of: has state(job), what must not change meanwhile; host(job, versions) and made_of(job), the results' own.  run: measures;
+    returns runs, versions, and traces if there are any."""
+    begin, before = time.monotonic(), of.state(job)
+    runs, versions, *traces = run(job)
+    ids: Ids = {}
+    if of.state(job) == before:
+        ids = of.made_of(job)
+    else:
         say("the sources of what is measured have changed meanwhile: these results are of an unknown state")
     tree = ["--tree", options.tree] if options.tree and "--tree" not in options.given else []
     command = results.command([*sys.argv[1:], *tree])
     seconds = round(time.monotonic() - begin)
-    results.save(target, host(versions), runs, {"ids": ids, "command": command, "seconds": seconds}, traces)
+    results.save(target, of.host(job, versions), runs, {"ids": ids, "command": command, "seconds": seconds}, *traces)
     return runs
 
 
@@ -142,25 +140,11 @@ def _selftest(options: shared.Options) -> None:
     target = _target(options, options.case or job.test)
     if options.here:
         label = here.label(platform.release()) if options.here == _RELEASE else options.here
-        catalog.points(job.series, label)
-        runs = _measure(
-            options,
-            target,
-            lambda: bench.state(job),
-            lambda versions: results.host_info(["gcc"], versions),
-            lambda: here.made_of(job, label),
-            lambda: (*here.run(job, label), ()),
-        )
+        job = replace(job, points=(shared.point(job.series, "--here", label),))
     else:
         machines.check(machines.Machine(job.arch, job.cpu, job.accel, clock=job.clock, model=job.models[0]))
-        runs = _measure(
-            options,
-            target,
-            lambda: bench.state(job),
-            lambda versions: bench.host(job, versions),
-            lambda: bench.made_of(job),
-            lambda: (*bench.run(job), ()),
-        )
+    of = here if options.here else bench
+    runs = _measure(options, target, of, job, of.run)
     table.print_table([results.load(target)], shared.console())
     if job.clock == "virtual" and job.samples < 2:
         say("one round: whether virtual time repeats was not checked")
@@ -221,19 +205,12 @@ def _migrations(options: shared.Options) -> None:
     job = migration.Job(series, points, settings, options.samples or 2, accel, tree=options.tree, arch=options.arch)
     target, wrong = _target(options, migration.TEST), []
 
-    def take() -> tuple[list[Run], dict[str, str], Sequence[Trace]]:
+    def run(job: migration.Job) -> tuple[list[Run], dict[str, str], Sequence[Trace]]:
         taken = migration.run(job)
         wrong.extend(taken.complaints)
         return taken.runs, taken.versions, taken.traces
 
-    _measure(
-        options,
-        target,
-        lambda: migration.state(job),
-        lambda versions: migration.host(job, versions),
-        lambda: migration.made_of(job),
-        take,
-    )
+    _measure(options, target, migration, job, run)
     table.print_table([results.load(target)], shared.console(160))
     if wrong:
         raise Fail(f"{len(wrong)} complaints, the first: {wrong[0]} (results in {target})")

@@ -6,15 +6,15 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..base import proc, progress
 from ..base.errors import Fail, Usage
-from ..data import ids, parse
-from ..data.shape import Ids, Run
+from ..data import ids, parse, results
+from ..data.shape import Host, Ids, Run
 from ..kernel import selftests, toolchain
-from ..source import catalog, trees
+from ..source import trees
 from . import bench
 
 # How releases of the tool's own kernels end.
@@ -32,10 +32,9 @@ def label(release: str) -> str:
     return f"upto:{match[2]}" if match[2] else match[1]
 
 
-def run(job: bench.Job, name: str) -> tuple[list[Run], dict[str, str]]:
-    """Run `job`'s test on this machine; `name` says which kernel it was booted with ("base",
-    "series", "upto:NAME").  Returns (runs, versions) as bench.run() does: times, or lock counts
-    alone if the kernel has /proc/lock_stat.
+def run(job: bench.Job) -> tuple[list[Run], dict[str, str]]:
+    """Run `job`'s test on this machine; its one point says which kernel it was booted with.  Returns (runs, versions) as
+    bench.run() does: times, or lock counts alone if the kernel has /proc/lock_stat.
 
     Results of several boots are put together by giving their files to `series report`.
     """
@@ -46,7 +45,7 @@ def run(job: bench.Job, name: str) -> tuple[list[Run], dict[str, str]]:
     line = list(job.line)
     folder = selftests.build(job.series, job.arch, job.kernel)
     counting = os.path.exists("/proc/lock_stat")
-    point = catalog.Point(name, 0, job.series)
+    (point,) = job.points
     times = [(sample, count) for sample in range(job.samples) for count in job.vcpus]
     steps = progress.Steps(
         [(f"here-{job.test}", f"{job.test} -v {count}, round {sample + 1}", 5 * count) for sample, count in times]
@@ -57,7 +56,7 @@ def run(job: bench.Job, name: str) -> tuple[list[Run], dict[str, str]]:
             output = _once(job, folder, counting, count, line)
         measures = parse.parse(job.test, output)
         bench.collect(table, job, point, ("lockstat",) if counting else (), line, count, measures)
-    return list(table.values()), {f"{name} {job.arch} here": platform.release()}
+    return list(table.values()), {f"{point.label} {job.arch} here": platform.release()}
 
 
 def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequence[str]) -> str:
@@ -72,8 +71,16 @@ def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequen
     return output.replace("\r", "")
 
 
-def made_of(job: bench.Job, name: str) -> Ids:
+state = bench.state
+
+
+def host(_job: bench.Job, versions: Mapping[str, str]) -> Host:
+    """Description of this machine for the results of a job."""
+    return results.host_info(["gcc"], versions)
+
+
+def made_of(job: bench.Job) -> Ids:
     """The ids for results.save(): which source the kernel that runs is of cannot be known."""
     tree = trees.worktree(job.series, len(job.series.patches), job.kernel)
     tests: dict[str, str | None] = {job.series.name: ids.source(tree.path, ids.TESTS), "programs": ids.programs()}
-    return {"kernels": {name: None}, "tests": tests, "instrument": ids.instrument()}
+    return {"kernels": {point.label: None for point in job.points}, "tests": tests, "instrument": ids.instrument()}

@@ -9,6 +9,7 @@ from kvmseries import cli
 from kvmseries.base.errors import Usage
 from kvmseries.data.test_parse import OUTPUT
 from kvmseries.measure import here
+from kvmseries.source import catalog
 
 
 def test_the_tools_own_kernels_are_known_and_another_one_has_to_be_named():
@@ -26,8 +27,10 @@ def test_each_round_runs_the_test_with_each_number_of_vcpus(monkeypatch):
     monkeypatch.setattr(here.selftests, "build", lambda *_: None)
     asked = []
     monkeypatch.setattr(here, "_once", lambda _job, _folder, _counting, count, _line: asked.append(count) or OUTPUT)
+    series = SimpleNamespace(name="mini")
     job = SimpleNamespace(
-        series=SimpleNamespace(name="mini"),
+        series=series,
+        points=(catalog.Point("base", 0, series),),
         arch="x",
         accel="here",
         clock="wall",
@@ -39,7 +42,7 @@ def test_each_round_runs_the_test_with_each_number_of_vcpus(monkeypatch):
         cpu="host",
         kernel=None,
     )
-    runs, versions = here.run(job, "base")
+    runs, versions = here.run(job)
     assert asked == [1, 2, 1, 2]
     assert {(run["accel"], run["clock"], run["model"], run["cpu"]) for run in runs} == {("here", "wall", "", "host")}
     assert {len(run["samples"]) for run in runs} == {2} and versions == {"base x here": platform.release()}
