@@ -5,11 +5,12 @@ import re
 import pytest
 
 from kvmseries.base.errors import Fail, Usage
-from kvmseries.conftest import decoded, plugin_program, plugin_run
+from kvmseries.conftest import decoded, plugin_run
 from kvmseries.vm import machine
 from stage2_trace import stage2check, stage2trace
-from vtime.conftest import fake_qemu, instructions
+from vtime.conftest import instructions
 
+SOURCE = stage2trace.SOURCE
 DECODER = r"""
 #include <stdio.h>
 #include "trace.h"
@@ -47,16 +48,6 @@ OTHER: ldr x0, [x1]; ldar x0, [x1]; str w0, [x1]; str x0, [sp, #8]; stp x0, x1, 
 """)
 
 
-@pytest.fixture(name="decoder", scope="module")
-def _decoder(tmp_path_factory):
-    return plugin_program(tmp_path_factory.mktemp("decoder"), DECODER, stage2trace.SOURCE, "arm64.c")
-
-
-@pytest.fixture(name="qemu", scope="module")
-def _qemu(tmp_path_factory):
-    return fake_qemu(tmp_path_factory.mktemp("qemu"), stage2trace.SOURCE, "trace.c", "tables.c", "arm64.c")
-
-
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
     found = decoded(decoder, tmp_path, [word for word, _ in INSTRUCTIONS])
     names = [re.sub(r"^\w+ |,.*", "", word) if kind in ("TLBI", "DSB") else "-" for word, kind in INSTRUCTIONS]
@@ -74,13 +65,13 @@ ROOT = "root 0 40001000 1 1 40 12"
 
 
 @pytest.fixture
-def traced(qemu, tmp_path):
+def traced(plugged, tmp_path):
     """traced(line..., options): (lines of the trace, what QEMU said); options: more of the plugin's."""
 
     def run(*lines, options=()):
         (tmp_path / "code").write_text(CODE, encoding="ascii")
         arguments = [f"out={tmp_path / 'trace'}", f"code={tmp_path / 'code'}", *options]
-        done = plugin_run(qemu, arguments, [*SETUP, *lines])
+        done = plugin_run(plugged, arguments, [*SETUP, *lines])
         trace = tmp_path / "trace"
         return trace.read_text(encoding="ascii").splitlines() if trace.exists() else [], done.stderr
 

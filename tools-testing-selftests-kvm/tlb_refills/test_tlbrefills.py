@@ -3,10 +3,11 @@
 import pytest
 
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import decoded, plugin_program, plugin_run
+from kvmseries.conftest import decoded, plugin_run
 from tlb_refills import tlbrefills
-from vtime.conftest import fake_qemu, instructions
+from vtime.conftest import instructions
 
+SOURCE = tlbrefills.SOURCE
 DECODER = r"""
 #include <stdio.h>
 #include "refills.h"
@@ -42,16 +43,6 @@ ret: ret; retaa; retab
 hcr: msr hcr_el2, x3
 other: nop; ret x1; mrs x0, hcr_el2; tlbi alle3; dc civac, x0; ic iallu; at s1e1r, x0
 """)
-
-
-@pytest.fixture(name="decoder", scope="module")
-def _decoder(tmp_path_factory):
-    return plugin_program(tmp_path_factory.mktemp("decoder"), DECODER, tlbrefills.SOURCE, "arm64.c")
-
-
-@pytest.fixture(name="qemu", scope="module")
-def _qemu(tmp_path_factory):
-    return fake_qemu(tmp_path_factory.mktemp("qemu"), tlbrefills.SOURCE, "refills.c", "tlb.c", "arm64.c")
 
 
 def test_every_instruction_is_what_the_assembler_says(decoder, tmp_path):
@@ -95,7 +86,7 @@ def fault(*lines, esr=WRITE, cpu=0):
 
 
 @pytest.fixture
-def count(qemu, tmp_path):
+def count(plugged, tmp_path):
     """count(lines): (counts, what QEMU said) after `lines`; None for no counts."""
 
     def run(lines, block=None):
@@ -103,7 +94,7 @@ def count(qemu, tmp_path):
         arguments = [f"out={tmp_path / 'refills'}", f"marks={tmp_path / 'marks'}"]
         arguments += [f"block={block}"] if block else []
         # One instruction in a block.
-        done = plugin_run(qemu, arguments, [f"{line} only" for line in lines])
+        done = plugin_run(plugged, arguments, [f"{line} only" for line in lines])
         return (None if done.returncode else tlbrefills.read(tmp_path)), done.stderr
 
     return run
