@@ -101,10 +101,10 @@ def _text(number: int) -> str:
     return f"{number % _MODULUS:0{_DIGITS}x}"
 
 
-def source(tree: Path, what: str, project: str = "linux", commit: str = "HEAD") -> str:
-    """The id of `what` in the git tree at `tree` (a path) as of `commit`; nothing is built."""
+def source(tree: Path, what: str, project: str = "linux") -> str:
+    """The id of `what` in the git tree at `tree`, as of HEAD; nothing is built."""
     total = 0
-    for line in git(tree, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+    for line in git(tree, "ls-tree", "-r", "-z", "--full-tree", "HEAD").split("\0"):
         if line:
             head, name = line.split("\t", 1)
             if wanted(name, what, project):

@@ -358,9 +358,9 @@ def _add_worktree(repo: Path, path: Path, *how: str) -> None:
     git(repo, "worktree", "add", "-q", "--force", *how, str(path), "base")
 
 
-def own_series_tree(series: Series, kernel: str | Path | None = None) -> Path:
+def own_series_tree(series: Series) -> Path:
     """Path of the tree of all patches for export, with its commits as they are."""
-    path = base(series, kernel).path.parent / "series"
+    path = base(series).path.parent / "series"
     if not path.exists():
         how = f"`scripts/series build {series.name}` or `scripts/series apply {series.name} DIR`"
         raise Fail(f"no tree to export: make one with {how}")

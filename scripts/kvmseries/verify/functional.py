@@ -226,18 +226,16 @@ def excused(series: catalog.Series, arch: str, where: Collection[str]) -> dict[s
     return found
 
 
-def hold(
-    verdicts: Iterable[Verdict], reference: Iterable[Verdict], excuses: Mapping[str, str], label: str = "series"
-) -> None:
-    """Complain where `label` does less in `verdicts` than in `reference`, which are another configuration's, and
+def hold(verdicts: Iterable[Verdict], reference: Iterable[Verdict], excuses: Mapping[str, str]) -> None:
+    """Complain where the series does less in `verdicts` than in `reference`, which are another configuration's, and
     `excuses`, {name: reason}, do not say why; or say it of what does as much."""
-    before = {verdict.name: verdict.results.get(label) for verdict in reference}
+    before = {verdict.name: verdict.results.get("series") for verdict in reference}
     for verdict in verdicts:
-        result, reason, complaint = verdict.results.get(label), excuses.get(verdict.name), ""
+        result, reason, complaint = verdict.results.get("series"), excuses.get(verdict.name), ""
         if before.get(verdict.name) == "pass" and result != "pass" and not reason:
-            complaint = f"{result} on {label}, but pass in the default configuration, and tests.yaml does not say why"
+            complaint = f"{result} on series, but pass in the default configuration, and tests.yaml does not say why"
         elif result == "pass" and reason:
-            complaint = f"pass on {label}, but tests.yaml says that it does not here: {reason}"
+            complaint = f"pass on series, but tests.yaml says that it does not here: {reason}"
         verdict.complaint = "; ".join(filter(None, (verdict.complaint, complaint)))
 
 
