@@ -75,7 +75,9 @@ def _group(results: Sequence[Results], number: int, summary: s.Summary) -> dict[
     """Everything about one group of runs, as the template wants it."""
     counts = sorted({trace["vcpus"] for trace in summary.traces}, reverse=True)
     drawn = {vcpus: plots.svg(functools.partial(plots.trace_figure, summary, vcpus)) for vcpus in counts}
-    rates = {layout.vcpus_text(one): plots.svg(functools.partial(plots.rate_figure, summary, one)) for one in summary.vcpus}
+    rates = {
+        layout.vcpus_text(one): plots.svg(functools.partial(plots.rate_figure, summary, one)) for one in summary.vcpus
+    }
     return {
         "id": f"g{number}",
         "summary": summary,

@@ -241,7 +241,9 @@ def rate_figure(summary: s.Summary, vcpus: int) -> Figure | None:
         points = {number: value for number, value in values.items() if value and value.iteration}
         if points and length:
             times = [number * length.median * 1e3 for number in points]
-            axes.step(times, [one.median for one in points.values()], color=lines[kernel]["color"], where="post", label=kernel)
+            axes.step(
+                times, [one.median for one in points.values()], color=lines[kernel]["color"], where="post", label=kernel
+            )
     axes.set_title("the guest's work, of what it did before the migration")
     axes.set_ylim(0)
     axes.set_xlabel("time, ms")

@@ -221,7 +221,10 @@ def test_the_rate_of_a_guest_that_is_migrated():
     ]
     (summary,) = s.summarise([make_file(*rates, *times)])
     (axes,) = plots.rate_figure(summary, 2).axes
-    assert {line.get_label(): list(line.get_ydata()) for line in axes.lines} == {"base": [1, 0.5, 0], "series": [1, 0.9, 0]}
+    assert {line.get_label(): list(line.get_ydata()) for line in axes.lines} == {
+        "base": [1, 0.5, 0],
+        "series": [1, 0.9, 0],
+    }
     assert list(axes.lines[0].get_xdata()) == [0.25, 0.5, 0.75]
     assert "Rate of the guest" in text_of(make_file(*rates, *times)) and plots.rate_figure(summary, 4) is None
 
