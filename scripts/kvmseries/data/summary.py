@@ -127,13 +127,14 @@ def ratio(value: Value | Ratio | None, base: Value | Ratio | None) -> Ratio | No
 
 
 class Summary:
-    """The runs of one Group.  host: that of the first file; variants: names of the models
+    """The runs of one Group.  host: that of the first file; unused: runs that no table shows; variants: names of the models
     other than the nominal one, in the order of the files; alone: the Summary of the same runs without aging; unsteady: runs
     whose rounds do not repeat; retries: (kernel, vCPUs) -> how often its rounds were measured again; traces: of migrations."""
 
     def __init__(self, group: Group, host: Host) -> None:
         self.group = group
         self.host = host
+        self.unused = 0
         self.variants: list[str] = []
         self.alone: Summary | None = None
         self.unsteady: list[Run] = []
@@ -151,6 +152,7 @@ class Summary:
         """Take in one run of results file number `file`."""
         lockstat = "lockstat" in _config_parts(run["config"])
         if run["metric"].startswith(LOCK) != lockstat:
+            self.unused += 1
             return
         model = run["model"] or NOMINAL
         if model == NOMINAL:

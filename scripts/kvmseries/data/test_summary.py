@@ -45,7 +45,7 @@ def test_counts_of_lockstat_kernels_and_times_of_others_share_a_group():
             make_run(config="lockstat", metric=WRITES, unit="1", samples=[7]),
         )
     )
-    assert summary.vcpus == [1, 2]
+    assert (summary.vcpus, summary.unused) == ([1, 2], 2)
     assert summary.last("base", 1, s.DIRTY).median == 2.0 and summary.last("base", 1, WRITES).median == 7
     assert summary.last("base", 2, WRITES) is None
 
