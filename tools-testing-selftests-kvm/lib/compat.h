@@ -134,8 +134,8 @@ extern struct vm_guest_mode_params vm_guest_mode_params[NUM_VM_MODES];
 void guest_modes_append_default(void);
 #endif /* HAVE_KVM_VCPU */
 
-/* A VM on arm64 had a GIC only if the test made one. Without it each exit looks after userspace's. */
 #if defined(__aarch64__) && defined(HAVE_VGIC_ITS_SETUP) && !defined(HAVE_KVM_SUPPORTS_VGIC_V3)
+/* A VM on arm64 had a GIC only if the test made one. Without it each exit looks after userspace's. */
 struct kvm_vm *compat_vm_create_with_vcpus(struct vm_shape shape, u32 nr_vcpus, u64 extra_mem_pages,
 					   void *guest_code, struct kvm_vcpu *vcpus[]);
 #define __vm_create_with_vcpus	compat_vm_create_with_vcpus
