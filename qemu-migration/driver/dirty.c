@@ -26,7 +26,6 @@ struct moment {
 struct sync {
 	double at;
 	long long fresh;	/* pages found since the period began */
-	long long pages;	/* of migration_dirty_pages, or -1 */
 };
 
 static struct moment *moments;
@@ -145,12 +144,9 @@ static size_t read_syncs(const char *path, long from, struct sync *syncs, size_t
 		if (sscanf(event, "migration_bitmap_sync_end dirty_pages %lld",
 			   &syncs[count].fresh) == 1) {
 			syncs[count].at = at;
-			syncs[count].pages = -1;
 			if (++count == limit)
 				break;
 		}
-		if (count)
-			sscanf(event, "migration_dirty_pages pages %lld", &syncs[count - 1].pages);
 	}
 	fclose(file);
 	return count;
@@ -177,7 +173,7 @@ void dirty_print(const struct vm *vm, const struct options *options, long from)
 		/* The first sync finds what was dirtied before it. */
 		if (!i || notes < 2 || sync[-1].at < moments[0].at || sync->at > moments[notes - 1].at)
 			continue;
-		counted += sync->pages < 0 ? fresh : sync->pages;
+		counted += fresh;
 		true_ += written(vm, options, sync[-1].at, sync->at);
 		periods++;
 	}

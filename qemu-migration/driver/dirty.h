@@ -20,9 +20,8 @@ uint64_t dirty_written_measured(const struct vm *vm, const struct options *optio
 /*
  * Print lines "dirty_counted PAGES" and "dirty_true PAGES": the pages dirtied from sync
  * to sync, summed up, as QEMU counted them and as the guest wrote them. QEMU's count is
- * that of the trace event migration_dirty_pages, or, without it, of what its dirty rate
- * is made of (migration_bitmap_sync_end). The trace is read from `from` on. Nothing is
- * printed if it has no two syncs between the first and the last note.
+ * what its dirty rate is made of (migration_bitmap_sync_end). The trace is read from
+ * `from` on. Nothing is printed if it has no two syncs between the first and the last note.
  */
 void dirty_print(const struct vm *vm, const struct options *options, long from);
 

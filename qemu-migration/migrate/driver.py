@@ -26,7 +26,7 @@ NAMES = {"arm64": ("driver", "guest.elf"), "x86_64": ("driver", "guest.elf", "re
 # Trace events that are counted, as far as a program has them.
 EVENTS = tuple(
     """
-    migration_bitmap_sync_start migration_bitmap_sync_end migration_dirty_pages dirtyrate_calculate cpu_throttle_set
+    migration_bitmap_sync_start migration_bitmap_sync_end dirtyrate_calculate cpu_throttle_set
     kvm_dirty_ring_full kvm_dirty_ring_flush kvm_dirty_ring_reap kvm_dirty_ring_reaper kvm_dirty_ring_kick
     kvm_dirty_ring_kick_asleep kvm_dirty_ring_reset_short kvm_dirty_ring_reaper_look kvm_dirty_ring_reaper_pace
 """.split()

@@ -56,7 +56,6 @@ int main(int argc, char **argv)
 }
 """
 START, END = "migration_bitmap_sync_start ", "migration_bitmap_sync_end dirty_pages {}"
-COUNT = "migration_dirty_pages pages {} fresh 1"
 
 
 @pytest.fixture(scope="module", name="program")
@@ -122,15 +121,6 @@ def test_two_passes_in_part_have_pages_in_common(program, tmp_path, before, afte
     wanted = len({permute(one % 100, 100, one // 100 + 1) for one in range(before, after)})
     # An iteration at either end is beyond the times of the syncs.
     assert true == pytest.approx(wanted + OWN, abs=2)
-
-
-def test_the_event_counts_where_there_is_one(program, tmp_path):
-    events = [(0, START)]
-    for at, pages, counted in ((0.0001, 0, 900), (0.5, 10, 60), (0.9999, 30, 70)):
-        events += [(at, END.format(pages)), (at, COUNT.format(counted))]
-    counted, true = counts(program, tmp_path, 0, 100, *events)
-    # The first sync finds what was dirtied before; the two others have half of the pass each.
-    assert counted == 130 and true == pytest.approx(100 + 2 * OWN, abs=2)
 
 
 def test_a_sync_that_the_notes_do_not_cover_is_left_out(program, tmp_path):
