@@ -37,13 +37,8 @@
 #include "host_mm.h"
 #include "latency_hist.h"
 #include "metric.h"
+#include "old_vgic.h"
 #include "stress_util.h"
-
-#ifdef HAVE_VGIC_V3_SUPPORTED
-#ifdef __aarch64__
-#include "vgic.h"
-#endif
-#endif
 
 #define MAX_VCPUS		64
 
@@ -62,7 +57,6 @@
 #define MAPPED_GPA		(16UL << 30)
 #define FRESH_GPA		(32UL << 30)
 #define SHARED_GPA		(44UL << 30)
-#define VGIC_GPA		(48UL << 30)
 #define SPARSE_GPA		(256UL << 30)
 #define MAX_MAPPED		(16UL << 30)
 #define MAX_FRESH		(8UL << 30)
@@ -678,13 +672,7 @@ static void setup_vcpus(void)
 	for (i = 0; i < nr_vcpus; i++)
 		vcpu_args_set(vcpus[i], 1, i);
 
-#ifdef HAVE_VGIC_V3_SUPPORTED
-#ifdef __aarch64__
-	/* Without it each exit looks after userspace's, with a lock for all CPUs. */
-	if (vgic_v3_supported(vm))
-		vgic_v3_setup(vm, nr_vcpus, VGIC_GPA);
-#endif
-#endif
+	setup_old_vgic(vm, nr_vcpus);
 	khz = ticks_per_ms(vcpus[0]);
 	ns_per_tick = 1e6 / khz;
 	sh->pause_ticks = pause_us * khz / 1000;

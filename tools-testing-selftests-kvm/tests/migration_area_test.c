@@ -33,14 +33,9 @@
 #include "guest_counter.h"
 #include "host_mm.h"
 #include "metric.h"
+#include "old_vgic.h"
 #include "stress_random.h"
 #include "stress_util.h"
-
-#ifdef HAVE_VGIC_V3_SUPPORTED
-#ifdef __aarch64__
-#include "vgic.h"
-#endif
-#endif
 
 #define MAX_VCPUS	64
 #define SLOT		1
@@ -48,7 +43,6 @@
 /* The same guest virtual as guest physical addresses */
 #define GPA		(16UL << 30)
 #define SHARED_GPA	(44UL << 30)
-#define VGIC_GPA	(48UL << 30)
 #define BLOCK_SIZE	(2UL << 20)
 #define MAX_SLICES	8192
 /* Units are counted in such parts. */
@@ -380,13 +374,7 @@ static void create_vm(void)
 	vm = __vm_create_with_vcpus(VM_SHAPE_DEFAULT, nr_vcpus,
 				    (nr_pages * page_size + shared_size) / MIN_PAGE_SIZE, guest_code,
 				    vcpus);
-#ifdef HAVE_VGIC_V3_SUPPORTED
-#ifdef __aarch64__
-	/* Without it each exit looks after userspace's, with a lock for all CPUs. */
-	if (vgic_v3_supported(vm))
-		vgic_v3_setup(vm, nr_vcpus, VGIC_GPA);
-#endif
-#endif
+	setup_old_vgic(vm, nr_vcpus);
 	vm_enable_cap(vm, KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2, KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE |
 		      (initially_set ? KVM_DIRTY_LOG_INITIALLY_SET : 0));
 

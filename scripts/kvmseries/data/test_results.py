@@ -23,7 +23,14 @@ MADE = {
 
 
 VIRTUAL = {**RUN, "clock": "virtual", "model": "nominal"}
-TRACE = {"series": "qemu", "kernel": "base", "config": "bitmap", "args": "", "vcpus": 1, "rows": [[0, 1, 2, 3, 4.5]]}
+TRACE = {
+    "series": "qemu-10.0",
+    "kernel": "base",
+    "config": "bitmap",
+    "args": "",
+    "vcpus": 1,
+    "rows": [[0, 1, 2, 3, 4.5]],
+}
 WHOLE = {"schema": 4, "host": {}, "made": {**MADE, "rounds": 2}, "runs": [READ], "traces": [TRACE]}
 # What other programs judge a file by.
 FORM = jsonschema.Draft202012Validator(yaml.safe_load(results.FORMAT.read_text(encoding="utf-8")))
@@ -93,7 +100,10 @@ def test_rounds_are_those_of_the_nominal_model_s_times():
     [
         (["bench", "v5.10", "--json", "/home/tess/x.json"], "scripts/series bench v5.10 --json x.json"),
         (["bench", "--json=/home/tess/x.json", "--vcpus=1,2"], "scripts/series bench --json=x.json --vcpus=1,2"),
-        (["bench", "--json", str(paths.ROOT / "patches/x.json")], "scripts/series bench --json patches/x.json"),
+        (
+            ["bench", "--json", str(paths.ROOT / "Documentation/x.json")],
+            "scripts/series bench --json Documentation/x.json",
+        ),
         (["bench", "--tree", "/home/tess/linux", "--case", "stall"], "scripts/series bench --tree TREE --case stall"),
         (["bench", "--test-args=-b 2M"], "scripts/series bench '--test-args=-b 2M'"),
     ],
@@ -138,11 +148,18 @@ REQUIRED = [
         (("host",), {"kernels": "text"}, "host.kernels: 'text' is not of type 'object'"),
         (("host",), {"tools": None}, "host.tools: None is not of type 'object'"),
         (("host",), {"vtime": {"parameters": {}}}, "host.vtime: 'slice_ns' is a required property"),
-        (("host",), {"vtime": {"parameters": {"a": 1}, "slice_ns": 1}}, "host.vtime.parameters.a: 1 is not"),
+        (
+            ("host",),
+            {"vtime": {"parameters": {"a": 1}, "slice_ns": 1}},
+            "host.vtime.parameters.a: 1 is not of type 'object'",
+        ),
         (("runs",), {}, "runs: {} is not of type 'array'"),
         (("traces",), {}, "traces: {} is not"),
         (("runs", 0), [], "runs[0]: [] is not of type 'object'"),
+        (("runs", 0), None, "runs[0]: None is not of type 'object'"),
         (("runs", 0, "more"), 1, "runs[0]: Additional properties are not allowed ('more' was unexpected)"),
+        (("runs", 0, "repeats"), 1, "runs[0].repeats: 1 is not of type 'boolean', 'null'"),
+        (("runs", 0, "earlier"), None, "runs[0].earlier: None is not of type 'array'"),
         (("runs", 0, "earlier"), [[]], "runs[0].earlier[0]: [] should be non-empty"),
         (("runs", 0, "earlier"), [1], "runs[0].earlier[0]: 1 is not of type 'array'"),
         (("runs", 0, "earlier"), [["1"]], "runs[0].earlier[0][0]: '1' is not of type 'number'"),
@@ -153,6 +170,8 @@ REQUIRED = [
         (("runs", 0, "samples"), ["1"], "samples[0]: '1' is not of type 'number'"),
         (("runs", 0, "samples"), [1, True], "samples[1]: True is not of type 'number'"),
         (("runs", 0, "samples"), "x" * 1000, f"samples: '{'x' * 99} ... {'x' * 76}' is not of type 'array'"),
+        (("runs", 0, "vcpus"), None, "vcpus: None is not"),
+        (("runs", 0, "iteration"), "1", "iteration: '1' is not"),
         (("made", "more"), 1, "made: Additional properties are not allowed ('more' was unexpected)"),
         (("made", "rounds"), "3", "made.rounds: '3' is not of type 'integer'"),
         (("made", "ids"), None, "made.ids: None is not of type 'object'"),
