@@ -116,6 +116,7 @@ class Lab:
     patches: tuple[str, ...] = ()  # on top: instruments and mutants
     mutant: str = ""  # which of those that the patches plant; "": none
     configs: tuple[str, ...] = ()
+    tests: int | None = None  # the selftests of so many patches; None: of all
     machine: Mapping[str, Any] = field(default_factory=dict)  # other fields of machines.Machine
 
     def but(self, **changes: Any) -> Lab:
@@ -140,7 +141,7 @@ class Lab:
     def initrd(self) -> Path:
         """The initramfs with the selftests of the series."""
         series = catalog.load(self.series)
-        return image.base(self.arch, selftests.build(series, self.arch, extra.own_base(series)))
+        return image.base(self.arch, selftests.build(series, self.arch, extra.own_base(series), self.tests))
 
     def run(
         self, commands: Commands, seconds: float | Mapping[str, float], name: str, silence: float = guest.SILENCE
