@@ -1,9 +1,6 @@
 """Commands keep off CPU 0 of an emulated x86-64 machine, where QEMU can lose what VMRUN and exits change.
 
-On any CPU, instructions such as FXRSTOR clear a bit of CPU 0's `hflags2` (cpu_clear_ignne() in target/i386/tcg). They
-load the word and store it, without a lock. The same word says whether CPU 0 uses nested page tables. If VMRUN or an
-exit changes that in between, the change is lost: the guest runs without them, or the host runs with the guest's. A CPU 0
-that runs no guest has no such change to lose. tools-testing-selftests-kvm/README.md has versions, and what was tried.
+A CPU 0 that runs no guest has no such change to lose. Documentation/QEMU-BUGS.md, "a lost change of hflags2", has more.
 """
 
 from dataclasses import replace
