@@ -26,14 +26,14 @@ RUNS = {
 }
 # Of patches/mutants/SERIES/tlb-mutants.patch: the command, the rule that finds each, and words of what it says.
 MISTAKES = {
-    "tlb-harvest-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
+    "tlb-harvest-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_l.*no TLBI for it came"),
     "tlb-log-on-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
     "tlb-undo-no-tlbi": (HUGE, "forget", "kvm_pgtable_stage2_undo_wrprotect.*no TLBI for it came"),
     "tlb-relax-no-tlbi": (RALLY, "forget", "stage2_attr_walker.*no TLBI for it came"),
     "tlb-break-no-tlbi": (RALLY, "break-before-make", "no TLBI for it came"),
     "tlb-break-one-address": (RALLY, "break-before-make", "is for one address, and the table had entries for others"),
-    "tlb-unmap-no-tlbi": (RALLY, "invalidate", "kvm_pgtable_stage2_unmap ended.*no TLBI for it came"),
-    "tlb-unmap-short": (RALLY, "invalidate", "kvm_pgtable_stage2_unmap ended.*was unmapped.*no TLBI for it came"),
+    "tlb-unmap-no-tlbi": (RALLY, "invalidate", "kvm_pgtable_stage2_unmap_some ended.*no TLBI for it came"),
+    "tlb-unmap-short": (RALLY, "invalidate", "kvm_pgtable_stage2_unmap_some ended.*was unmapped.*no TLBI for it came"),
     "tlb-no-dsb-before": (RALLY, "invalidate", "came before a DSB that waits for the store"),
     "tlb-no-stage1": (HUGE, "forget", "no TLBI of stage 1 followed that of stage 2"),
 }

@@ -21,14 +21,15 @@ OPERATIONS = (
     "kvm_vcpu_ioctl",
     "kvm_handle_guest_abort",
     "kvm_pgtable_stage2_unmap",
+    "kvm_pgtable_stage2_unmap_some",
     "kvm_mmu_notifier_invalidate_range_start",
     "kvm_mmu_notifier_change_pte",
     "kvm_mmu_notifier_clear_flush_young",
     "kvm_mmu_notifier_clear_young",
     "kvm_mmu_notifier_release",
 )
-# Of these, those that not all kernels have: change_pte went with 6.10.
-_NOT_EVERYWHERE = {"kvm_mmu_notifier_change_pte"}
+# Of these, those that not all kernels have: change_pte went with 6.10, and the patches of 6.12 and 7.3 unmap in parts.
+_NOT_EVERYWHERE = {"kvm_mmu_notifier_change_pte", "kvm_pgtable_stage2_unmap_some"}
 # What begins to free a whole page table: of newer kernels, which free it in parts, and of older ones.
 _DESTROY = ("kvm_pgtable_stage2_destroy_range", "kvm_pgtable_stage2_destroy")
 
