@@ -300,6 +300,16 @@ void s2_wp_memslot(void)
 	kvm_mmu_wp_memory_region(&vm->kvm, 0);
 	kvm_mmu_split_memory_region(&vm->kvm, 0);
 }
+#ifndef S2_ARM64_V6_12
+/* By somebody else than the log. 6.12 has no such function. */
+void s2_protect(u64 ipa)
+{
+	write_lock(&vm->kvm.mmu_lock);
+	WARN_ON(kvm_pgtable_stage2_wrprotect(vm->kvm.arch.mmu.pgt, ipa, PAGE_SIZE));
+	write_unlock(&vm->kvm.mmu_lock);
+	kvm_flush_remote_tlbs(&vm->kvm);
+}
+#endif
 void s2_topup(int v) { WARN_ON(kvm_mmu_topup_memory_cache(&vm->vcpus[v].arch.mmu_page_cache, 2)); }
 void s2_cache_free(int v) { kvm_mmu_free_memory_cache(&vm->vcpus[v].arch.mmu_page_cache); }
 

@@ -207,6 +207,8 @@ pub fn vcpu(gfn: u64, write: bool) -> bool {
 pub extern "C-unwind" fn gup(gfn: u64, write: i32, writable: *mut i32) -> u64 {
     let gfn = page_at(gfn << 12);
     let v = memory::load(at(gfn), 0);
+    // The fault has asked: see protect().
+    if write != 0 && kernel().v7_3 { host().stable[gfn as usize] = false }
     let fast = v & PTE_VALID != 0 && (write == 0 || v & PTE_WRITE != 0);
     if write == WITHOUT_SLEEPING && !fast { return u64::MAX }
     let found = if fast { v } else { slow(gfn, write != 0) };
@@ -335,6 +337,12 @@ fn take_out(gfn: u64) {
         host().written[gfn as usize] = 0;
         host().copied[gfn as usize] = 0;
     }
+}
+
+/// KVM write-protects a page, not for the log: the next write has to ask whether the page may be written to.
+pub fn protect(gfn: u64) {
+    (kernel().protect.unwrap())(ipa(gfn));
+    host().stable[gfn as usize] = true;
 }
 
 /// KSM, by its own functions: the page is write-protected; then, if `merge`, replaced by another one with the same

@@ -32,7 +32,7 @@ pub struct Scenario {
 
 /// Whose code a scenario runs.
 #[derive(Clone, Copy, PartialEq)]
-pub enum On { Both, V5_10, V7_3 }
+pub enum On { Both, V5_10, V7_3, V7_3Alone }
 
 impl Scenario {
     /// The libraries that it runs on, as model/runner/source.py calls them.
@@ -42,6 +42,7 @@ impl Scenario {
             (None, On::Both) => &["arm64", "arm64-v7.3", "arm64-v6.12"],
             (None, On::V5_10) => &["arm64"],
             (None, On::V7_3) => &["arm64-v7.3", "arm64-v6.12"],
+            (None, On::V7_3Alone) => &["arm64-v7.3"],
         }
     }
 }
@@ -181,6 +182,8 @@ fn collapsible_old() { collapsible(); host::age(0, true); host::age(1, true); cp
 fn page_old() { page(); assert!(host::age(0, true)); cpu::cpus().forget() }
 fn merged() { vm(false); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)); assert!(entry(0).0 & (W | sw_writable()) == 0) }
 
+/// A page of a slot that logs is write-protected, and not only for the log.
+fn protected() { logged_page(); host::protect(0) }
 /// vCPU 0 remembers the page as writable, and the log has it.
 fn remembered() { logged_page(); on(0, || write(0)) }
 fn remembered_manual() { logged_manual(); on(0, || write(0)) }
@@ -498,6 +501,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "eager-split-write", on: On::V7_3, thp: true, setup: block_eager, threads: &[write_0, log_on], check: check_split, ..SHORT },
     Scenario { name: "eager-split-clear", on: On::V7_3, thp: true, setup: initially_set_eager, threads: &[write_0, clear_all], check: check_eager, ..SHORT },
     Scenario { name: "logged-read-write-unmap", on: On::V7_3, setup: empty_logged, threads: &[read_write, unmap], check: nothing_more, ..SHORT },
+    Scenario { name: "protect-write", on: On::V7_3Alone, setup: protected, threads: &[write_0, harvest], check: check_log_all, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "access-unmap", on: On::V7_3, ha: false, setup: page_old, threads: &[read_0, unmap], check: nothing_more, bound: Some(3), ..SHORT },
     Scenario { name: "access-unmap-kept", on: On::V7_3, ha: false, setup: two_pages_old, threads: &[read_0, unmap], check: nothing_more, ..SHORT },
     Scenario { name: "unmap-logged-kept", on: On::V7_3, setup: logged_two, threads: &[write_0, unmap], check: check_log_all, bound: Some(3), ..SHORT },
