@@ -7,7 +7,9 @@
  * With -a another process, which shares the memory, marks its pages as idle all
  * the time, so that the VM is aged until the last moment. arm64.
  *
- * vm_killed_test [-a] [-v VCPUS] [-n VMS] [-b MIB]
+ * With -c several VMs are killed at once, and the time is until the last one has gone.
+ *
+ * vm_killed_test [-a] [-v VCPUS] [-n TIMES] [-c VMS] [-b MIB]
  */
 #include <pthread.h>
 #include <signal.h>
@@ -34,7 +36,9 @@
 static u64 nr_pages;
 static u64 nr_vcpus = 1;
 
-/* The first word of each part of the shared memory: how often it has been written to. */
+static long at_once = 1;
+
+/* Of all VMs. The first word of each vCPU's part of it: how often it has been written to. */
 static u64 *memory;
 static bool quit;
 
@@ -50,7 +54,7 @@ static void guest_code(u64 vcpu)
 	}
 }
 
-/* The first word of the part of a vCPU. */
+/* The first word of the part of a vCPU, counted over all VMs. */
 static u64 *rounds_of(u64 vcpu)
 {
 	return memory + vcpu * (nr_pages / nr_vcpus) * (PAGE / sizeof(*memory));
@@ -61,7 +65,7 @@ static bool all_written(void)
 {
 	u64 vcpu;
 
-	for (vcpu = 0; vcpu < nr_vcpus; vcpu++) {
+	for (vcpu = 0; vcpu < at_once * nr_vcpus; vcpu++) {
 		if (!READ_ONCE(*rounds_of(vcpu)))
 			return false;
 	}
@@ -76,7 +80,7 @@ static void *run_vcpu(void *vcpu)
 	return NULL;
 }
 
-static void run_vm(void)
+static void run_vm(u64 *mem)
 {
 	struct kvm_vcpu *vcpus[KVM_MAX_VCPUS];
 	pthread_t thread;
@@ -86,7 +90,7 @@ static void run_vm(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	vm = __vm_create_with_vcpus(VM_SHAPE(VM_MODE_P40V48_4K), nr_vcpus, nr_pages,
 				    guest_code, vcpus);
-	vm_set_user_memory_region(vm, SLOT, 0, ADDR, nr_pages * PAGE, memory);
+	vm_set_user_memory_region(vm, SLOT, 0, ADDR, nr_pages * PAGE, mem);
 	virt_map(vm, ADDR, ADDR, nr_pages);
 	sync_global_to_guest(vm, nr_pages);
 	sync_global_to_guest(vm, nr_vcpus);
@@ -100,7 +104,7 @@ static void run_vm(void)
 static void *age(void *unused)
 {
 	while (!READ_ONCE(quit))
-		page_idle_mark_range(memory, nr_pages * PAGE / getpagesize());
+		page_idle_mark_range(memory, at_once * nr_pages * PAGE / getpagesize());
 	return NULL;
 }
 
@@ -120,19 +124,21 @@ static long tables(void)
 
 int main(int argc, char *argv[])
 {
-	long vms = 1, mib = 8, before, left;
+	long times = 1, mib = 8, before, left, vm;
 	u64 exit_ns = 0, waited = 0;
 	bool ages = false;
 	pthread_t ager;
 	int opt, i;
 
-	while ((opt = getopt(argc, argv, "av:n:b:")) != -1) {
+	while ((opt = getopt(argc, argv, "av:n:c:b:")) != -1) {
 		if (opt == 'a')
 			ages = true;
 		else if (opt == 'v')
 			nr_vcpus = atoi_positive("vCPUs", optarg);
 		else if (opt == 'n')
-			vms = atoi_positive("VMs", optarg);
+			times = atoi_positive("times", optarg);
+		else if (opt == 'c')
+			at_once = atoi_positive("VMs", optarg);
 		else if (opt == 'b')
 			mib = atoi_positive("MiB", optarg);
 		else
@@ -141,38 +147,43 @@ int main(int argc, char *argv[])
 
 	TEST_ASSERT(nr_vcpus <= KVM_MAX_VCPUS, "more than %d vCPUs", KVM_MAX_VCPUS);
 	nr_pages = (u64)mib * (1ul << 20) / PAGE / nr_vcpus * nr_vcpus;
-	memory = mmap(NULL, nr_pages * PAGE, PROT_READ | PROT_WRITE,
+	memory = mmap(NULL, at_once * nr_pages * PAGE, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT(memory != MAP_FAILED, "no memory");
-	memset(memory, 0, nr_pages * PAGE);
+	memset(memory, 0, at_once * nr_pages * PAGE);
 	before = tables();
 	if (ages) {
 		TEST_REQUIRE(page_idle_open());
 		TEST_ASSERT(!pthread_create(&ager, NULL, age, NULL), "no thread");
 	}
 
-	for (i = 0; i < vms; i++) {
+	for (i = 0; i < times; i++) {
 		struct timespec start;
+		pid_t pids[at_once];
 		u64 part;
-		pid_t pid;
 		int status;
 
-		for (part = 0; part < nr_vcpus; part++)
+		for (part = 0; part < at_once * nr_vcpus; part++)
 			WRITE_ONCE(*rounds_of(part), 0);
 		fflush(stdout);
-		pid = fork();
-		TEST_ASSERT(pid >= 0, "fork() failed");
-		if (!pid)
-			run_vm();
+		for (vm = 0; vm < at_once; vm++) {
+			pids[vm] = fork();
+			TEST_ASSERT(pids[vm] >= 0, "fork() failed");
+			if (!pids[vm])
+				run_vm(rounds_of(vm * nr_vcpus));
+		}
 
-		while (!all_written() && !waitpid(pid, &status, WNOHANG))
+		while (!all_written() && !waitpid(-1, &status, WNOHANG))
 			usleep(1000);
-		TEST_ASSERT(all_written(), "VM %d did not run", i);
+		TEST_ASSERT(all_written(), "a VM did not run, time %d", i);
 		clock_gettime(CLOCK_MONOTONIC, &start);
-		kill(pid, SIGKILL);
-		waitpid(pid, &status, 0);
+		for (vm = 0; vm < at_once; vm++)
+			kill(pids[vm], SIGKILL);
+		for (vm = 0; vm < at_once; vm++) {
+			TEST_ASSERT(waitpid(pids[vm], &status, 0) == pids[vm] && WIFSIGNALED(status),
+				    "a VM ended by itself, time %d", i);
+		}
 		exit_ns += timespec_to_ns(timespec_elapsed(start));
-		TEST_ASSERT(WIFSIGNALED(status), "VM %d ended by itself", i);
 	}
 
 	quit = true;
@@ -183,12 +194,12 @@ int main(int argc, char *argv[])
 		usleep(10000);
 		left = tables() - before;
 	}
-	printf("%ld VMs of %ld MiB killed: exit takes %llu us each", vms, mib,
-	       (unsigned long long)(exit_ns / vms / 1000));
+	printf("%ld times %ld VMs of %ld MiB killed: exit takes %llu us", times, at_once, mib,
+	       (unsigned long long)(exit_ns / times / 1000));
 	if (before >= 0)
 		printf("; tables of %ld KiB left", left);
 	printf("\n");
-	metric("exit_time", exit_ns / vms / 1e9, "s");
+	metric("exit_time", exit_ns / times / 1e9, "s");
 	if (before >= 0)
 		metric("tables_left", left, "KiB");
 	return left > 0 ? KSFT_FAIL : KSFT_PASS;
