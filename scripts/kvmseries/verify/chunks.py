@@ -11,7 +11,7 @@ from ..source import ccode
 ROOM = paths.ROOT / "arch-arm64-kvm/chunks"
 SOURCE, HEADER = "arch/arm64/kvm/hyp/pgtable.c", "arch/arm64/include/asm/kvm_pgtable.h"
 # Shifts of the sizes of pages.
-PAGES = (12, 16)
+PAGES = (12, 14, 16)
 # What is cut out of the two files, in an order in which it compiles: the header's, and then those of pgtable.c.
 _TYPES = """
 struct kvm_pgtable, enum kvm_pgtable_walk_flags, struct kvm_pgtable_visit, typedef kvm_pgtable_visitor_fn_t,
