@@ -3,8 +3,8 @@
 #
 # stage2-races.sh AGES_US LOCKED_US UNDOS_US WALKS_US COMMAND...: runs a command with delays of so many us, of walks that
 # age, of entries that are locked, of faults that undo the dirty log's write-protection, and of the walks of these faults,
-# and prints how these raced meanwhile. For a kernel of linux 7.3 with patches/instruments/v7.3/aging-delays.patch and
-# v7.3-undo-delays.patch, which count the races.
+# and prints how these raced meanwhile. For a kernel of linux 6.12 or 7.3 with patches/instruments/v7.3/aging-delays.patch and
+# undo-delays.patch, which count the races.
 
 cd /sys/kernel/debug || exit 2
 echo "$1" > stage2_ages/delay_us || exit 2
