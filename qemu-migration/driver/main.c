@@ -391,6 +391,7 @@ static void migrate(double speed)
 	double start = seconds();
 	const char *status;
 
+	memset(&throttled, 0, sizeof(throttled));
 	if (options.busy)
 		busy_start(text("%s/busy", options.folder));
 	dirty_note(&source, &options);

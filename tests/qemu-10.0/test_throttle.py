@@ -24,15 +24,18 @@ FILES = (
 
 # A line of auto-converge.c, and what it becomes.
 MUTANTS = {
-    "the first of the two samples does not count": ("MAX(MAX(m->sample_rate[0], m->sample_rate[1]),", "MAX(m->sample_rate[0],"),
-    "what a period found does not count": ("MAX(m->dirty_rate[0], m->dirty_rate[1]));", "0);"),
+    "the first of the two samples does not count": ("MAX(m->sample_rate[0], m->sample_rate[1])", "m->sample_rate[0]"),
+    "what a period found does not count": ("period = MAX(m->dirty_rate[0], m->dirty_rate[1])", "period = 0"),
+    "one sample is enough for a guest that is slower than the link": ("MIN(m->sample_rate[0], m->sample_rate[1])", "m->sample_rate[0]"),
+    "a sample from before a calm period counts": ("m->sample_rate[0] = m->sample_rate[1] = 0;", ""),
+    "it samples at the maximum": ("in->throttle >= MIN(in->max, THROTTLE_MAX)", "0"),
     "the slower of the two send rates counts": ("send = MAX(m->send_rate", "send = MIN(m->send_rate"),
     "the first step can be less than cpu-throttle-initial": (": in->initial;", ": 0;"),
     "a guest that is slower than the link is throttled at once": ("if (dirty <= send) {", "if (0) {"),
     "a step can be less than the increment": ("return MAX(throttle, throttle_compute", "return (throttle_compute"),
     "it is lowered again and again": (" || m->raised_again", ""),
     "it changes while nothing is sent": ("if (m->raising || stalled)", "if (m->raising || (0 && stalled))"),
-    "max-cpu-throttle is ignored": ("MIN(in->max, THROTTLE_MAX)", "THROTTLE_MAX"),
+    "max-cpu-throttle is ignored": ("MIN(throttle, MIN(in->max, THROTTLE_MAX))", "MIN(throttle, THROTTLE_MAX)"),
     "a sample is not three cycles long": ("SAMPLE_CYCLES 3", "SAMPLE_CYCLES 1"),
     "the aim is half of what is tolerated": ("threshold / 100.0 / 5 *", "threshold / 100.0 / 2 *"),
 }
