@@ -118,6 +118,24 @@ static bool ended(const char *status)
 	       !strcmp(status, "cancelled") || !strcmp(status, "postcopy-paused");
 }
 
+/* The time between samples with the same throttle: s, of it what was asked for, pages written. */
+static struct { double at, seconds, asked; uint64_t work, written; long long percent; } throttled;
+
+static void note_throttled(long long percent)
+{
+	double now = seconds();
+	uint64_t work = work_now(&source, &options).iterations;
+
+	if (percent && percent == throttled.percent) {
+		throttled.seconds += now - throttled.at;
+		throttled.asked += (now - throttled.at) * (100 - percent) / 100;
+		throttled.written += work - throttled.work;
+	}
+	throttled.at = now;
+	throttled.work = work;
+	throttled.percent = percent;
+}
+
 /* A line of the time series: s since the wait began, bytes left, throttle in percent, bytes sent, passes. */
 static void print_sample(const char *reply, double begin)
 {
@@ -137,6 +155,7 @@ static const char *wait_migration(double limit)
 		const char *status = qmp_string(reply, "status");
 
 		print_sample(reply, begin);
+		note_throttled(qmp_number(reply, "cpu-throttle-percentage", 0));
 		if (ended(status))
 			return text("%s", status);
 		if (seconds() > end)
@@ -372,6 +391,7 @@ static void migrate(double speed)
 	double start = seconds();
 	const char *status;
 
+	memset(&throttled, 0, sizeof(throttled));
 	if (options.busy)
 		busy_start(text("%s/busy", options.folder));
 	dirty_note(&source, &options);
@@ -395,6 +415,10 @@ static void migrate(double speed)
 		whole("busy_commands", busy_end());
 	print_migration();
 	print_work(&source, begin, end, speed);
+	if (throttled.seconds) {
+		key("throttle_share", throttled.written / speed / throttled.seconds);
+		key("throttle_share_asked", throttled.asked / throttled.seconds);
+	}
 	trace_print(source.trace, trace);
 	dirty_print(&source, &options, trace);
 	whole("pages_written", dirty_written(&source, &options));

@@ -204,6 +204,8 @@ def metrics(found: Figures, setting: Setting, events: Collection[str]) -> list[t
         ("slow_share", "1", found["slow_share"]),
         ("slow_share_before", "1", found["undisturbed_slow_share"]),
     ]
+    if "throttle_share" in found:
+        values += [(name, "1", found[name]) for name in ("throttle_share", "throttle_share_asked")]
     if "dirty_true" in found:
         values += [("dirty_counted", "1", found["dirty_counted"]), ("dirty_true", "1", found["dirty_true"])]
     if found["completed"]:

@@ -14,23 +14,30 @@ from tests import extra
 ROOM = paths.ROOT / "qemu-migration/simulation"
 # What it compiles of a tree.
 CODE = "migration/auto-converge.c"
-FILES = (CODE, "migration/auto-converge.h", "tests/unit/test-auto-converge.c", "tests/unit/test-auto-converge-sim.c")
+FILES = (
+    CODE,
+    "migration/auto-converge.h",
+    "include/system/cpu-throttle.h",
+    "tests/unit/test-auto-converge.c",
+    "tests/unit/test-auto-converge-sim.c",
+)
 
 # A line of auto-converge.c, and what it becomes.
 MUTANTS = {
-    "one of the two samples is enough": ("dirty = MIN(throttle_model", "dirty = MAX(throttle_model"),
+    "the first of the two samples does not count": ("MAX(m->sample_rate[0], m->sample_rate[1])", "m->sample_rate[0]"),
+    "what a period found does not count": ("period = MAX(m->dirty_rate[0], m->dirty_rate[1])", "period = 0"),
+    "one sample is enough for a guest that is slower than the link": ("MIN(m->sample_rate[0], m->sample_rate[1])", "m->sample_rate[0]"),
+    "a sample from before a calm period counts": ("m->sample_rate[0] = m->sample_rate[1] = 0;", ""),
+    "it samples at the maximum": ("in->throttle >= MIN(in->max, THROTTLE_MAX)", "0"),
     "the slower of the two send rates counts": ("send = MAX(m->send_rate", "send = MIN(m->send_rate"),
-    "the first step is not cpu-throttle-initial": ("return in->initial;", "return THROTTLE_PCT_MAX;"),
+    "the first step can be less than cpu-throttle-initial": (": in->initial;", ": 0;"),
     "a guest that is slower than the link is throttled at once": ("if (dirty <= send) {", "if (0) {"),
     "a step can be less than the increment": ("return MAX(throttle, throttle_compute", "return (throttle_compute"),
     "it is lowered again and again": (" || m->raised_again", ""),
     "it changes while nothing is sent": ("if (m->raising || stalled)", "if (m->raising || (0 && stalled))"),
-    "max-cpu-throttle is ignored": ("MIN(in->max, THROTTLE_PCT_MAX)", "THROTTLE_PCT_MAX"),
+    "max-cpu-throttle is ignored": ("MIN(throttle, MIN(in->max, THROTTLE_MAX))", "MIN(throttle, THROTTLE_MAX)"),
     "a sample is not three cycles long": ("SAMPLE_CYCLES 3", "SAMPLE_CYCLES 1"),
-    "a step does not wait for a guest that may have paused": ("throttle > in->throttle + in->increment;", "0;"),
-    "a step waits with a ring, too": ("return !in->exact && m->sample", "return m->sample"),
-    "a step that waited is never dropped": ("    m->held = 0;", ""),
-    "the aim is what is just tolerated": ("threshold / 100.0 / 2 *", "threshold / 100.0 *"),
+    "the aim is half of what is tolerated": ("threshold / 100.0 / 5 *", "threshold / 100.0 / 2 *"),
 }
 
 
@@ -62,7 +69,7 @@ def test_it_prints_the_committed_tables(tree):
     status, output = _make("table", tree, paths.out("simulation"))
     assert not status, output
     assert _rows(output) == _rows((ROOM / "tables.txt").read_text(encoding="utf-8"))
-    assert len(_rows(output)) == 2 * 39
+    assert len(_rows(output)) == 2 * 51 + 20
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

@@ -44,8 +44,12 @@ def test_faults_that_race_map_nothing_that_is_invalidated(memory):
 def test_negative_control_memory_that_was_unmapped_is_used():
     # Here, so that a Fail below is the guest's end: the memory may be the kernel's own by then.
     LAB.built()
-    try:
-        ran = _run("retry-another-page", "anonymous")
-    except Fail:
-        return
-    assert ran.splats or ran.status and re.search(r"(stale|lost|wrong): ", ran.output), ran.one().why()
+    # On a busy host the guest seldom comes back to a page before it is unmapped again.
+    for _ in range(MOST):
+        try:
+            ran = _run("retry-another-page", "anonymous")
+        except Fail:
+            return
+        if ran.splats or ran.status and re.search(r"(stale|lost|wrong): ", ran.output):
+            return
+    pytest.fail(ran.one().why())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* What QEMU's simulation of auto-converge takes of qemu/osdep.h, so that it compiles without a build of QEMU. */
 #include <glib.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
