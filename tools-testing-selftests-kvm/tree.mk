@@ -24,6 +24,8 @@ headers := include $(LINUX_TOOL_INCLUDE) $(INSTALL_HDR_PATH)/include/asm $(INSTA
 has = $(shell grep -rqsw --exclude=compat.h -e '$(1)' $(headers) && echo yes)
 found := $(foreach name,$(FEATURES),$(if $(call has,$(name)),$(name)))
 found += $(foreach name,$(HEADERS_OF),$(if $(wildcard include/$(name)),$(name)))
+# Or lib/lru_gen_util.h is used, if the kernel has MGLRU.
+found += $(if $(wildcard ../../../../Documentation/admin-guide/mm/multigen_lru.rst),lru_gen_util.h)
 found += $(foreach name,$(STRUCTURES),$(if $(call has,struct $(name) {),$(name)))
 have := $(addprefix -DHAVE_,$(shell echo $(found) | tr a-z. A-Z_))
 our_arch := $(patsubst x86,x86_64,$(ARCH))

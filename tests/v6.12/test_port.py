@@ -1,10 +1,12 @@
-"""patches/v6.12 against patches/v7.3: port.yaml says of each patch that differs how."""
+"""patches/v6.12 against patches/v7.3: port.yaml says of each patch that differs how; and a mistake that 6.12 alone allows."""
 
 import pytest
 
 from kvmseries.base.errors import Fail
 from kvmseries.source import catalog
 from kvmseries.verify import port
+from tests import stage2traces
+from tests.lab import Lab
 
 
 def test_each_difference_has_a_sentence():
@@ -20,3 +22,13 @@ def test_negative_control_what_is_not_said_is_noticed(monkeypatch):
     monkeypatch.setattr(catalog, "mapping", lambda file: {})
     with pytest.raises(Fail, match="port.yaml: .* complaints, the first: KVM: .* is new$"):
         port.check(catalog.load("v6.12"))
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_negative_control_an_ipa_that_is_not_shifted_is_found():
+    """7.3 leaves the shift to the TLBI, and a port that takes its lines invalidates another page."""
+    mutant, patches = "tlb-ipa-unshifted", ("mutants", "tlb-mutants")
+    lab = Lab("v6.12", params=("series.hugepages=64",), patches=patches, mutant=mutant)
+    command = "/tests/dirty_log_perf_test -v 2 -b 2M -m 3 -i 3 -s anonymous_hugetlb_2mb -g".split()
+    stage2traces.finds(lab, command, ("forget", "kvm_pgtable_stage2_undo_wrprotect.*no TLBI for it came"))

@@ -99,8 +99,11 @@ int main(void)
 	kvm_vm_get_dirty_log(vm, TEST_SLOT, log);
 	for (page = 0; page < NR_PAGES; page++)
 		TEST_ASSERT(test_bit(page, log), "page %lu is not in the log", (unsigned long)page);
+	fast = vcpu_get_stat(vcpu, pf_fast);
 	expect("write to all pages after a harvest", "write_after_harvest_faults",
 	       guest_does(vcpu, WRITE_PAGES, 0, NR_PAGES), NR_PAGES);
+	expect("of these without mmu_lock", "write_after_harvest_fast_faults",
+	       vcpu_get_stat(vcpu, pf_fast) - fast, NR_PAGES);
 
 	kvm_vm_get_dirty_log(vm, TEST_SLOT, log);
 	vm_mem_region_set_flags(vm, TEST_SLOT, 0);
