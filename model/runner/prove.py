@@ -103,16 +103,17 @@ def calibration(program: Path, library: Path) -> list[str]:
 
 
 # Scenarios that do not hold before a milestone, of each series. v5.10: base stores attributes over an access flag that the CPU has
-# just set. Aging of base takes one page, and does not look at the
-# memslot's flags. Before change-pte an unlock and a lock stand between the stores to the PTE and to mmu_notifier_seq. The kernel
-# orders stores by such a pair, and loom does not.
+# just set. Before lockless no blocks come back. Aging of base takes one page, and does not look at the memslot's flags. Before
+# change-pte an unlock and a lock stand between the stores to the PTE and to mmu_notifier_seq. The kernel orders stores by such a
+# pair, and loom does not.
 # v7.3 and v6.12: base stores attributes over an access flag that the CPU has just set. It ages memslots that go away. Before
 # `split` the table that replaces a block is empty.
 NOT_BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
     "v5.10": {
         "fast-path": ("age-harvest",),
+        "lockless": ("join-write", "join-read", "join-read-other", "join-age", "join-unmap"),
         "aging": ("age-two", "age-slot-last", "age-invalid"),
-        "change-pte": ("ksm-map", "x86-ksm-map", "x86-tdp-ksm-map"),
+        "change-pte": ("ksm-map", "join-protect", "join-merge", "join-other", "x86-ksm-map", "x86-tdp-ksm-map"),
     },
     "v7.3": {"tables": ("age-harvest",), "aging": ("age-invalid",), "split": ("split-age-other", "split-keeps")},
 }

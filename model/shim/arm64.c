@@ -54,6 +54,7 @@ static struct vm_area_struct s2_vma;
 #define is_error_noslot_pfn(p)	0
 #define kvm_is_device_pfn(p)	0
 #define kvm_is_transparent_hugepage(p) s2.thp(p)
+#define stage2_host_is_huge(p, s) s2.thp(((p) & GENMASK(47, 12)) >> PAGE_SHIFT)
 #define kvm_set_pfn_dirty(p)	((void)0)
 #define kvm_set_pfn_accessed(p)	((void)0)
 #define kvm_release_pfn_clean(p) ((void)0)
@@ -81,6 +82,7 @@ static u64 s2_undone, s2_shared, s2_retries, s2_aged;
 #undef read_lock
 #define read_lock(l)		({ s2_shared++; S2_AT; s2.mmu_lock(S2_READ); })
 #define mmu_notifier_retry(k, s) ({ int _again = (mmu_notifier_retry)(k, s); s2_retries += _again && !(k)->mmu_notifier_count; _again; })
+#define mmu_notifier_retry_range(k, s, a, b) ({ int _again = (mmu_notifier_retry_range)(k, s, a, b); s2_retries += _again && !(k)->mmu_notifier_count; _again; })
 #define kvm_pgtable_stage2_undo_wrprotect(...) ({ int _ret = (kvm_pgtable_stage2_undo_wrprotect)(__VA_ARGS__); s2_undone += _ret >= 0; _ret; })
 #define kvm_pgtable_stage2_mkold(...) ({ kvm_pte_t _old = (kvm_pgtable_stage2_mkold)(__VA_ARGS__); s2_aged += pte_young(__pte(_old)); _old; })
 #define kvm_pgtable_stage2_age(...) ({ unsigned long _young = (kvm_pgtable_stage2_age)(__VA_ARGS__); s2_aged += _young; _young; })
@@ -122,6 +124,9 @@ void s2_vm_init(unsigned long *bitmap, int manual)
 /* How a memslot begins to log: without write protection, which s2_wp_memslot() is for. */
 void s2_log(unsigned long *bitmap) { s2_slot()->dirty_bitmap = bitmap; }
 void s2_wp_memslot(void) { kvm_mmu_wp_memory_region(&vm->kvm, 0); }
+#ifdef S2_HAS_KVM_PGTABLE_JOIN_MAX
+void s2_join(void) { stage2_join_memslot(&vm->kvm, 0, PMD_SIZE); }
+#endif
 void s2_topup(int v) { WARN_ON(kvm_mmu_topup_memory_cache(&vm->vcpus[v].arch.mmu_page_cache, 2)); }
 void s2_cache_free(int v) { kvm_mmu_free_memory_cache(&vm->vcpus[v].arch.mmu_page_cache); }
 

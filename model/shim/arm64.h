@@ -37,6 +37,7 @@ struct kvm {
 	struct mmu_notifier mmu_notifier;
 	unsigned long mmu_notifier_seq;
 	long mmu_notifier_count;
+	unsigned long mmu_notifier_range_start, mmu_notifier_range_end;
 	bool manual_dirty_log_protect;
 	struct kvm_memslots slots;
 	struct { struct kvm_s2_mmu mmu; u64 vtcr; } arch;

@@ -291,6 +291,13 @@ fn change(gfn: u64, old: u64, to: Option<u64>, writable: bool, flush: bool) -> u
 }
 
 /// madvise(MADV_DONTNEED), reclaim: the page goes, what the guest wrote there is forgotten.
+/// The log is off: tables become blocks.
+pub fn join() {
+    host().busy[st().cur] = true;
+    (kernel().join.unwrap())();
+    memory::flush();
+    done();
+}
 pub fn unmap(gfn: u64) { unmap_range(gfn, 1) }
 
 /// The same of `n` pages from `first` on, which follow each other, in one call.
@@ -304,6 +311,16 @@ pub fn unmap_range(first: u64, n: u64) {
 }
 
 /// The whole memslot goes, in one call.
+/// The first two pages, by two calls of which the second one begins and ends while the first one is at work.
+pub fn unmap_nested() {
+    host().busy[st().cur] = true;
+    for gfn in 0..2 { (kernel().range_start)(hva(gfn), hva(gfn) + 4096, RANGE_BLOCKABLE) }
+    for gfn in [1, 0] {
+        take_out(gfn);
+        (kernel().range_end)(hva(gfn), hva(gfn) + 4096, RANGE_BLOCKABLE);
+    }
+    done();
+}
 pub fn unmap_slot() {
     let (me, end) = (st().cur, HVA + BLOCK * 4096);
     host().busy[me] = true;

@@ -50,6 +50,7 @@ pub struct Kernel {
     pub use_rings: Option<extern "C-unwind" fn()>,
     pub eager_split: Option<extern "C-unwind" fn()>,
     pub protect: Option<extern "C-unwind" fn(u64)>,
+    pub join: Option<extern "C-unwind" fn()>,
     pub use_tlb_range: Option<extern "C-unwind" fn(i32)>,
     pub mode: Option<extern "C-unwind" fn(i32, i32)>,
     pub root: Option<extern "C-unwind" fn(i32) -> usize>,

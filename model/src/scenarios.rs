@@ -160,6 +160,22 @@ fn ring_page() {
 fn ring_remembered() { ring_page(); on(0, || write(0)) }
 fn ring_pages() { ring_empty(); for g in 0..3 { on(0, || write(g)) } host::get_log(); }
 /// Blocks are split ahead of faults: when the log is turned on; when it is cleared.
+/// A block that the log has split, when logging is over.
+fn split_before() {
+    block_logged();
+    on(0, || write(0));
+    (kernel().log)(0);
+    for v in 0..2 { (kernel().topup)(v) }
+    assert!(entry(0).1 == 3);
+}
+/// The same, and vCPU 1 remembers a page of it.
+fn split_remembered() { split_before(); on(1, || read(1)) }
+/// The same, and KSM has merged a page of it.
+fn split_merged() { split_before(); host::ksm(1, true, true); on(0, || read(1)); assert!(entry(1).1 == 3) }
+fn check_pages() { if entry(0).1 != 3 { fail("wrong-page", "a block maps what is not the host's block") } }
+fn two_logged() { vm(true); for g in 0..2 { on(0, || write(g)) } }
+fn join() { host::join() }
+fn unmap_nested() { host::unmap_nested() }
 fn block_eager() { block(); (kernel().eager_split.unwrap())() }
 fn initially_set_eager() { initially_set(); (kernel().eager_split.unwrap())() }
 /// A page that was aged, and whose entry no CPU remembers.
@@ -220,8 +236,8 @@ fn check_table(table: usize, level: u32) {
     if st().page[number] != PageState::Used { fail("freed-table", "a table that is in use is free") }
     for i in 0..512 {
         let pte = memory::raw(table + i * 8);
-        if pte == locked() { fail("locked-is-released", "an entry is left locked") }
-        if pte & VALID == 0 { if pte != 0 && !kernel().invalid_keeps_bits { fail("locked-is-released", &format!("an invalid entry is {pte:#x}")) } continue }
+        if pte & !AF == locked() { fail("locked-is-released", "an entry is left locked") }
+        if pte & VALID == 0 { if pte & !AF != 0 && !kernel().invalid_keeps_bits { fail("locked-is-released", &format!("an invalid entry is {pte:#x}")) } continue }
         valid += 1;
         if level < 3 && pte & TYPE != 0 { check_table(kernel().arena + (pte & ADDR) as usize, level + 1) }
     }
@@ -434,6 +450,14 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "collapse-read-other", thp: true, setup: collapsible, threads: &[write_0, read_1], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
     Scenario { name: "collapse-age", thp: true, setup: collapsible, threads: &[write_0, age], check: check_collapsed, must: &["tables_collapsed"], bound: Some(3), ..SHORT },
     Scenario { name: "collapse-relax", thp: true, setup: collapsible, threads: &[write_0, write_0], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
+    Scenario { name: "join-write", on: On::V5_10, thp: true, setup: split_before, threads: &[write_1, join], check: check_collapsed, must: &["tables_collapsed"], ..SHORT },
+    Scenario { name: "join-read", on: On::V5_10, thp: true, setup: split_before, threads: &[read_twice, join], check: check_collapsed, must: &[], ..SHORT },
+    Scenario { name: "join-read-other", on: On::V5_10, thp: true, setup: split_remembered, threads: &[read_1, join], check: check_collapsed, must: &[], ..SHORT },
+    Scenario { name: "join-other", on: On::V5_10, thp: true, setup: split_merged, threads: &[read_twice, join], check: check_pages, must: &[], ..SHORT },
+    Scenario { name: "join-age", on: On::V5_10, thp: true, setup: split_before, threads: &[age_must_be_young, join], check: check_collapsed, must: &[], ..SHORT },
+    Scenario { name: "join-unmap", on: On::V5_10, thp: true, setup: split_before, threads: &[read_1, unmap, join], check: nothing_more, must: &[], ..SHORT },
+    Scenario { name: "join-protect", on: On::V5_10, thp: true, setup: split_before, threads: &[ksm_protect, join], check: nothing_more, must: &[], ..SHORT },
+    Scenario { name: "join-merge", on: On::V5_10, thp: true, setup: split_before, threads: &[read_0, ksm_merge, join], check: nothing_more, must: &[], ..SHORT },
     /* aging */
     Scenario { name: "age-read", setup: page_young, threads: &[read_twice, age_told], check: check_young, must: &["age_done"], bound: None, ..SHORT },
     Scenario { name: "age-flush-read", setup: page_young, threads: &[read_twice, age_flush], check: check_accessed, must: &["age_done"], bound: None, ..SHORT },
@@ -446,13 +470,15 @@ pub static SCENARIOS: &[Scenario] = &[
     /* MMU notifiers */
     Scenario { name: "unmap-read", setup: page, threads: &[read_twice, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-map", setup: empty, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel", "seq_retries"], bound: Some(3), ..SHORT },
-    Scenario { name: "unmap-map-second", on: On::V7_3, setup: empty, threads: &[write_1, unmap_1], check: nothing_more, must: &["seq_retries"], ..SHORT },
+    Scenario { name: "unmap-map-second", setup: empty, threads: &[write_1, unmap_1], check: nothing_more, must: &["seq_retries"], ..SHORT },
     Scenario { name: "unmap-block-map", on: On::V7_3, thp: true, setup: empty, threads: &[write_0, unmap_7], check: nothing_more, must: &["blocks_beside", "seq_retries"], ..SHORT },
     Scenario { name: "unmap-block-map-before", on: On::V7_3, thp: true, setup: empty, threads: &[write_2, unmap_1], check: nothing_more, must: &["blocks_beside", "seq_retries"], ..SHORT },
     Scenario { name: "unmap-logged", setup: logged_page, threads: &[write_0, unmap], check: nothing_more, must: &["faults_lockless"], ..SHORT },
     Scenario { name: "unmap-one-of-two", setup: two_pages, threads: &[read_1, unmap], check: nothing_more, must: &[], bound: None, ..SHORT },
     Scenario { name: "unmap-one-then-other", setup: two_pages, threads: &[idle, read_1_twice, unmap_both], check: nothing_more, must: &[], ..SHORT },
     Scenario { name: "unmap-unmap", setup: two_pages, threads: &[read_twice, unmap, unmap], check: nothing_more, must: &["faults_parallel"], ..SHORT },
+    Scenario { name: "unmap-two-ranges", on: On::V5_10, setup: two_logged, threads: &[read_1, unmap_nested], check: nothing_more, must: &["faults_parallel"], ..SHORT },
+    Scenario { name: "unmap-part-of-block", on: On::V5_10, thp: true, setup: empty, threads: &[write_0, unmap_7], check: nothing_more, must: &["seq_retries"], ..SHORT },
     Scenario { name: "unmap-age", setup: page, threads: &[age, unmap], check: nothing_more, must: &["age_done"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-relax", setup: relaxable, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel"], bound: Some(3), ..SHORT },
     Scenario { name: "unmap-relax-cold", on: On::V5_10, setup: relaxable_by_map_cold, threads: &[write_0, unmap], check: nothing_more, must: &["faults_parallel"], ..SHORT },

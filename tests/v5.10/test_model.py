@@ -13,7 +13,7 @@ SERIES = "v5.10"
 SCHEDULES = 1000
 MILLION = 1_000_000
 # The first is a number of patches.
-MILESTONES = ("20", "fast-path", "parallel", "bounded", "lockless", "aging", "aging-x86")
+MILESTONES = ("21", "fast-path", "parallel", "bounded", "lockless", "aging", "aging-x86")
 # Mistakes that lose a write, keep a translation or free a table in use, and that few other checks find.
 MUST_DIE = tuple(
     """
@@ -100,6 +100,15 @@ def test_a_cpu_on_which_a_local_tlbi_does_nothing(tree, model):
     assert runs.run(model[0], build.library(cpu, "arm64"), "relax-relax", "loom", "bound=2").verdict == "holds"
     stuck = mutants.judge(_mutant("relax-no-second-attempt"), tree, model[0])
     assert stuck.result.invariant == "livelock", stuck.line
+
+
+def test_a_cpu_that_sets_the_access_flag_in_what_was_cleared(tree, model):
+    """AmpereOne. The mutant late-access-flag is the same CPU, and takes what is not zero for locked."""
+    cpu = mutants.plant(tree, ROOM / "cpus/late-access-flag.patch", paths.out("model", "mutants", "late-af"))
+    library = build.library(cpu, "arm64")
+    assert {runs.run(model[0], library, name, "loom", "bound=2").verdict for name in ("unmap-read", "unmap-map")} == {
+        "holds"
+    }
 
 
 def test_the_same_seed_gives_the_same_trace(tree, model):

@@ -156,10 +156,10 @@ class Holds(NamedTuple):
     longest: int
 
 
-def _holds(kernel):
+def _holds(kernel, held_by=HELD_BY, name="holds"):
     lab = Lab("v5.10", kernel, patches=("hold-times",)).virtual(4)
-    command = ["sh", "-c", f"echo Y > {WAITED} && echo > {HOLDS} && {HELD_BY} && cat {HOLDS}"]
-    output = lab.run(command, 300, f"vtime-holds-{kernel}").good().output
+    command = ["sh", "-c", f"echo Y > {WAITED} && echo > {HOLDS} && {held_by} && cat {HOLDS}"]
+    output = lab.run(command, 300, f"vtime-{name}-{kernel}").good().output
     buckets = [(int(ns), int(number)) for ns, number in re.findall(r"^hold (\d+) ns: (\d+)$", output, re.M)]
     total = done = sum(number for _, number in buckets)
     for ns, number in reversed(buckets):
@@ -179,6 +179,15 @@ def test_nobody_holds_the_lock_alone_for_long():
     assert 0.5 * 512 * page < series.longest < 512 * page
     assert series.longest < base.longest / 16
     assert series.count < base.count / 16
+
+
+def test_nor_for_longer_if_the_memory_is_in_many_memslots():
+    """4096 pages that are discarded: 256 memslots of 16 pages, or one."""
+    one, many = (
+        _holds("series", f"/tests/memslot_unmap_perf_test -v 1 -S 0 -f 2M -b 16M -N {slots}", f"holds-{slots}")
+        for slots in (1, 256)
+    )
+    assert many.longest < 1.5 * one.longest, (one, many)
 
 
 # How often each number of vCPUs is run, in how many boots with slices of their own.

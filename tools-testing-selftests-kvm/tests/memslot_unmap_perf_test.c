@@ -49,6 +49,8 @@
 #define FRESH_SLOT		2
 #define SHARED_SLOT		3
 #define SPARSE_SLOT		4
+/* More of MAPPED_SLOT's kind, with -N */
+#define FIRST_PART		4
 
 /*
  * The same guest virtual as guest physical addresses, far from the test's code
@@ -113,6 +115,7 @@ struct shared {
 /* Options */
 static int nr_vcpus = 4;
 static unsigned long nr_iterations = 1;
+static unsigned long nr_slots = 1;
 static bool huge, split;
 static u64 mapped_size = 64UL << 20;
 static u64 fresh_size = 4UL << 20;
@@ -334,6 +337,16 @@ static void set_slot(u32 slot, u32 flags, u64 gpa, u64 size, void *hva)
 	vm_set_user_memory_region(vm, slot, flags, gpa, size, hva);
 }
 
+/* The memslots of what is mapped and unmapped; a size of 0 deletes them. */
+static void set_mapped(u32 flags, u64 size)
+{
+	u64 i, part = mapped_size / nr_slots;
+
+	for (i = 0; i < nr_slots; i++)
+		set_slot(i ? FIRST_PART + i : MAPPED_SLOT, flags, MAPPED_GPA + i * part,
+			 size / nr_slots, mapped + i * part);
+}
+
 static void discard(void *start, u64 size)
 {
 	TEST_ASSERT(!madvise(start, size, MADV_DONTNEED), "madvise(MADV_DONTNEED) failed (%s)",
@@ -489,7 +502,7 @@ static void do_discard(void)
 
 static void do_delete(void)
 {
-	set_slot(MAPPED_SLOT, 0, MAPPED_GPA, 0, mapped);
+	set_mapped(0, 0);
 }
 
 static void do_munmap(void)
@@ -512,13 +525,13 @@ static void do_age(void)
 
 static void do_log(void)
 {
-	set_slot(MAPPED_SLOT, KVM_MEM_LOG_DIRTY_PAGES, MAPPED_GPA, mapped_size, mapped);
+	set_mapped(KVM_MEM_LOG_DIRTY_PAGES, mapped_size);
 }
 
 /* The memslot is there, and its log is off. */
 static void undo(void)
 {
-	set_slot(MAPPED_SLOT, 0, MAPPED_GPA, mapped_size, mapped);
+	set_mapped(0, mapped_size);
 }
 
 static const struct op {
@@ -706,7 +719,7 @@ static void create_vm(void)
 
 	if (mapped_size) {
 		mapped = map_memory(NULL, mapped_size, huge);
-		set_slot(MAPPED_SLOT, 0, MAPPED_GPA, mapped_size, mapped);
+		set_mapped(0, mapped_size);
 		virt_map(vm, MAPPED_GPA, MAPPED_GPA, mapped_size / guest_page_size);
 	}
 
@@ -722,7 +735,7 @@ static void create_vm(void)
 static void help(char *name)
 {
 	printf("usage: %s [-h] [-v vcpus] [-i iterations] [-S bytes] [-n pages] [-b bytes]\n"
-	       "          [-s backing] [-l] [-f bytes] [-p us]\n\n", name);
+	       "          [-N memslots] [-s backing] [-l] [-f bytes] [-p us]\n\n", name);
 	printf(" -v: specify the number of vCPUs (default: %d)\n", nr_vcpus);
 	printf(" -i: specify how many times all is measured (default: %lu)\n", nr_iterations);
 	printf(" -S: specify the size of the large memslot, 0 for none (default: %luG)\n",
@@ -730,6 +743,7 @@ static void help(char *name)
 	printf(" -n: specify how many pages of it the guest touches (default: %lu)\n", nr_touched);
 	printf(" -b: specify the size of the memory that is mapped and unmapped, 0 for none\n"
 	       "     (default: %luM)\n", mapped_size >> 20);
+	printf(" -N: specify how many memslots it is divided into (default: %lu)\n", nr_slots);
 	printf(" -s: specify what backs it: anonymous (default) or anonymous_thp\n");
 	printf(" -l: have the dirty log split its huge pages first; no vCPU writes then\n");
 	printf(" -f: specify for how much memory each vCPU faults meanwhile (default: %luM)\n",
@@ -792,7 +806,7 @@ static void parse_options(int argc, char *argv[])
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "hv:i:S:n:b:s:lf:p:")) != -1) {
+	while ((opt = getopt(argc, argv, "hv:i:S:n:b:N:s:lf:p:")) != -1) {
 		switch (opt) {
 		case 'v':
 			nr_vcpus = number_option("-v", optarg, 1, MAX_VCPUS);
@@ -808,6 +822,9 @@ static void parse_options(int argc, char *argv[])
 			break;
 		case 'b':
 			mapped_size = bytes_option("-b", optarg, 0, MAX_MAPPED);
+			break;
+		case 'N':
+			nr_slots = number_option("-N", optarg, 1, 400);
 			break;
 		case 's':
 			huge = parse_huge(optarg);
@@ -829,6 +846,8 @@ static void parse_options(int argc, char *argv[])
 	}
 	if (optind < argc)
 		invalid("argument", argv[optind], "options only");
+	if (mapped_size % (nr_slots * page_size))
+		invalid("-N", "", "a number that divides the pages of -b");
 }
 
 int main(int argc, char *argv[])
