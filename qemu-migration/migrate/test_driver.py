@@ -81,7 +81,11 @@ def test_parse_names_the_error():
         (PRINTED + "trace kvm_dirty_ring_reaper_look 7\n", driver.EVENTS, {"looks": 7}),
         (PRINTED + "dirty_counted 90\ndirty_true 100\n", (), {"dirty_counted": 90, "dirty_true": 100}),
         (PRINTED, (), {"throttle_share": None}),
-        (PRINTED + "throttle_share 0.02\nthrottle_share_asked 0.01\n", (), {"throttle_share": 0.02, "throttle_share_asked": 0.01}),
+        (
+            PRINTED + "throttle_share 0.02\nthrottle_share_asked 0.01\n",
+            (),
+            {"throttle_share": 0.02, "throttle_share_asked": 0.01},
+        ),
         # What the guest found counts as lost; of a migration that did not end nothing was compared.
         (PRINTED.replace("stale 0", "stale 2"), (), {"pages_lost": 2}),
         (

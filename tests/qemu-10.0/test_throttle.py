@@ -26,7 +26,10 @@ FILES = (
 MUTANTS = {
     "the first of the two samples does not count": ("MAX(m->sample_rate[0], m->sample_rate[1])", "m->sample_rate[0]"),
     "what a period found does not count": ("period = MAX(m->dirty_rate[0], m->dirty_rate[1])", "period = 0"),
-    "one sample is enough for a guest that is slower than the link": ("MIN(m->sample_rate[0], m->sample_rate[1])", "m->sample_rate[0]"),
+    "one sample is enough for a guest that is slower than the link": (
+        "MIN(m->sample_rate[0], m->sample_rate[1])",
+        "m->sample_rate[0]",
+    ),
     "a sample from before a calm period counts": ("m->sample_rate[0] = m->sample_rate[1] = 0;", ""),
     "it samples at the maximum": ("in->throttle >= MIN(in->max, THROTTLE_MAX)", "0"),
     "the slower of the two send rates counts": ("send = MAX(m->send_rate", "send = MIN(m->send_rate"),
