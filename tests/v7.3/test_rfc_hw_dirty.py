@@ -1,0 +1,46 @@
+"""The RFC in patches/v7.3/rfc-hw-dirty is no part of the series: it applies to it, is clean, and compiles."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from kvmseries.base import paths, proc
+from kvmseries.kernel import build, toolchain
+from kvmseries.source import am, catalog, trees
+from kvmseries.source.git import git
+from kvmseries.verify import check
+from tests import extra
+
+SERIES = catalog.load("v7.3")
+FOLDER = paths.PATCHES / SERIES.name / "rfc-hw-dirty"
+RFC = replace(SERIES, patches=tuple(sorted(FOLDER.glob("000[1-9]-*.patch"))))
+OBJECTS = [f"arch/arm64/kvm/{name}.o" for name in ("mmu", "arm", "guest", "hyp/pgtable", "hyp/nvhe/kvm_nvhe")]
+
+
+@pytest.fixture
+def applied(tmp_path):
+    """A tree with the series and the RFC."""
+    tree = trees.worktree(SERIES, len(SERIES.patches), extra.own_base(SERIES))
+    git(tmp_path, "clone", "-q", "--shared", str(tree.path), "linux")
+    am.apply(tmp_path / "linux", RFC.patches, own=True)
+    return tmp_path / "linux"
+
+
+def test_it_applies_and_its_mutants_do(applied):
+    for mutant in FOLDER.glob("mutants/*.patch"):
+        git(applied, "apply", "--check", str(mutant))
+
+
+def test_checkpatch_is_clean():
+    check.checkpatch(RFC, extra.own_base(SERIES))
+
+
+@pytest.mark.build
+def test_it_compiles(applied, tmp_path):
+    kernel = build.kernel(SERIES, len(SERIES.patches), "arm64", kernel_tree=extra.own_base(SERIES))
+    shutil.copy(kernel.image.parents[3] / ".config", tmp_path)
+    make = toolchain.make(applied, tmp_path, "arm64", "-rfc")
+    log = tmp_path / "log"
+    proc.run([*make, "olddefconfig", *OBJECTS], "make", log=log, env=toolchain.environment())
+    assert not build.warnings(log)
