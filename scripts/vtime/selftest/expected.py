@@ -2,7 +2,7 @@
 
     bounds(Run("ticket", 1000, 2000, cpus=4, cost=cost)) -> (low, high) in ns
 
-Pure arithmetic; nothing here is measured. Counts and test numbers come from counts.h; README.md
+Pure arithmetic; nothing here is measured. Counts and test numbers come from counts.h; loops.S
 says what each test does. Where the model leaves one answer, low == high; elsewhere (in which order waiting
 CPUs get a line) the bounds are the best and the worst order.
 """
