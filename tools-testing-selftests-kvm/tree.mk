@@ -4,8 +4,8 @@
 include Makefile
 
 # What a test is for, and what the tree's headers must have for it; a test that is not named here is for all.
-ONLY_arm64 := dirty_block_test dirty_hold_test dirty_mask_test dirty_return_test gigantic_page_test nested_destroy_test \
-	stage2_race_test tlb_refill_test vm_killed_test
+ONLY_arm64 := device_slot_test dirty_block_test dirty_hold_test dirty_mask_test dirty_return_test gigantic_page_test \
+	nested_destroy_test stage2_race_test tlb_refill_test vm_killed_test
 ONLY_x86_64 := invlpg_test
 NEEDS_dirty_block_test := read_stat_data
 NEEDS_dirty_hold_test := timer_get_cntct

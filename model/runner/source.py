@@ -51,7 +51,7 @@ ARCHES = {
             ("arm64.c", "ksm.c"),
             _PGTABLE,
             ("pgtable.c",),
-            "20",
+            "21",
             "mmu_lock is a spinlock, and no code changes page tables without it",
         ),
         *(

@@ -227,7 +227,7 @@ def test_where_a_cmpxchg_is():
     [
         ("v7.3 --arch x86_64", "--arch x86_64: the model has of v7.3 only arm64-v7.3"),
         ("v5.10 --model --arch x86_64 --upto bounded", "x86: nothing to check before the milestone aging-x86: "),
-        ("v5.10 --mutants --upto fixes", "arm64: nothing to check before patch 20: "),
+        ("v5.10 --mutants --upto fixes", "arm64: nothing to check before patch 21: "),
         ("v5.10 --mutants nobody", "no mutant 'nobody'"),
         ("v5.10 --model --applied /nowhere", "--applied /nowhere: no such directory"),
         ("v5.10 --model --bound x", "--bound x: give a number from 0 to 99, or all"),

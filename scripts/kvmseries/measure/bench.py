@@ -12,8 +12,9 @@ from typing import Any
 
 from vtime import vtime
 
-from ..base import progress
+from ..base import paths, progress
 from ..base.errors import Fail, Usage
+from ..base.progress import say
 from ..data import benchmarks, ids, parse, repeat, results, shape
 from ..data.shape import Host, Ids, Run
 from ..kernel import build, kconfig, mutants, selftests, toolchain
@@ -361,22 +362,24 @@ def _boot(
     if job.clock == "virtual":
         machine = replace(machine, clock="virtual", model=entry.model, slice_ns=_SLICES[entry.number % len(_SLICES)])
     name = f"bench-{job.series.name}-{job.arch}-{point.label.replace(':', '-')}-{kconfig.name(entry.config)}"
-    result = guest.run(kernel, initrd, machine, commands, name, note)
-    if result.splats:
-        raise Fail(
-            f"{point.label}: the kernel reported a mistake: {result.splats[0]} (see {result.folder}/console.log)"
-        )
-    for outcome in result.outcomes:
-        if outcome.status:
-            last = outcome.output.strip().splitlines()[-1:] or ["nothing"]
+    # The folder of that name is this run's until its counters are read.
+    with paths.locked(name, say):
+        result = guest.run(kernel, initrd, machine, commands, name, note)
+        if result.splats:
             raise Fail(
-                f"{outcome.name} on {point.label} "
-                f"{'ran out of time' if outcome.status == 124 else 'failed'} (status "
-                f"{outcome.status}): {last[0].strip()} (see {result.folder}/job.log)"
+                f"{point.label}: the kernel reported a mistake: {result.splats[0]} (see {result.folder}/console.log)"
             )
-    if job.clock != "virtual":
-        return result, None
-    return result, counters.by_test(counters.load(result.folder))
+        for outcome in result.outcomes:
+            if outcome.status:
+                last = outcome.output.strip().splitlines()[-1:] or ["nothing"]
+                raise Fail(
+                    f"{outcome.name} on {point.label} "
+                    f"{'ran out of time' if outcome.status == 124 else 'failed'} (status "
+                    f"{outcome.status}): {last[0].strip()} (see {result.folder}/job.log)"
+                )
+        if job.clock != "virtual":
+            return result, None
+        return result, counters.by_test(counters.load(result.folder))
 
 
 def collect(
