@@ -141,9 +141,6 @@ def test_rules_are_of_options_that_there_are():
         assert {word.partition("=")[0] for word in words} <= there
 
 
-# What goes well
-
-
 def test_list_shows_every_series(series):
     result = series("list")
     assert result.status == 0
@@ -212,9 +209,6 @@ def test_deps_installs_what_make_check_needs_alone(refused, nothing_installed):
     assert line.startswith("cannot install ") and " gcc " in line and "qemu" not in line
 
 
-# Destinations
-
-
 def test_a_place_in_which_nobody_can_write_is_told_before_the_work(
     refused, mirror, monkeypatch, read_only, tmp_path, kernel
 ):
@@ -253,9 +247,6 @@ def test_a_full_disk(refused, kernel, small_disk, monkeypatch, tmp_path, where):
     assert not copy.exists() and not [name for name in below(small_disk) if "base" in name or "copy" in name]
 
 
-# Trees and patches
-
-
 def older(tree):
     """Its version is another one now."""
     edit(tree, "Makefile", "PATCHLEVEL = 10", "PATCHLEVEL = 15")
@@ -291,9 +282,6 @@ def test_a_tree_that_cannot_be_used_is_refused_as_it_is(
     words = ["--clock", "wall"] if verb == "bench" else ["copy"] if verb == "apply" else []
     assert re.fullmatch(line.format(kernel), refused(verb, "mini", *words, "--tree", kernel))
     assert not (tmp_path / "copy").exists() and snapshot(kernel) == before
-
-
-# Compilers, guests, results
 
 
 def test_a_missing_program(refused, only_tools, kernel, program):

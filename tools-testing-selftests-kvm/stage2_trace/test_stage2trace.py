@@ -256,9 +256,6 @@ def test_what_the_plugin_records_is_what_the_checker_reads(traced):
     assert [finding.rule for finding in bad.findings] == ["break-before-make"]
 
 
-# What it is told of a kernel
-
-
 def _map(*lacking):
     """The text of a System.map that lacks these names."""
     names = ["stage2_map_walker", "kvm_pgtable_stage2_map", "__kvm_pgtable_walk", *stage2trace.OPERATIONS]

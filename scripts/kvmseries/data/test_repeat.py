@@ -86,7 +86,7 @@ def test_every_chance_of_bench_yaml_has_a_reason_and_says_whether_it_was_shown()
     ],
 )
 def test_a_chance_without_a_reason_is_refused(monkeypatch, tmp_path, entry, reason):
-    rest = "  vcpus: -v\n  timeout: 1\n  samples: 1\n  memory: 1\n  args: {}\n"
+    rest = "  timeout: 1\n  args: {}\n"
     (tmp_path / "bench.yaml").write_text(f"some_test:\n{rest}  chance:\n    - {entry}\n", encoding="utf-8")
     monkeypatch.setattr(paths, "TESTS", tmp_path)
     repeat._entries.cache_clear()

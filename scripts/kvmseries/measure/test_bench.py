@@ -37,7 +37,7 @@ def test_points_are_base_series_steps_and_bases_of_other_series(mini, other):
     )
 
 
-HEAD = "speed_test:\n  vcpus: -v\n  timeout: 1\n  samples: 1\n  memory: 1\n"
+HEAD = "speed_test:\n  timeout: 1\n"
 BENCH = f"""\
 {HEAD}  args:
     arm64: {{-b: 1M, -m: 2, -g: null}}

@@ -148,8 +148,6 @@ LEFTOVERS = [
     "Conflicts:\n\tarch/arm64/kvm/mmu.c",
     "squash! Another",
 ]
-
-
 TRAILERS = ["Signed-off-by", "signed-off-by", "Reviewed-by", "Tested-by", "Acked-by"]
 
 
@@ -183,9 +181,6 @@ def test_what_is_no_tree_of_the_tool_is_refused(mini, patches, kernel, tree, tmp
     with pytest.raises(Fail, match="no commits after its tag 'base'"):
         export.export(mini, kernel)
     assert contents(patches) == before
-
-
-# check.py: what is asked of the files themselves
 
 
 def test_a_clean_series_is_clean(mini, mirror):

@@ -59,9 +59,6 @@ def test_letters_and_trees_of_a_milestone_and_export(mini, patches, kernel, tmp_
     assert mini.letter("rwlock").read_text(encoding="utf-8") == LETTER
 
 
-# Fixes alone
-
-
 def test_fixes_that_apply_alone(patches, mirror):
     mini = with_milestones(patches, {"fixes": 2}, needs={2: [1]})
     assert check.alone(mini) == 2

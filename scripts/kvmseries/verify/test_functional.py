@@ -236,8 +236,6 @@ def test_a_series_alone_is_held_to_the_default_configuration(run, qemu):
 
 # What tests.yaml says that it fails does.
 AS_KNOWN = "prints() { case $1$2 in *alpha_test-m) return 1 ;; esac; }\n"
-
-
 SAID = "fail on series, but pass on base; on series: status 1: vCPU 1: unexpected exit, exit_reason=SHUTDOWN"
 EMPTY = "no harvest of -H fell into the writing"
 

@@ -24,7 +24,6 @@ mini:
     nvhe: {arch: arm64, cpu: cortex-a72, params: [a=1]}
   debug: [delays]
   parts:
-    functional: []
     races:
       - {args: alpha_test -t 9, seconds: 9}
       - {args: beta_test, seconds: 9, arch: x86_64}
@@ -300,9 +299,6 @@ def test_a_plan_of_another_form(small, mini, old, new, why):
     write(paths.TESTS / "soak.yaml", text)
     with pytest.raises(Fail, match=re.escape(why)):
         soak.plan(mini)
-
-
-# The file: adding up, parts of another source, and a file that is whole or as it was.
 
 
 def test_parts_of_one_source_add_up(tmp_path):
