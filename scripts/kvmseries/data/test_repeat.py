@@ -107,11 +107,8 @@ def test_a_chance_may_be_of_any_metric_that_is_judged():
 def test_new_samples_replace_those_of_the_same_run_alone():
     runs = repeat.mark([timed([1.0, 2.0]), timed([3.0, 3.0], kernel="series"), timed([1.0, 2.0], vcpus=2)])
     repeat.replace(runs, [timed([5.0, 5.0]), timed([7.0], kernel="other")])
-    assert [(run["samples"], run["earlier"]) for run in runs] == [
-        ([5.0, 5.0], [[1.0, 2.0]]),
-        ([3.0, 3.0], []),
-        ([1.0, 2.0], []),
-    ]
+    found = [(run["samples"], run["earlier"]) for run in runs]
+    assert found == [([5.0, 5.0], [[1.0, 2.0]]), ([3.0, 3.0], []), ([1.0, 2.0], [])]
     repeat.replace(runs, [timed([6.0, 6.0])])
     assert runs[0]["earlier"] == [[1.0, 2.0], [5.0, 5.0]]
     assert repeat.mark(runs)[0]["repeats"] is True and len(runs[0]["earlier"]) == 2

@@ -343,10 +343,8 @@ def _boot(
     prefix = scheduling(job.arch, job.test, kernel.tree.version) if job.clock == "virtual" else []
     prefix += ["/tests/lockphase", "--"] if entry.counts else []
     limit = setting["timeout"] * (4 if entry.counts else 1)
-    commands = [
-        (f"{job.test}-{count}", limit * (1 + count), [*prefix, f"/tests/{job.test}", VCPUS, str(count), *line])
-        for count in vcpus
-    ]
+    prefix += [f"/tests/{job.test}", VCPUS]
+    commands = [(f"{job.test}-{count}", limit * (1 + count), [*prefix, str(count), *line]) for count in vcpus]
     machine = machines.Machine(
         job.arch,
         job.cpu,

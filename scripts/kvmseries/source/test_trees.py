@@ -9,20 +9,8 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import (
-    ARM,
-    below,
-    edit,
-    git,
-    MMU,
-    NO_NETWORK,
-    replaced,
-    snapshot,
-    started,
-    subjects,
-    SUBJECTS,
-    write,
-)
+from kvmseries.conftest import ARM, below, edit, git, MMU, NO_NETWORK, replaced, snapshot, started
+from kvmseries.conftest import subjects, SUBJECTS, write
 from kvmseries.source import catalog, git as git_module, projects, trees
 
 BASE = "trees/mini-5.10.262-1/base"
