@@ -12,7 +12,7 @@ from kvmseries.verify.mutants import Mutant, Outcome
 CASE = '<testsuites><testsuite><testcase name="x">{}</testcase></testsuite></testsuites>'
 FOLDER = mutants.FILE.parent
 # What stands behind the mutants of v5.10; words about a row.
-NEXT, BOTH = "v7.3: &newer\n", "what is booted, and that alone, needs both a mistake"
+NEXT, BOTH = "v7.3: &newer\n", "what is booted, and that alone, has a mistake and a place"
 
 
 def test_each_mutant_is_there_with_what_finds_it():
@@ -66,8 +66,9 @@ def _folder(tmp_path):
         ("  bit-before-leaf:", "  no-dirty-bit:", "'no-dirty-bit' is there twice"),
         ("    selftest: ", "    luck: ", "v5.10: no-dirty-bit: 'luck' is not known"),
         ("    selftest: ", "    litmus: x, selftest: ", "two places to boot it: litmus and selftest"),
-        ("    selftest: ", "    long: false} #", f"no-dirty-bit: {BOTH} and"),
-        ("    mistake: the dirty-logging", "    #", f"no-dirty-bit: {BOTH}"),
+        ("    stress: *races", "    long: false", f"fault-without-seq: {BOTH}"),
+        ("{mistake: the invalidation of an address leaves stage 1 out, ", "{", f"tlb-no-stage1: {BOTH}"),
+        ("  age-no-flush: {kind: tlbi, model: age-flush-read", "  age-no-flush: {kind: k, mistake: m, none: w", BOTH),
         ("{kind: error, model: age-read,", "{model: age-read,", "are for a mutant of the model"),
         ("{kind: error, model: age-read, bound: all}", "{kind: error}", "it has no place"),
         ("{kind: order, model: write-harvest,", "{kind: order,", "a mutant of the model needs a scenario"),
