@@ -104,10 +104,8 @@ def test_the_table_of_aging_stands_in_the_facts():
         assert f"| {vcpus} | {' / '.join(f'{seconds:.3f}' for seconds in row)} |" in text
 
 
-KINDS = {
-    "column": (published.load, published.FILE, "zhang2022-base"),
-    "aging": (published.slowdowns, published.AGING_FILE, "houghton2024-tdp"),
-}
+KINDS = {"column": (published.load, published.FILE, "zhang2022-base")}
+KINDS["aging"] = (published.slowdowns, published.AGING_FILE, "houghton2024-tdp")
 
 
 @pytest.fixture
