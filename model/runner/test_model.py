@@ -75,12 +75,8 @@ def test_what_has_moved_is_said(wanted, message):
         source.cut(SOURCE, wanted, "a.c")
 
 
-SECTION = source.Section(
-    "functions",
-    "a.c",
-    "",
-    (f"? {ONE}", "? int gone(void)", "< int old(void)", "int two(void) || static gfn_t two(void)"),
-)
+WANTED = (f"? {ONE}", "? int gone(void)", "< int old(void)", "int two(void) || static gfn_t two(void)")
+SECTION = source.Section("functions", "a.c", "", WANTED)
 
 
 def test_a_milestone_may_lack_what_is_marked():
@@ -114,10 +110,7 @@ def _tree(tmp_path, text="a\nb\nc\n"):
 
 def _patch(tmp_path, name="virt/kvm/kvm_main.c", line="b"):
     path = tmp_path / "x.patch"
-    path.write_text(
-        f"the mistake\n\n--- a/{name}\n+++ b/{name}\n@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n", encoding="utf-8"
-    )
-    return path
+    return write(path, f"the mistake\n\n--- a/{name}\n+++ b/{name}\n@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n")
 
 
 def test_a_mutant_is_planted(tmp_path):
@@ -216,10 +209,8 @@ def test_lines_that_are_not_run():
 def test_where_a_cmpxchg_is():
     text = '#line 7 "x/mmu.c"\nif (cmpxchg_relaxed(p,\n\t0, 1))\n/* by\n * a cmpxchg() */\n#line 3 "y.h"\ncmpxchg64(p, 0, 1);\n'
     assert coverage.exchanges("functions.inc", text) == {"mmu.c:7", "y.h:3"}
-    assert coverage.exchanges("pgtable.c", "\n\tcmpxchg(p, 0, 1);\n\ttry_cmpxchg(p, &o, 1);\n") == {
-        "pgtable.c:2",
-        "pgtable.c:3",
-    }
+    text = "\n\tcmpxchg(p, 0, 1);\n\ttry_cmpxchg(p, &o, 1);\n"
+    assert coverage.exchanges("pgtable.c", text) == {"pgtable.c:2", "pgtable.c:3"}
 
 
 @pytest.mark.parametrize(

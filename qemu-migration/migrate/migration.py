@@ -269,15 +269,9 @@ def _take(taken: Taken, job: Job, runner: Runner, label: str, setting: driver.Se
         taken.table.setdefault(shape.key(one), one)["samples"].append(value)
     rows = driver.samples(outcome.output)
     if rows:
+        series, config, args = run_["series"], run_["config"], run_["args"]
         taken.traces.append(
-            {
-                "series": run_["series"],
-                "kernel": label,
-                "config": run_["config"],
-                "args": run_["args"],
-                "vcpus": setting.vcpus,
-                "rows": rows,
-            }
+            {"series": series, "kernel": label, "config": config, "args": args, "vcpus": setting.vcpus, "rows": rows}
         )
 
 

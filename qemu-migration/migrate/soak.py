@@ -19,17 +19,8 @@ from kvmseries.vm import run as guest
 from . import build, driver, migration
 
 FORMAT = paths.ROOT / "Documentation" / "soak-qemu.schema.yaml"
-# How often each is drawn.
-SCENARIOS = {
-    "plain": 6,
-    "cancel": 4,
-    "kill": 3,
-    "stop": 2,
-    "stop-cancel": 2,
-    "cut": 4,
-    "postcopy": 2,
-    "postcopy-run": 2,
-}
+# How often each scenario is drawn.
+WEIGHTS = {"plain": 6, "cancel": 4, "kill": 3, "stop": 2, "stop-cancel": 2, "cut": 4, "postcopy": 2, "postcopy-run": 2}
 # Migrations in one boot of L1: what a boot that dies takes with it.
 BATCH = 10
 # Number of a migration, what it does; then its figures and what is wrong with it.
@@ -43,7 +34,7 @@ def draw(source: random.Random) -> driver.Setting:
     Most of a guest's memory is its working set, and most migrations write more than the network carries: what is compared
     afterwards was written meanwhile, and the throttle has something to do.
     """
-    scenario = source.choices(list(SCENARIOS), list(SCENARIOS.values()))[0]
+    scenario = source.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
     size = source.choice((16384, 24576, 32768))
     # Bytes/s that send the working set once in so many seconds.
     bandwidth = round(size * 1024 / source.choice((2, 4)))

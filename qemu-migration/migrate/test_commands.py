@@ -22,10 +22,7 @@ from migrate import build, check, migration, soak
         (("bench", "qmini", "--here", "x", "--sensitivity"), "qmini is for QEMU: --here is for kernels"),
         (("test", "qmini", "--soak", "4", "--only", "x"), "--only is for the tests of QEMU"),
         (("test", "qmini", "--only", "x", "--only", "y"), "--only: give one NAME"),
-        (
-            ("bench", "qmini", "--test", "dirty_log_perf_test"),
-            "bench knows the test migration, not 'dirty_log_perf_test'",
-        ),
+        (("bench", "qmini", "--test", "vm_killed_test"), "bench knows the test migration, not 'vm_killed_test'"),
         (("bench", "qmini", "--rate", "-1"), "-1 is not in the range x>=0"),
         (("bench", "mini", "--rings=7", "--sensitivity"), "--rings is for series of QEMU"),
         (("test", "qmini", "--kernels", "base,mini:base"), "base,mini:base: mini is for linux, qmini for qemu"),

@@ -41,6 +41,9 @@ pages_lost 0
 target_lives 1
 stale 0
 """
+KICKS = "trace kvm_dirty_ring_kick 12\ntrace kvm_dirty_ring_kick_asleep 19\n"
+SHARES = "throttle_share 0.02\nthrottle_share_asked 0.01\n"
+GIVEN_UP = PRINTED.replace("completed 1\n", "completed 0\n").replace("pages_lost 0\n", "")
 
 
 def test_memory_holds_the_pages():
@@ -73,26 +76,14 @@ def test_parse_names_the_error():
         (PRINTED, ("kvm_dirty_ring_flush",), {"kicks": 22 * 4, "flushes": 22, "syncs": 22, "ring_full_exits": 30}),
         (PRINTED, (), {"guest_work_lost": 20.9404, "pages_lost": 0, "completed": 1, "dirty_true": None}),
         (PRINTED, driver.EVENTS, {"kicks": 0}),
-        (
-            PRINTED + "trace kvm_dirty_ring_kick 12\ntrace kvm_dirty_ring_kick_asleep 19\n",
-            driver.EVENTS,
-            {"kicks": 12, "kicks_skipped": 19},
-        ),
+        (PRINTED + KICKS, driver.EVENTS, {"kicks": 12, "kicks_skipped": 19}),
         (PRINTED + "trace kvm_dirty_ring_reaper_look 7\n", driver.EVENTS, {"looks": 7}),
         (PRINTED + "dirty_counted 90\ndirty_true 100\n", (), {"dirty_counted": 90, "dirty_true": 100}),
         (PRINTED, (), {"throttle_share": None}),
-        (
-            PRINTED + "throttle_share 0.02\nthrottle_share_asked 0.01\n",
-            (),
-            {"throttle_share": 0.02, "throttle_share_asked": 0.01},
-        ),
+        (PRINTED + SHARES, (), {"throttle_share": 0.02, "throttle_share_asked": 0.01}),
         # What the guest found counts as lost; of a migration that did not end nothing was compared.
         (PRINTED.replace("stale 0", "stale 2"), (), {"pages_lost": 2}),
-        (
-            PRINTED.replace("completed 1\n", "completed 0\n").replace("pages_lost 0\n", ""),
-            (),
-            {"completed": 0, "pages_lost": None, "downtime": None},
-        ),
+        (GIVEN_UP, (), {"completed": 0, "pages_lost": None, "downtime": None}),
     ],
 )
 def test_metrics(text, events, wanted):
@@ -105,11 +96,7 @@ def test_metrics(text, events, wanted):
     "old, new, what",
     [
         ("pages_lost 0", "pages_lost 3", "3 pages differ between the two sides"),
-        (
-            "pages_lost 0",
-            "pages_lost 13\nfirst_lost 0x40203000",
-            "13 pages differ between the two sides (the first at 0x40203000)",
-        ),
+        ("pages_lost 0", "pages_lost 13\nfirst_lost 0x40", "13 pages differ between the two sides (the first at 0x40)"),
         ("stale 0", "stale 1", "1 stale pages found by the guest on the destination"),
         (
             "stale 0",

@@ -123,7 +123,7 @@ def test_rings():
 def test_soak_draws_everything_and_the_same_for_the_same_seed():
     assert soak.plan("1", 50) == soak.plan("1", 80)[:50] != soak.plan("2", 50)
     drawn = [setting for _, setting in soak.plan("1", 300)]
-    assert {one.scenario for one in drawn} == set(soak.SCENARIOS)
+    assert {one.scenario for one in drawn} == set(soak.WEIGHTS)
     assert {one.ring for one in drawn} == set(migration.RINGS)
     # Guests write most of their memory while it is sent.
     memory, written = sum(one.memory for one in drawn), sum(one.working_set for one in drawn) / 1024
@@ -161,10 +161,8 @@ def calm(runner, monkeypatch, tmp_path):
 def test_soak_goes_on_after_a_boot_that_died(calm, tmp_path):
     log = tmp_path / "out/runs/soak-test/job.log"
     log.parent.mkdir(parents=True)
-    log.write_text(
-        "".join(f"@@ begin m{number}\n{PRINTED}@@ end m{number} rc=0 seconds=1.0\n" for number in (0, 1))
-        + "@@ begin m2\nspeed 5\n"
-    )
+    done = "".join(f"@@ begin m{number}\n{PRINTED}@@ end m{number} rc=0 seconds=1.0\n" for number in (0, 1))
+    log.write_text(f"{done}@@ begin m2\nspeed 5\n")
     real, died = calm.run, []
 
     def run(commands, note=None):

@@ -43,10 +43,8 @@ def test_a_users_own_qemu(qmini, qemu_made, what):
 
 
 def test_a_kernel_is_no_qemu(qmini, kernel, refused):
-    assert (
-        refused("apply", "qmini", "--fetch-only", "--tree", kernel)
-        == f"--tree {kernel} is not a QEMU tree: it has no VERSION and accel/kvm/kvm-all.c at its top"
-    )
+    line = f"--tree {kernel} is not a QEMU tree: it has no VERSION and accel/kvm/kvm-all.c at its top"
+    assert refused("apply", "qmini", "--fetch-only", "--tree", kernel) == line
 
 
 def test_a_qemu_is_no_kernel(mini, qemu_made, refused):

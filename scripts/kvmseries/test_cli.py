@@ -34,11 +34,9 @@ MISTAKES = [
     (["report"], "say which results files, or --texts"),
     (["bench", "mini", "--arch"], "Option '--arch' requires an argument"),
     (["export", "mini", "a", "b"], "Got unexpected extra argument (b)"),
-    (["bench", "mini", "--", "true"], "Got unexpected extra argument (true)"),
     (["bench", "mini", "--accel", "x"], "Invalid value for '--accel': 'x' is not one of 'tcg', 'kvm'"),
     (["apply", "mini"], "apply needs DIR, a directory to make, or --fetch-only (see scripts/series apply -h)"),
     (["bench", "mini", "--arch", ""], "--arch '': give a value"),
-    (["bench", "mini", "--here", ""], "--here '': give a value"),
     (["bench", "mini", "--json", "--no-counts"], "--json '--no-counts': give a value"),
     # Names
     (["apply", "v9.9", "DIR"], "unknown series 'v9.9': there is mini"),
@@ -56,12 +54,9 @@ MISTAKES = [
     (["build", "mini", "--kernels", "base,base"], "--kernels base,base names a kernel twice"),
     (["bench", "mini", "--kernels", "base,upto:9"], "--upto 9 is beyond the end: mini has 3"),
     (["bench", "mini", "--kernels", "nope:base"], "unknown series 'nope': there is mini"),
-    (["bench", "mini", "--kernels", ""], "--kernels '': give a value"),
     (["bench", "mini", "--kernels", "base,"], "unknown kernel ''"),
-    (["bench", "mini", "--kernels", ":base"], "unknown series ''"),
     (["bench", "mini", "--kernels", "mini:series"], "unknown kernel 'mini:series'"),
     (["bench", "mini", "--kernels", "upto:nope"], "mini has no milestone 'nope'"),
-    (["bench", "mini", "--kernels", "upto:"], "mini has no milestone ''"),
     (["apply", "mini", "DIR", "--milestone", "nope"], "mini has no milestone 'nope' (milestones: first, rwlock)"),
     (["apply", "mini", "DIR", "--upto", "nope"], "mini has no milestone 'nope' (milestones: first,"),
     # Numbers
@@ -87,14 +82,9 @@ MISTAKES = [
     (["report", "x", "--table", "html"], "'html' is not one of 'text', 'none'"),
     (["bench", "mini", "--calibrate", "--samples", "2"], "--calibrate excludes --samples: it measures what was "),
     (["bench", "mini", "--no-counts", "--no-times"], "--no-counts excludes --no-times: nothing is left to measure"),
-    (
-        ["bench", "mini", "--case", "zhang2022", "--test-args=-i 3"],
-        "--case excludes --test-args: a case brings its own",
-    ),
-    *(
-        (["bench", "mini", "--test-args", more], "--test-args: the number of vCPUs comes from")
-        for more in ("-v 3", "-v4")
-    ),
+    (["bench", "mini", "--case", "thp", "--test-args=-i 3"], "--case excludes --test-args: a case brings its own"),
+    (["bench", "mini", "--test-args", "-v 3"], "--test-args: the number of vCPUs comes from"),
+    (["bench", "mini", "--test-args", "-v4"], "--test-args: the number of vCPUs comes from"),
     (["bench", "mini", "--test-args", "-i '2"], "No closing quotation"),
     (["bench", "mini", "--clock", "virtual", "--accel", "kvm"], "--clock virtual is for emulated"),
     (["bench", "mini", "--here", "--clock", "virtual"], "--here excludes --clock virtual: this machine's clock"),
@@ -139,9 +129,6 @@ def test_rules_are_of_options_that_there_are():
         there = {cli._name(param) for param in command.params} | {"COMMAND"}
         words = " ".join(text for rule in rules for text in (rule.given, rule.no, rule.only, rule.needs)).split()
         assert {word.partition("=")[0] for word in words} <= there
-
-
-# What goes well
 
 
 def test_list_shows_every_series(series):
@@ -212,9 +199,6 @@ def test_deps_installs_what_make_check_needs_alone(refused, nothing_installed):
     assert line.startswith("cannot install ") and " gcc " in line and "qemu" not in line
 
 
-# Destinations
-
-
 def test_a_place_in_which_nobody_can_write_is_told_before_the_work(
     refused, mirror, monkeypatch, read_only, tmp_path, kernel
 ):
@@ -222,15 +206,9 @@ def test_a_place_in_which_nobody_can_write_is_told_before_the_work(
         (["apply", "mini", "/proc/new"], "nothing can be made in /proc ("),
         (["bench", "mini", "--json", "/proc/new.json"], "nothing can be made in /proc ("),
         (["apply", "mini", read_only / "new"], f"no permission to write {read_only}: choose another destination"),
-        (
-            ["bench", "mini", "--json", read_only / "x.json"],
-            f"no permission to write {read_only}: choose another --json",
-        ),
+        (["bench", "mini", "--json", read_only / "x"], f"no permission to write {read_only}: choose another --json"),
         (["bench", "mini", "--json", tmp_path], f"--json {tmp_path} is a directory: name a file"),
-        (
-            ["bench", "mini", "--json", tmp_path / "no/x"],
-            f"--json {tmp_path}/no/x: there is no directory {tmp_path}/no",
-        ),
+        (["bench", "mini", "--json", tmp_path / "n/x"], f"--json {tmp_path}/n/x: there is no directory {tmp_path}/n"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(trees, "base", None)
@@ -251,9 +229,6 @@ def test_a_full_disk(refused, kernel, small_disk, monkeypatch, tmp_path, where):
     copy = (tmp_path if where == "out" else small_disk) / "copy"
     assert "disk full: " in refused("apply", "mini", copy, "--tree", kernel)
     assert not copy.exists() and not [name for name in below(small_disk) if "base" in name or "copy" in name]
-
-
-# Trees and patches
 
 
 def older(tree):
@@ -291,9 +266,6 @@ def test_a_tree_that_cannot_be_used_is_refused_as_it_is(
     words = ["--clock", "wall"] if verb == "bench" else ["copy"] if verb == "apply" else []
     assert re.fullmatch(line.format(kernel), refused(verb, "mini", *words, "--tree", kernel))
     assert not (tmp_path / "copy").exists() and snapshot(kernel) == before
-
-
-# Compilers, guests, results
 
 
 def test_a_missing_program(refused, only_tools, kernel, program):

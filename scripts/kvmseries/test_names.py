@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-
 from kvmseries.base import paths
 from kvmseries.conftest import write
 

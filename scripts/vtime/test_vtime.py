@@ -16,9 +16,6 @@ from vtime import vtime
 ARCHES = ("arm64", "x86_64")
 
 
-# The model
-
-
 @pytest.mark.parametrize("arch", ARCHES)
 def test_every_parameter_is_the_instruments_and_says_what_it_is_and_where_from(arch):
     model, table = vtime.parameters(arch), (vtime.SOURCE / "costs.c").read_text(encoding="utf-8")
@@ -79,9 +76,6 @@ def test_options_are_whole_picoseconds(monkeypatch, tmp_path):
     assert vtime.options("arm64", "line*0.5") == "insn=215,line=23500"
 
 
-# The shared object
-
-
 def test_it_is_compiled_once_for_each_source(program, monkeypatch, tmp_path):
     program(
         "gcc", f'while [ $# -gt 1 ]; do [ "$1" = -o ] && echo x >> "$2"; shift; done\necho x >> \'{tmp_path}/count\'\n'
@@ -93,9 +87,6 @@ def test_it_is_compiled_once_for_each_source(program, monkeypatch, tmp_path):
     write(tmp_path / "vtime/b.h", "int b;\n")
     assert vtime.library() != first
     assert (tmp_path / "count").read_text(encoding="utf-8") == "x\nx\n"
-
-
-# QEMU
 
 
 def _version(number):
@@ -175,9 +166,6 @@ def test_a_backport_that_is_too_old_or_too_new_is_refused(program, backport, num
 def test_a_backport_that_cannot_be_had_leaves_nothing(program):
     program("qemu-system-aarch64", _version("7.2"))
     _refused("none can be had: .*Temporary failure resolving.*; install one, or use --clock wall")
-
-
-# Its command line, and what it counted
 
 
 SYMBOLS = {

@@ -158,9 +158,6 @@ def harness(tmp_path_factory):
     return build
 
 
-# What an instruction is
-
-
 ARM64 = instructions("""\
 LOAD_EXCLUSIVE: ldxr x0, [x1]; ldaxr w0, [x1]; ldaxrb w0, [x1]; ldxp x0, x1, [x2]; ldaxp w0, w1, [x2]
 ATOMIC: stxr w0, x1, [x2]; stlxr w0, w1, [x2]; stlxrh w0, w1, [x2]; stxp w0, x1, x2, [x3]; cas x0, x1, [x2];
@@ -225,9 +222,6 @@ def test_an_instruction_that_is_cut_off_is_plain(harness):
         assert decode([f"{len(code.split())} {code}"]) == ["PLAIN"]
 
 
-# Which code writes page tables
-
-
 TABLES = (
     HEAD
     + """
@@ -267,9 +261,6 @@ def test_ranges_of_code_that_cannot_be_are_refused(harness, marks):
     assert harness(TABLES, "tables.c")(marks) == []
 
 
-# What does one thing at a time
-
-
 def _fit(busy, now, length):
     """Take the first `length` units that are free of the set `busy` from `now` on, which join it, in as many
     pieces as it takes; returns the time by which they are done, less `length`."""
@@ -299,9 +290,6 @@ def test_random_reservations_are_those_of_the_model(harness):
         _calendar(reserve, [(rng.randrange(width), rng.randrange(20)) for _ in range(24)])
     # More than there are slots, nearly in order: what is forgotten is what nobody asks about.
     _calendar(reserve, [(at * 100 + rng.randrange(800), rng.randrange(60)) for at in range(400)])
-
-
-# Cache lines
 
 
 SHARED, EXCLUSIVE, POSTED, STORED = range(4)
@@ -397,9 +385,6 @@ def test_more_lines_than_the_table_began_with_keep_their_owners(harness):
     asked = [(cpu, number << 6, EXCLUSIVE, number + cpu * 10**7) for cpu in (0, 1) for number in range(count)]
     access = harness(LINES, "lines.c", "calendar.c")
     assert _lines(access, asked)[0] == [ATOMIC] * count + [LINE] * count
-
-
-# WFE
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,6 @@ SECONDS = 300
 MUTANTS = Lab(SERIES, patches=("mutants",))
 
 
-# --- what is lost, and what is not ---
-
-
 def _harvests(arch, which, idle=100, busy=20):
     """The Ran of so many rounds of dirty_harvest_test."""
     commands = {name: ["/tests/dirty_harvest_test", name, n] for name, n in (("idle", idle), ("busy", busy))}

@@ -435,8 +435,5 @@ def _meant(tree: Tree, which: Tlbi) -> list[Debt]:
     start, end = which.span
     if end - start > 1:
         return [debt for debts in tree.debts.values() for debt in debts if debt.overlaps(start, end)]
-    return [
-        debt
-        for level in range(4)
-        for debt in tree.debts.get((level, start >> tree.shift(level) << tree.shift(level)), ())
-    ]
+    places = [(level, start >> tree.shift(level) << tree.shift(level)) for level in range(4)]
+    return [debt for place in places for debt in tree.debts.get(place, ())]

@@ -8,14 +8,8 @@ from stage2_trace import stage2check
 VM, OTHER = "1000", "9000"
 HEAD = ["stage2-trace 1", f"root 0 {VM} 1 1 40 12"]
 # Entries: a page's, read-write and read-only, another page's, a block's, a table's, and a locked one.
-RW, RO, ELSEWHERE, BLOCK, TABLE, LOCKED = (
-    "800000400007df",
-    "8000004000075f",
-    "800000500007df",
-    "800000400007dd",
-    "5003",
-    "780000000000000",
-)
+RW, RO, ELSEWHERE = "800000400007df", "8000004000075f", "800000500007df"
+BLOCK, TABLE, LOCKED = "800000400007dd", "5003", "780000000000000"
 # CPU and task.
 A, B = "0 a", "1 b"
 IPA, PAGE, HUGE = "3 201000", "201", "2 200000"
@@ -232,10 +226,7 @@ def test_the_content_of_a_table(text, entries):
         (["stage2-trace 2"], "version 1"),
         (HEAD, "breaks off after line 2"),
         ([*HEAD, "cut"], "was cut at line 3"),
-        (
-            [*HEAD, f"missed 0 {VM} 3 201000 0 7df"],
-            "lacks a store to the entry of level 3 for 201000, between 0 and 7df",
-        ),
+        ([*HEAD, f"missed 0 {VM} 3 201000 0 7d"], "lacks a store to the entry of level 3 for 201000, between 0 and 7d"),
         ([*HEAD, "tlbi 0 a ripas2e1is 1 201"], "line 3 of the trace cannot be read"),
         ([*HEAD, "tlbi 0 a vae1 1 201"], "line 3 of the trace cannot be read"),
         ([*HEAD, "tlbi 0 a vmalls12e1isnxs 1 -"], "line 3 of the trace cannot be read"),

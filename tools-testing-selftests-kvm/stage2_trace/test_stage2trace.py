@@ -119,9 +119,8 @@ def test_a_row_of_entries_is_short(traced):
     found, _ = traced(*rows, "mem 40002ff8 7", _put("40001000", "40002003"))
     line = next(line for line in found if line.startswith("table"))
     assert line.endswith(" 0:40000001+200000*511,511:7")
-    assert stage2check.content(line.split()[-1]) == {index: 0x40000001 + 0x200000 * index for index in range(511)} | {
-        511: 7
-    }
+    row = {index: 0x40000001 + 0x200000 * index for index in range(511)}
+    assert stage2check.content(line.split()[-1]) == {**row, 511: 7}
 
 
 def test_a_store_that_was_not_seen_is_told(traced):
@@ -151,8 +150,7 @@ def test_tlbis_and_the_dsbs_around_them(traced):
     found, _ = traced(
         "run 0 9000 " + DSB_ISH,
         _put("40001000", "40002001"),
-        "run 0 9000 " + DSB_ISH,
-        "run 0 9000 " + DSB_ISH,
+        *["run 0 9000 " + DSB_ISH] * 2,
         "run 1 9000 " + DSB_ISH,
         "x 0 0 7123",
         f"run 0 9000 {TLBI_IPA}",
@@ -256,16 +254,12 @@ def test_what_the_plugin_records_is_what_the_checker_reads(traced):
     assert [finding.rule for finding in bad.findings] == ["break-before-make"]
 
 
-# What it is told of a kernel
-
-
 def _map(*lacking):
     """The text of a System.map that lacks these names."""
     names = ["stage2_map_walker", "kvm_pgtable_stage2_map", "__kvm_pgtable_walk", *stage2trace.OPERATIONS]
     names += ["kvm_pgtable_stage2_destroy", "other", "end"]
-    return "".join(
-        f"{0x1000 + 0x10 * number:016x} T {name}\n" for number, name in enumerate(names) if name not in lacking
-    )
+    found = [(0x1000 + 0x10 * number, name) for number, name in enumerate(names) if name not in lacking]
+    return "".join(f"{address:016x} T {name}\n" for address, name in found)
 
 
 def test_the_code_of_a_kernel():

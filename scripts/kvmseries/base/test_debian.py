@@ -128,9 +128,6 @@ def test_a_cache_that_fills_up_while_apt_fetches_is_said(program, fetch):
         fetch()
 
 
-# install()
-
-
 @pytest.fixture
 def lacking(program, tmp_path, monkeypatch):
     """xz-utils is not installed; apt-get's calls are lines of a file."""

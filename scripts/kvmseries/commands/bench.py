@@ -172,7 +172,7 @@ def _job(options: shared.Options) -> bench.Job:
         line=tuple(bench.arguments(test, options.arch, extra, series.kernel)),
         vcpus=numbers.vcpus(options.vcpus or "1,2,4,8,16"),
         points=_points(options),
-        samples=options.samples or entry["samples"],
+        samples=options.samples or entry.get("samples", 3),
         configs=options.config,
         counts=not options.no_counts,
         times=not options.no_times,

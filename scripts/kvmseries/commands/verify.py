@@ -8,12 +8,8 @@ from migrate import check as qemu_check
 from ..verify import check
 from . import shared
 
-PARAMS = [
-    shared.SERIES,
-    shared.ANY_ARCH,
-    shared.flag("--no-build", "only the checks that build nothing (minutes)"),
-    shared.TREE,
-]
+NO_BUILD = shared.flag("--no-build", "only the checks that build nothing (minutes)")
+PARAMS = [shared.SERIES, shared.ANY_ARCH, NO_BUILD, shared.TREE]
 
 
 def run(options: shared.Options) -> None:

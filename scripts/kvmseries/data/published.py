@@ -28,9 +28,7 @@ class Column:
     """One column of one table; every field but `id` is a key of the file."""
 
     id: str
-    work: str  # "Zhang 2022"
-    what: str
-    machine: str
+    what: str  # "Zhang 2022, base"
     command: str
     series: str
     arch: str

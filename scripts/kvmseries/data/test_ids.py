@@ -147,13 +147,8 @@ def test_the_programs_and_the_instrument(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "TESTS", tmp_path / "ours")
     monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
     of_programs = ("ours/tests/x_test.c", "ours/lib/x.h")
-    measuring = (
-        "vtime/clock.c",
-        "vtime/model.yaml",
-        "ours/guest/init",
-        "ours/configs/normal",
-        "patches/instruments/v7.3/x.patch",
-    )
+    measuring = ("vtime/clock.c", "vtime/model.yaml", "patches/instruments/v7.3/x.patch")
+    measuring += ("ours/guest/init", "ours/configs/normal")
     for where in (*of_programs, *measuring, "vtime/README.md", "patches/v7.3/0001-x.patch"):
         write(tmp_path / where, where)
     first = ids.programs(), ids.instrument()

@@ -86,7 +86,7 @@ def test_every_chance_of_bench_yaml_has_a_reason_and_says_whether_it_was_shown()
     ],
 )
 def test_a_chance_without_a_reason_is_refused(monkeypatch, tmp_path, entry, reason):
-    rest = "  vcpus: -v\n  timeout: 1\n  samples: 1\n  memory: 1\n  args: {}\n"
+    rest = "  timeout: 1\n  args: {}\n"
     (tmp_path / "bench.yaml").write_text(f"some_test:\n{rest}  chance:\n    - {entry}\n", encoding="utf-8")
     monkeypatch.setattr(paths, "TESTS", tmp_path)
     repeat._entries.cache_clear()
@@ -107,11 +107,8 @@ def test_a_chance_may_be_of_any_metric_that_is_judged():
 def test_new_samples_replace_those_of_the_same_run_alone():
     runs = repeat.mark([timed([1.0, 2.0]), timed([3.0, 3.0], kernel="series"), timed([1.0, 2.0], vcpus=2)])
     repeat.replace(runs, [timed([5.0, 5.0]), timed([7.0], kernel="other")])
-    assert [(run["samples"], run["earlier"]) for run in runs] == [
-        ([5.0, 5.0], [[1.0, 2.0]]),
-        ([3.0, 3.0], []),
-        ([1.0, 2.0], []),
-    ]
+    found = [(run["samples"], run["earlier"]) for run in runs]
+    assert found == [([5.0, 5.0], [[1.0, 2.0]]), ([3.0, 3.0], []), ([1.0, 2.0], [])]
     repeat.replace(runs, [timed([6.0, 6.0])])
     assert runs[0]["earlier"] == [[1.0, 2.0], [5.0, 5.0]]
     assert repeat.mark(runs)[0]["repeats"] is True and len(runs[0]["earlier"]) == 2

@@ -10,11 +10,7 @@ from kvmseries.base import paths
 from kvmseries.conftest import committed
 from kvmseries.data import schema as forms
 
-SCHEMAS = [
-    path
-    for folder in ("Documentation", "tools-testing-selftests-kvm", "scripts/vtime")
-    for path in sorted((paths.ROOT / folder).glob("*.schema.*"))
-]
+SCHEMAS = sorted(paths.ROOT.glob("*/*.schema.yaml"))
 
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)

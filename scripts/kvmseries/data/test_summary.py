@@ -176,10 +176,8 @@ def test_the_last_iteration_goes_before_the_whole_test():
 
 def derived(first, second, column, **keys):
     """The Value of a Column of `first` and `second`, samples of the metrics a and b."""
-    runs = [
-        make_run(metric=name, samples=samples, clock="virtual", **keys)
-        for name, samples in (("a", first), ("b", second))
-    ]
+    keys["clock"] = "virtual"
+    runs = [make_run(metric="a", samples=first, **keys), make_run(metric="b", samples=second, **keys)]
     return only(make_file(*runs)).value("base", keys.get("vcpus", 1), column)
 
 

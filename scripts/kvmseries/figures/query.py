@@ -19,19 +19,8 @@ from ..report import layout, state
 RESULTS = paths.ROOT / "Documentation" / "results"
 # Fewer rounds of a virtual clock are not enough to be quoted.
 ROUNDS = 3
-_UNITS = {
-    "s": 1,
-    "ms": 1e3,
-    "us": 1e6,
-    "ns": 1e9,
-    "MB": 1e-6,
-    "x": 1,
-    "%": 100,
-    "-%": 100,
-    "+%": 100,
-    "page": 1e9,
-    "vmpage": 1e9,
-}
+_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9, "page": 1e9, "vmpage": 1e9, "MB": 1e-6, "x": 1}
+_UNITS.update({"%": 100, "-%": 100, "+%": 100})
 _TAKES: dict[str, Callable[[list[float]], tuple[float, ...]]] = {
     "min": lambda numbers: (min(numbers),),
     "max": lambda numbers: (max(numbers),),
@@ -77,11 +66,8 @@ class Files:
         """The one run of the file `name` with this metric that has the keys of `wanted`; Fail if there is none,
         or more than one."""
         self.data(name)
-        found = [
-            run
-            for run in self._index[name].get((metric, wanted.get("kernel", "")), ())
-            if wanted.items() <= run.items()
-        ]
+        known = self._index[name].get((metric, wanted.get("kernel", "")), ())
+        found = [run for run in known if wanted.items() <= run.items()]
         # Where nothing else is asked for, the nominal model's.
         if "model" not in wanted:
             found = [run for run in found if run["model"] in ("", "nominal")]

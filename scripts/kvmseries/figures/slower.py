@@ -42,11 +42,8 @@ def lower_is_better(run: Mapping[str, Any]) -> bool | None:
 def worse(files: Files, name: str, kernels: Iterable[str] = (s.SERIES,)) -> dict[tuple[str, str], Worst]:
     """{(metric, kernel): Worst} of what one of `kernels` does worse than base by more than WORSE in the results `name`, in any
     variant of the model."""
-    return {
-        (metric, kernel): worst
-        for kernel in kernels
-        for metric, worst in _worse(files.data(name)["runs"], kernel).items()
-    }
+    runs = files.data(name)["runs"]
+    return {(metric, kernel): worst for kernel in kernels for metric, worst in _worse(runs, kernel).items()}
 
 
 def _worse(all_runs: Sequence[Run], kernel: str) -> dict[str, Worst]:

@@ -42,6 +42,7 @@ def test_a_servers_configuration_is_taken_as_it_is_but_for_what_must_change():
 
 WHOLE = gzip.compress(SERVER.encode())
 X86 = "CONFIG_X86_64=y\nCONFIG_KVM=m\n"
+NO_KVM = SERVER.replace("CONFIG_KVM=y", "# CONFIG_KVM is not set")
 
 
 @pytest.mark.parametrize(
@@ -51,11 +52,7 @@ X86 = "CONFIG_X86_64=y\nCONFIG_KVM=m\n"
         (WHOLE, "arm64", ""),
         (f"{X86}CONFIG_KVM_AMD=m\n".encode(), "x86_64", ""),
         (WHOLE[:20], "arm64", ": not a whole gzip file"),
-        (
-            SERVER.replace("CONFIG_KVM=y", "# CONFIG_KVM is not set").encode(),
-            "arm64",
-            " builds no KVM (CONFIG_KVM is not",
-        ),
+        (NO_KVM.encode(), "arm64", " builds no KVM (CONFIG_KVM is not"),
         (b"nothing\n", "arm64", " is not a kernel configuration"),
         (X86.encode(), "arm64", " is not a configuration for arm64, but for x86_64: add --arch x86_64"),
         (b"CONFIG_RISCV=y\nCONFIG_KVM=y\n", "arm64", " is not a configuration for arm64"),
@@ -185,10 +182,8 @@ def test_what_signs_is_really_compiled(tree):
 def test_a_configuration_that_cannot_do_without_signatures_is_told(tree, program, monkeypatch, tmp_path):
     write(tree.path / "scripts/sign-file.c", "")
     program("gcc", NO_ENGINE)
-    program(
-        "make",
-        "for word; do case $word in O=*) echo CONFIG_SYSTEM_TRUSTED_KEYRING=y >> ${word#O=}/.config ;; esac; done",
-    )
+    selects = "echo CONFIG_SYSTEM_TRUSTED_KEYRING=y >> ${word#O=}/.config"
+    program("make", f"for word; do case $word in O=*) {selects} ;; esac; done")
     with pytest.raises(Fail, match="no engine.h, and something in that configuration selects CONFIG_SYSTEM_TRUSTED_K"):
         hostkernel.build(tree, "arm64", SERVER)
     assert not (tmp_path / "calls").exists()

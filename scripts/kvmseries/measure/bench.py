@@ -22,6 +22,8 @@ from ..source import catalog, trees
 from ..vm import image, machine as machines, run as guest
 from . import counters
 
+# The option of a test that takes the number of vCPUs.
+VCPUS = "-v"
 # Runs by shape.key().
 Table = dict[tuple[str, ...], Run]
 # Kernels by label and configuration; initrds by series.
@@ -105,14 +107,13 @@ def arguments(test: str, arch: str, extra: str, kernel: str) -> list[str]:
     """The test's arguments but the number of vCPUs: the defaults for selftests of `kernel`
     ("5.10.262") with `extra` (text) over them.  An option of `extra` with a minus sign
     behind it, "-g-", takes the default away."""
-    entry = settings(test)
     try:
         words = shlex.split(extra or "")
     except ValueError as error:
         raise Usage(f"--test-args '{extra}': {error}") from None
     # getopt takes "-v4", too.
-    if any(word.startswith(entry["vcpus"]) for word in words):
-        raise Usage(f"--test-args: the number of vCPUs comes from --vcpus, not from {entry['vcpus']}")
+    if any(word.startswith(VCPUS) for word in words):
+        raise Usage(f"--test-args: the number of vCPUs comes from --vcpus, not from {VCPUS}")
     less = [word[:-1] for word in words if re.fullmatch(r"-\w-", word)]
     words = [word for word in words if not re.fullmatch(r"-\w-", word)]
     line = []
@@ -343,14 +344,8 @@ def _boot(
     prefix = scheduling(job.arch, job.test, kernel.tree.version) if job.clock == "virtual" else []
     prefix += ["/tests/lockphase", "--"] if entry.counts else []
     limit = setting["timeout"] * (4 if entry.counts else 1)
-    commands = [
-        (
-            f"{job.test}-{count}",
-            limit * (1 + count),
-            [*prefix, f"/tests/{job.test}", setting["vcpus"], str(count), *line],
-        )
-        for count in vcpus
-    ]
+    prefix += [f"/tests/{job.test}", VCPUS]
+    commands = [(f"{job.test}-{count}", limit * (1 + count), [*prefix, str(count), *line]) for count in vcpus]
     machine = machines.Machine(
         job.arch,
         job.cpu,

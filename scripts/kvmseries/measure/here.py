@@ -60,10 +60,9 @@ def run(job: bench.Job) -> tuple[list[Run], dict[str, str]]:
 
 
 def _once(job: bench.Job, folder: Path, counting: bool, count: int, line: Sequence[str]) -> str:
-    option = bench.settings(job.test)["vcpus"]
     prefix = [str(folder / "lockphase"), "--"] if counting else []
     # The tests print line by line only on a terminal; lockphase needs lines.
-    command = shlex.join([*prefix, str(folder / job.test), option, str(count), *line])
+    command = shlex.join([*prefix, str(folder / job.test), bench.VCPUS, str(count), *line])
     proc.need("script")
     status, output = proc.attempt(["script", "-q", "-e", "-c", command, "/dev/null"], job.test)
     if status:

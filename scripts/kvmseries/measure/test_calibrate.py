@@ -61,9 +61,6 @@ def test_where_time_is_a_power_of_the_parameters_one_step_is_the_fit(monkeypatch
     assert found.errors[1] < 0 and found.residual == pytest.approx(math.log(1.2) / math.sqrt(4))
 
 
-# The column, and the runs
-
-
 @pytest.mark.parametrize(
     "name, arch, more, count", [("mini", "arm64", 0, 0), ("v5.10", "x86_64", 0, 0), ("v5.10", "arm64", 1, 2)]
 )

@@ -182,9 +182,8 @@ def test_what_is_drawn_of_growth():
     (summary,) = s.summarise([data])
     time, growth = plots.growth_figure(summary, [s.DIRTY]).axes
     (base,) = [line for line in growth.lines if line.get_label() == "base"]
-    assert list(base.get_xdata()) == [1, 2, 4, 8, 16] and list(base.get_ydata()) == pytest.approx(
-        [1, 1.2, 2.5, 5.5, 12]
-    )
+    assert list(base.get_xdata()) == [1, 2, 4, 8, 16]
+    assert list(base.get_ydata()) == pytest.approx([1, 1.2, 2.5, 5.5, 12])
     (base,) = [line for line in time.lines if line.get_label() == "base"]
     assert base.get_ydata()[-1] == pytest.approx(36000)
     colours = {line.get_label(): line.get_color() for line in growth.lines}
@@ -221,10 +220,8 @@ def test_the_rate_of_a_guest_that_is_migrated():
     ]
     (summary,) = s.summarise([make_file(*rates, *times)])
     (axes,) = plots.rate_figure(summary, 2).axes
-    assert {line.get_label(): list(line.get_ydata()) for line in axes.lines} == {
-        "base": [1, 0.5, 0],
-        "series": [1, 0.9, 0],
-    }
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+    assert drawn == {"base": [1, 0.5, 0], "series": [1, 0.9, 0]}
     assert list(axes.lines[0].get_xdata()) == [0.25, 0.5, 0.75]
     assert "Rate of the guest" in text_of(make_file(*rates, *times)) and plots.rate_figure(summary, 4) is None
 

@@ -62,13 +62,8 @@ def test_without_one_vcpu_there_is_no_growth():
     curve = curves(virtual_results(("base",), vcpus=(2, 4)))["base"]
     assert curve.growth == {} and curve.worst is None
     sheet = scaling.sheet(only(virtual_results(("base",), vcpus=(2, 4))), s.DIRTY)
-    assert [cell.text for cell in sheet.blocks[0][1][0][1]] == [
-        "3,600",
-        layout.MISSING,
-        "2,268",
-        "1.28",
-        layout.MISSING,
-    ]
+    texts = [cell.text for cell in sheet.blocks[0][1][0][1]]
+    assert texts == ["3,600", layout.MISSING, "2,268", "1.28", layout.MISSING]
     assert "no point in common" in sheet.notes[-1]
 
 
@@ -83,12 +78,8 @@ def test_emulated_wall_clock_has_no_curves_and_real_hardware_has():
     "iterations, chosen, compared", [((1, 2), 2, True), ((1, 2, 3), 2, True), ((1,), 1, False), ((None,), None, False)]
 )
 def test_the_iteration_is_the_published_one_or_the_last(iterations, chosen, compared):
-    data = make_file(
-        *(
-            make_run(clock="virtual", args=HUGETLB, iteration=iteration, samples=[iteration or 9.0])
-            for iteration in iterations
-        )
-    )
+    keys = {"clock": "virtual", "args": HUGETLB}
+    data = make_file(*(make_run(**keys, iteration=one, samples=[one or 9.0]) for one in iterations))
     iteration, columns = scaling.chosen(only(data), s.DIRTY)
     assert (iteration, bool(columns)) == (chosen, compared)
     assert curves(data)["base"].values[1].median == (chosen or 9.0)

@@ -9,15 +9,8 @@ from kvmseries.conftest import committed
 from kvmseries.data import summary as s
 from kvmseries.data.results import load
 from kvmseries.report import layout, page, table
-from kvmseries.report.conftest import (
-    aging_results,
-    column,
-    full_results,
-    make_file,
-    make_run,
-    merging_results,
-    virtual_results,
-)
+from kvmseries.report.conftest import aging_results, column, full_results, merging_results, virtual_results
+from kvmseries.report.conftest import make_file, make_run
 
 
 def printed(results, width=80, encoding="utf-8"):
@@ -66,9 +59,8 @@ def test_every_metric_may_be_missing():
 
 def test_the_verdict_comes_before_the_tables():
     text = " ".join(printed([virtual_results(("base", "series"))], 200).split())
-    places = [
-        text.index(words) for words in ("16 vCPUs: dirty memory 36.9 ms", "Better: ", "Worse: ", "Growth: relative")
-    ]
+    order = ("16 vCPUs: dirty memory 36.9 ms", "Better: ", "Worse: ", "Growth: relative")
+    places = [text.index(words) for words in order]
     assert places == sorted(places)
 
 
@@ -77,12 +69,13 @@ def test_the_columns_are_those_of_bench_yaml():
     row = next(line.split() for line in text.splitlines() if line.split()[:2] == ["16", "base"])
     # us: passes and vCPUs of the last iteration, with aging and without; pages.
     assert row[2:] == ["120", "3,000", "3,300", "3,600", "25.0", "6,800", "6,700", "1.01", "256", "246", "0", "176"]
-    for head in (
+    heads = (
         "vCPUs idle, us",
         "p99, vCPUs running, us",
         "fault memory in, no aging, us",
         "touched, but idle after a flush",
-    ):
+    )
+    for head in heads:
         assert set(head.split()) <= set(text.split()), head
     assert "No aging: -p -S -b 64K -B 2M -i 3 -n 16 -m 2 -k page_idle -a 0." in text and "iteration 3," in text
 
@@ -95,15 +88,8 @@ def test_ratios_are_of_medians_and_there_is_none_to_what_is_missing():
 
 def test_migrations_say_how_many_completed_and_the_most_pages_lost():
     keys = {"test": "migration", "args": "rate=1", "vcpus": 2}
-    runs = [
-        make_run(**keys, metric=metric, unit="1", samples=samples)
-        for metric, samples in (
-            ("completed", [1, 0, 1]),
-            ("pages_lost", [0, 7, 0]),
-            ("kicks", [8, 8, 8]),
-            ("syncs", [2, 2, 4]),
-        )
-    ]
+    found = {"completed": [1, 0, 1], "pages_lost": [0, 7, 0], "kicks": [8, 8, 8], "syncs": [2, 2, 4]}
+    runs = [make_run(**keys, metric=metric, unit="1", samples=samples) for metric, samples in found.items()]
     assert "2 base 2 of 3 7 2 (2\u20134) 8 2.00 (1.00\u20132.00)".split() in rows(make_file(*runs))
 
 

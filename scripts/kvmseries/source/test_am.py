@@ -26,10 +26,8 @@ def refused(tree, patches, **options):
 def test_one_commit_a_patch_with_author_and_date(mini, kernel):
     am.apply(kernel, mini.patches, own=True)
     assert git(kernel, "log", "--reverse", "--format=%s", "-3").splitlines() == list(SUBJECTS)
-    assert (
-        git(kernel, "log", "-1", "--format=%an <%ae> %aI", "HEAD~2").strip()
-        == "Zoë Author <zoe@example.org> 2020-02-02T02:02:02+02:00"
-    )
+    author = git(kernel, "log", "-1", "--format=%an <%ae> %aI", "HEAD~2").strip()
+    assert author == "Zoë Author <zoe@example.org> 2020-02-02T02:02:02+02:00"
     assert not changes(kernel)
 
 

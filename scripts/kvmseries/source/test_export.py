@@ -74,10 +74,8 @@ def test_a_patch_that_is_added_is_one_new_file_and_the_cover(mini, patches, tree
     insert(tree, number, "KVM: New")
     export.export(mini, tree)
     after = contents(patches)
-    assert sorted(name for name, text in after.items() if text not in before.values()) == [
-        "0000-cover-letter.patch",
-        f"{number + 1:04d}-KVM-New.patch",
-    ]
+    new = sorted(name for name, text in after.items() if text not in before.values())
+    assert new == ["0000-cover-letter.patch", f"{number + 1:04d}-KVM-New.patch"]
     assert set(before.values()) - set(after.values()) == {before["0000-cover-letter.patch"]}
     assert list(catalog.load("mini").milestones.values()) == ends
     where = ("milestone first", "milestone rwlock", "no milestone")[number]
@@ -148,8 +146,6 @@ LEFTOVERS = [
     "Conflicts:\n\tarch/arm64/kvm/mmu.c",
     "squash! Another",
 ]
-
-
 TRAILERS = ["Signed-off-by", "signed-off-by", "Reviewed-by", "Tested-by", "Acked-by"]
 
 
@@ -183,9 +179,6 @@ def test_what_is_no_tree_of_the_tool_is_refused(mini, patches, kernel, tree, tmp
     with pytest.raises(Fail, match="no commits after its tag 'base'"):
         export.export(mini, kernel)
     assert contents(patches) == before
-
-
-# check.py: what is asked of the files themselves
 
 
 def test_a_clean_series_is_clean(mini, mirror):

@@ -107,9 +107,7 @@ def test_negative_control_names_that_are_none(mini, text, wrong, cover):
 
 def test_patches_of_a_milestone_without_letter_are_named_in_the_cover_or_in_another_letter(mini):
     text = mini.cover.read_text(encoding="utf-8")
-    mini.cover.write_text(
-        text.replace('"Take the ..."', '"Take the first ...", "Take the third step"'), encoding="utf-8"
-    )
+    write(mini.cover, text.replace('"Take the ..."', '"Take the first ...", "Take the third step"'))
     with pytest.raises(Fail, match='0000-cover-letter.patch: it must name "KVM: arm64: Take the second step", in quo'):
         letters.check(mini)
     write(mini.letter("first"), LETTER)

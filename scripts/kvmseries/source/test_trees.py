@@ -9,20 +9,8 @@ import pytest
 
 from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.conftest import (
-    ARM,
-    below,
-    edit,
-    git,
-    MMU,
-    NO_NETWORK,
-    replaced,
-    snapshot,
-    started,
-    subjects,
-    SUBJECTS,
-    write,
-)
+from kvmseries.conftest import ARM, below, edit, git, MMU, NO_NETWORK, replaced, snapshot, started
+from kvmseries.conftest import subjects, SUBJECTS, write
 from kvmseries.source import catalog, git as git_module, projects, trees
 
 BASE = "trees/mini-5.10.262-1/base"
@@ -40,9 +28,6 @@ BASE = "trees/mini-5.10.262-1/base"
 )
 def test_the_version_of_a_makefile(text, version):
     assert projects.kernel_version(text) == version
-
-
-# The base
 
 
 def test_the_base_is_one_commit_with_a_tag(mini, mirror):
@@ -138,9 +123,6 @@ def test_two_runs_at_once_make_one_tree(mini, mirror, monkeypatch):
     assert subjects(found[0]) == list(SUBJECTS)
 
 
-# The user's own tree
-
-
 def test_a_users_tree_is_only_read_and_its_copy_stands_alone(mini, kernel):
     """Not even its index is refreshed, as git status does when times of files have changed."""
     git(kernel, "branch", "series")
@@ -230,9 +212,6 @@ def test_a_tarball_that_cannot_be_used_is_refused(mini, kernel, tmp_path, monkey
     monkeypatch.setattr(trees.proc, "attempt", lambda line, *rest, **more: ran.append(line) or run(line, *rest, **more))
     refused(packed(kernel.name), "is linux 4.10.262, and mini is for linux 5.10.262$")
     assert [command[-1] for command in ran if command[0] == "tar"] == ["*/Makefile"]
-
-
-# Worktrees with patches
 
 
 def test_worktrees_have_the_first_patches_and_are_reused(mini, kernel):
@@ -332,9 +311,6 @@ def test_a_patch_that_does_not_apply_is_told_with_the_tree_s_other_version(mini,
     git(kernel, "commit", "-q", "-a", "-m", "another version")
     with pytest.raises(Fail, match="^patch 1 does not .*[(]the tree is linux 5.10.9, the series is for 5.10.262[)]$"):
         trees.worktree(mini, 3, kernel)
-
-
-# A copy of the user's
 
 
 def test_a_copy_has_the_tag_base_and_one_commit_a_patch_and_stands_alone(mini, kernel, tmp_path):

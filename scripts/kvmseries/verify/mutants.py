@@ -39,7 +39,7 @@ class Mutant(NamedTuple):
     scenario: str = ""  # of the model, that must find it
     bound: str = "2"  # loom's there
     milestone: str = ""  # it is in the code of that one; "": of the whole series
-    mistake: str = ""  # of one that is booted
+    mistake: str = ""  # of one that is booted; "": of one of the model, as its patch says
     place: str = ""  # one of _PLACES
     by: str = ""  # there: the check's node id, or the litmus test; or why none finds it
     long: bool = False  # its check is only run if it is named
@@ -58,7 +58,7 @@ class Mutant(NamedTuple):
     @property
     def booted(self) -> bool:
         """Whether a kernel, or QEMU, has it."""
-        return bool(self.mistake)
+        return bool(self.place and (self.scenario or not self.kind))
 
 
 class Outcome(NamedTuple):
@@ -134,8 +134,10 @@ def _mutant(file: Path, series: str, name: str, row: Any) -> Mutant:
             "a mutant of the model needs a scenario, or 'none' and why",
         ),
         (
-            "model" in row and ("mistake" in row) != bool(places) or not {"kind", "mistake"} & set(row),
-            "what is booted, and that alone, needs both a mistake and a place",
+            "mistake" in row
+            and (not places or "kind" in row and "model" not in row)
+            or not {"kind", "mistake"} & set(row),
+            "what is booted, and that alone, has a mistake and a place; the patch of one of the model may say the mistake",
         ),
         (bound not in _BOUNDS, f"bound is one of {', '.join(_BOUNDS)}"),
         (long and not set(places) & set(_BY_CHECK), "long is for checks"),

@@ -49,7 +49,8 @@ def of_booted(outcome: mutants.Outcome) -> Row:
     mutant = outcome.mutant
     by = mutant.by if outcome.found else f"{outcome.why}: {mutant.by}"
     seconds = None if outcome.found is None else outcome.seconds
-    return Row(mutant.name, mutant.mistake, mutant.place, outcome.found, by, None, seconds, outcome.good)
+    said = mutant.mistake or model.mistake(mutant)
+    return Row(mutant.name, said, mutant.place, outcome.found, by, None, seconds, outcome.good)
 
 
 def table(rows: Sequence[Row]) -> Table:

@@ -112,7 +112,7 @@ def plan(series: catalog.Series) -> Plan:
         if one.arch in series.arches:
             found.append(one)
     known = tuple((entry["report"], entry["reason"]) for entry in data.get("known", ()))
-    return Plan(tuple(found), data["parts"], tuple(data.get("debug", ())), known)
+    return Plan(tuple(found), {FUNCTIONAL: [], **data["parts"]}, tuple(data.get("debug", ())), known)
 
 
 def choose(

@@ -9,6 +9,8 @@ from kvmseries.conftest import RUN_JOB, write
 from kvmseries.source.catalog import Point
 from kvmseries.verify import functional
 
+# The reason of one run, as TESTS has it.
+FAILS = 'fails: "TCG has\\n  no such thing"'
 TESTS = """\
 default_timeout: 120
 mini:
@@ -55,10 +57,8 @@ def test_a_plan_has_listed_runs_and_every_other_program(mini, tests):
 
 @pytest.mark.parametrize("compiler, known", [("14", {"alpha_test_-m_2": "TCG has no such thing"}), ("12", {})])
 def test_a_plan_knows_what_fails_with_a_compiler(mini, tests, monkeypatch, compiler, known):
-    write(
-        paths.TESTS / "tests.yaml",
-        TESTS.replace('fails: "TCG has\\n  no such thing"', 'fails_with: {gcc-14: "TCG has no such thing"}'),
-    )
+    text = TESTS.replace(FAILS, 'fails_with: {gcc-14: "TCG has no such thing"}')
+    write(paths.TESTS / "tests.yaml", text)
     assert "gcc-14" in (paths.TESTS / "tests.yaml").read_text(encoding="utf-8")
     monkeypatch.setattr(functional.toolchain, "major", lambda arch: compiler)
     commands, *reasons = functional.plan(mini, "arm64", ["alpha_test"])
@@ -180,10 +180,7 @@ def test_what_is_worse_than_base_and_than_the_default_configuration_says_both():
 
 
 def test_what_does_less_elsewhere_is_listed_with_its_place(mini, tests):
-    write(
-        paths.TESTS / "tests.yaml",
-        TESTS.replace('fails: "TCG has\\n  no such thing"', "unless: {old-cpu: no  SVE, x=1: none}"),
-    )
+    write(paths.TESTS / "tests.yaml", TESTS.replace(FAILS, "unless: {old-cpu: no  SVE, x=1: none}"))
     assert functional.excused(mini, "arm64", ("old-cpu",)) == {"alpha_test_-m_2": "no SVE"}
     assert functional.excused(mini, "arm64", ("max", "x=1")) == {"alpha_test_-m_2": "none"}
     assert functional.excused(mini, "arm64", ("max", "x=0")) == functional.excused(mini, "x86_64", ("old-cpu",)) == {}
@@ -200,7 +197,7 @@ def run(mini, tests, built, program):
 
 
 def test_what_fails_in_one_place_alone_is_known_there_and_must_fail_there(run, qemu):
-    write(paths.TESTS / "tests.yaml", TESTS.replace('fails: "TCG has\\n  no such thing"', "unless: {x=1: none}"))
+    write(paths.TESTS / "tests.yaml", TESTS.replace(FAILS, "unless: {x=1: none}"))
     qemu("prints() { case $1$2 in *alpha_test-m) return 1 ;; esac; }\n" + RUN_JOB)
     assert run(labels=["series"], params=["x=1"])[1] == []
     assert [line.partition(";")[0] for line in run(labels=["series"])[1]] == [
@@ -236,8 +233,6 @@ def test_a_series_alone_is_held_to_the_default_configuration(run, qemu):
 
 # What tests.yaml says that it fails does.
 AS_KNOWN = "prints() { case $1$2 in *alpha_test-m) return 1 ;; esac; }\n"
-
-
 SAID = "fail on series, but pass on base; on series: status 1: vCPU 1: unexpected exit, exit_reason=SHUTDOWN"
 EMPTY = "no harvest of -H fell into the writing"
 
@@ -262,17 +257,16 @@ def test_a_test_that_fails_is_a_complaint(run, qemu, prints, complaints):
     assert run()[1] == complaints
 
 
+WARNING = "WARNING: CPU: 0 PID: 71 at "
+
+
 @pytest.mark.parametrize(
     "report, of_series, complaint",
     [
         ("BUG: KCSAN: data-race in both / sides", "WARNING: suspicious RCU usage", "WARNING: suspicious RCU usage"),
         # Numbers differ from boot to boot.
         ("WARNING: CPU: 1 PID: $$ at x.c:3 f+0x$$/0x30", "", ""),
-        (
-            "WARNING: CPU: 1 PID: 71 at kvm_f1+0x1c/0x30",
-            "WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30",
-            "WARNING: CPU: 1 PID: 71 at kvm_f2+0x1c/0x30",
-        ),
+        (f"{WARNING}kvm_f1+0x1c/0x30", f"{WARNING}kvm_f2+0x1c/0x30", f"{WARNING}kvm_f2+0x1c/0x30"),
     ],
 )
 def test_a_report_of_the_series_kernel_only_is_a_complaint(run, qemu, report, of_series, complaint):
@@ -281,7 +275,6 @@ def test_a_report_of_the_series_kernel_only_is_a_complaint(run, qemu, report, of
     assert run()[1] == ([f"series: the kernel reported: {complaint}"] if complaint else [])
 
 
-WARNING = "WARNING: CPU: 0 PID: 71 at "
 KMALLOC = "BUG kmalloc-64 (Not tainted): Poison overwritten"
 ADDRESS = "BUG: unable to handle page fault for address: "
 
@@ -319,7 +312,7 @@ RUN = "mini.arm64.alpha_test.runs[1]"
         ("timeout: 30", "args: x", "mini.arm64.alpha_test: Additional properties are not allowed ('args' was "),
         ("default_timeout", "timeout", "'default_timeout' is a required property"),
         # A comma inside of braces: the reason ends there, and its rest is a key.
-        ('fails: "TCG has\\n  no such thing"', "unless: {x: none, here}", ".unless.here: None is not of type 'string'"),
+        (FAILS, "unless: {x: none, here}", ".unless.here: None is not of type 'string'"),
         ("- {}", "- {", "cannot read "),
     ],
 )

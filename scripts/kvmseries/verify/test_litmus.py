@@ -68,9 +68,6 @@ def herd7(program, tmp_path):
     return have
 
 
-# The files
-
-
 def test_a_test_says_what_it_is_and_its_twins_follow_it(put):
     for name in "b", "a+no-z", "a-b", "a", "a+no-y":
         put(name, "Sometimes" if "+" in name else "Never")
@@ -126,9 +123,6 @@ def test_a_claim_has_a_twin_that_fails_for_what_it_lacks(put, files, old, new, r
     assert litmus.unpaired(litmus.tests()) == reasons
 
 
-# Verdicts
-
-
 def test_each_model_is_run_with_its_rules(put, herd7, tmp_path):
     log = herd7("Never")
     for first in ("C walk", "AArch64 walk"):
@@ -172,9 +166,6 @@ def test_no_verdict_is_none(put, program, tmp_path, script):
     test = litmus.load(put("walk", "Never"))
     with pytest.raises(Fail, match="^herd7 has no verdict on walk: "):
         litmus.run(litmus.herd(), test, tmp_path)
-
-
-# herd7
 
 
 @pytest.fixture
@@ -245,9 +236,6 @@ def test_a_check_without_herd7_fails_in_ci_and_is_skipped_elsewhere(monkeypatch,
     monkeypatch.setenv("CI", ci)
     with pytest.raises(ends, match="no herd7"):
         lacking(Fail("no herd7"))
-
-
-# scripts/series prove --litmus
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from kvmseries.verify.mutants import Mutant, Outcome
 
 CASE = '<testsuites><testsuite><testcase name="x">{}</testcase></testsuite></testsuites>'
 FOLDER = mutants.FILE.parent
+# What stands behind the mutants of v5.10; words about a row.
+NEXT, BOTH = "v7.3: &newer\n", "what is booted, and that alone, has a mistake and a place"
 
 
 def test_each_mutant_is_there_with_what_finds_it():
@@ -58,26 +60,15 @@ def _folder(tmp_path):
         ("  tlb-no-stage1:", "  tlb-stage1:", "mutant 'tlb-no-stage1' of v5.10: mutants.yaml does not"),
         ("  convoy:", "  convoys:", "mutant 'convoy' of v5.10: mutants.yaml does not have it"),
         ("  age-no-flush: ", "  age-flush: ", "mutant 'age-no-flush' of v5.10: mutants.yaml does not"),
-        (
-            "v7.3: &newer\n",
-            "  x: {kind: k, model: s}\nv7.3: &newer\n",
-            "mutant 'x' of v5.10: there is no v5.10/NAME.patch of it",
-        ),
-        ("v7.3: &newer\n", "  x: {mistake: m, none: w}\nv7.3: &newer\n", "mutant 'x' of v5.10: no patch plants it"),
-        ("v7.3: &newer\n", "  age-stores-w: {}\nv7.3: &newer\n", "age-stores-w: it has no place where it must be"),
+        (NEXT, "  x: {kind: k, model: s}\n" + NEXT, "mutant 'x' of v5.10: there is no v5.10/NAME.patch of it"),
+        (NEXT, "  x: {mistake: m, none: w}\n" + NEXT, "mutant 'x' of v5.10: no patch plants it"),
+        (NEXT, "  age-stores-w: {}\n" + NEXT, "age-stores-w: it has no place where it must be"),
         ("  bit-before-leaf:", "  no-dirty-bit:", "'no-dirty-bit' is there twice"),
         ("    selftest: ", "    luck: ", "v5.10: no-dirty-bit: 'luck' is not known"),
         ("    selftest: ", "    litmus: x, selftest: ", "two places to boot it: litmus and selftest"),
-        (
-            "    selftest: ",
-            "    long: false} #",
-            "no-dirty-bit: what is booted, and that alone, needs both a mistake and",
-        ),
-        (
-            "    mistake: the dirty-logging",
-            "    #",
-            "no-dirty-bit: what is booted, and that alone, needs both a mistake",
-        ),
+        ("    stress: *races", "    long: false", f"fault-without-seq: {BOTH}"),
+        ("{mistake: the invalidation of an address leaves stage 1 out, ", "{", f"tlb-no-stage1: {BOTH}"),
+        ("  age-no-flush: {kind: tlbi, model: age-flush-read", "  age-no-flush: {kind: k, mistake: m, none: w", BOTH),
         ("{kind: error, model: age-read,", "{model: age-read,", "are for a mutant of the model"),
         ("{kind: error, model: age-read, bound: all}", "{kind: error}", "it has no place"),
         ("{kind: order, model: write-harvest,", "{kind: order,", "a mutant of the model needs a scenario"),

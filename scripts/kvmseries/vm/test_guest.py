@@ -31,10 +31,8 @@ COMMANDS = [("one", 60, ["/tests/one", "-v", "2"]), ("two", 60, ["/tests/two"])]
 def test_a_job_is_taken_apart():
     outcomes, done = guest.parse_job(JOB)
     assert done
-    assert outcomes == [
-        guest.Outcome("one", 0, 1.25, "hello\nworld\n"),
-        guest.Outcome("two", 124, 60.01, "half a line\n"),
-    ]
+    one, two = guest.Outcome("one", 0, 1.25, "hello\nworld\n"), guest.Outcome("two", 124, 60.01, "half a line\n")
+    assert outcomes == [one, two]
 
 
 @pytest.mark.parametrize(
@@ -176,10 +174,8 @@ def test_a_guest_that_ends_well_gives_its_outcomes(run, qemu):
     )
     notes = []
     result = run(notes.append)
-    assert [(o.name, o.status, o.output) for o in result.outcomes] == [
-        ("one", 0, "/tests/one -v 2\n"),
-        ("two", 124, "/tests/two\n"),
-    ]
+    ran = [(one.name, one.status, one.output) for one in result.outcomes]
+    assert ran == [("one", 0, "/tests/one -v 2\n"), ("two", 124, "/tests/two\n")]
     assert result.version == "5.10.262-fake"
     assert result.splats == ["WARNING: CPU: 1 PID: 2 at x.c:3 f+0x1/0x2"]
     assert "one (1 of 2)" in notes and "two (2 of 2)" in notes
@@ -195,15 +191,11 @@ def test_a_guest_that_ends_well_gives_its_outcomes(run, qemu):
 def test_a_guest_that_hangs_is_killed_and_its_last_words_told(run, qemu, tmp_path):
     qemu(f"say '@@ begin one'; say 'about to hang'; echo $$ > '{tmp_path}/pid'\nexec sleep 1000\n")
     begin = time.monotonic()
-    with pytest.raises(
-        Fail,
-        match=r"the guest hangs: nothing for \d+ s; it last printed: "
-        r"'about to hang' \(see .*runs/test-run\)",
-    ):
+    why = r"the guest hangs: nothing for \d+ s; it last printed: 'about to hang' \(see .*runs/test-run\)"
+    with pytest.raises(Fail, match=why):
         run(silence=0.6, commands=[("one", 0.2, ["/tests/one"])])
     assert 0.7 < time.monotonic() - begin < 10
-    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
-    assert not _alive(pid)
+    assert not _alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
 
 
 def _alive(pid):
@@ -256,9 +248,8 @@ while sleep 0.1; do echo 'rcu: INFO: rcu_sched self-detected stall on CPU'; done
 def test_a_command_that_cannot_be_killed_is_a_hang_though_the_kernel_prints(run, qemu):
     qemu(FOREVER)
     begin = time.monotonic()
-    with pytest.raises(
-        Fail, match=r"the guest hangs: one does not end, \d+ s after it began .* it said first: .*s2_put_page"
-    ):
+    why = r"the guest hangs: one does not end, \d+ s after it began .* it said first: .*s2_put_page"
+    with pytest.raises(Fail, match=why):
         run(silence=0.5, commands=[("one", 1, ["/tests/one"])])
     assert 1.9 < time.monotonic() - begin < 12
 
@@ -275,6 +266,9 @@ def test_the_limits_of_a_virtual_clock_are_not_ours(tmp_path, wall):
         assert watch(False) == 0
 
 
+DIES = "say '@@ begin one'; say 'last words'"
+
+
 @pytest.mark.parametrize(
     "script, why",
     [
@@ -287,19 +281,13 @@ def test_the_limits_of_a_virtual_clock_are_not_ours(tmp_path, wall):
             "echo '[    1.1] Kernel panic - not syncing: VFS: Unable to mount root fs'",
             "the guest's kernel panicked: Kernel panic.*console.log",
         ),
-        ("say '@@ begin one'; say 'last words'", "ended before its job during one; it last printed: 'last words'"),
+        (DIES, "ended before its job during one; it last printed: 'last words'"),
         (
             "say '@@ begin one'; echo 'Triple fault' > \"${job%/*}/resets.log\"",
             "ended before its job during one by a triple fault; it last printed: ",
         ),
-        (
-            "say '@@ begin one'; say 'last words'; kill -SEGV $$",
-            "QEMU ended with SIGSEGV during one; the guest last printed: 'last words'",
-        ),
-        (
-            "say '@@ begin one'; say 'last words'; exit 3",
-            "QEMU ended with status 3 during one; the guest last printed: 'last words'",
-        ),
+        (f"{DIES}; kill -SEGV $$", "QEMU ended with SIGSEGV during one; the guest last printed: 'last words'"),
+        (f"{DIES}; exit 3", "QEMU ended with status 3 during one; the guest last printed: 'last words'"),
     ],
 )
 def test_what_a_guest_died_of_is_told(run, qemu, script, why):
@@ -316,16 +304,13 @@ def test_an_interrupt_kills_the_guest(run, qemu, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         run(interrupt, 5)
-    pid = (tmp_path / "pid").read_text(encoding="utf-8")
-    assert not _alive(int(pid))
+    assert not _alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
 
 
 def test_why_is_not_a_line_of_tap():
     output = "vCPU 1 does not get on\n# Totals: pass:0 fail:0\n"
-    assert (
-        guest.Outcome("x", 254, 1.0, f"TAP version 13\n1..1\n{output}not ok 1 storm\n").why()
-        == "status 254: vCPU 1 does not get on"
-    )
+    outcome = guest.Outcome("x", 254, 1.0, f"TAP version 13\n1..1\n{output}not ok 1 storm\n")
+    assert outcome.why() == "status 254: vCPU 1 does not get on"
     assert guest.Outcome("x", 254, 1.0, "ok 1 merged pages\n").why() == "status 254: nothing printed"
 
 
