@@ -6,15 +6,18 @@ from dataclasses import replace
 import pytest
 
 from kvmseries.base import paths, proc
+from kvmseries.base.errors import Fail
 from kvmseries.kernel import build, toolchain
+from kvmseries.conftest import lacking
 from kvmseries.source import am, catalog, trees
 from kvmseries.source.git import git
-from kvmseries.verify import check
+from kvmseries.verify import check, litmus
 from tests import extra
 
 SERIES = catalog.load("v7.3")
 FOLDER = paths.PATCHES / SERIES.name / "rfc-hw-dirty"
 RFC = replace(SERIES, patches=tuple(sorted(FOLDER.glob("000[1-9]-*.patch"))))
+LITMUS = [litmus.load(path) for path in sorted(FOLDER.glob("litmus/*.litmus"))]
 OBJECTS = [f"arch/arm64/kvm/{name}.o" for name in ("mmu", "arm", "guest", "hyp/pgtable", "hyp/nvhe/kvm_nvhe")]
 
 
@@ -34,6 +37,16 @@ def test_it_applies_and_its_mutants_do(applied):
 
 def test_checkpatch_is_clean():
     check.checkpatch(RFC, extra.own_base(SERIES))
+
+
+def test_herd7_says_what_the_litmus_tests_say():
+    assert len(LITMUS) > 10 and not litmus.unpaired(LITMUS)
+    model = trees.base(SERIES, extra.own_base(SERIES)).path / "tools/memory-model"
+    try:
+        herd = litmus.herd()
+    except Fail as error:
+        lacking(error)
+    assert [line for test in LITMUS if (line := litmus.complaint(test, litmus.run(herd, test, model)))] == []
 
 
 @pytest.mark.build
