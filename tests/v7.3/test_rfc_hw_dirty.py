@@ -1,5 +1,7 @@
-"""The RFC in patches/v7.3/rfc-hw-dirty is no part of the series: it applies to it, is clean, and compiles."""
+"""The RFC in patches/v7.3/rfc-hw-dirty is no part of the series: it applies to it, is clean, and compiles. Its litmus tests say
+what herd7 says; the model's scenarios of it hold, and its mutants are found by those that they name."""
 
+import re
 import shutil
 from dataclasses import replace
 
@@ -12,6 +14,7 @@ from kvmseries.conftest import lacking
 from kvmseries.source import am, catalog, trees
 from kvmseries.source.git import git
 from kvmseries.verify import check, litmus
+from runner import build as model, mutants, prove, runs
 from tests import extra
 
 SERIES = catalog.load("v7.3")
@@ -47,6 +50,18 @@ def test_herd7_says_what_the_litmus_tests_say():
     except Fail as error:
         lacking(error)
     assert [line for test in LITMUS if (line := litmus.complaint(test, litmus.run(herd, test, model)))] == []
+
+
+def test_the_model_holds_and_finds_the_mutants(applied):
+    program = model.checker()
+    results = prove.loom(program, {"arm64-v7.3-rfc": model.library(applied, "arm64-v7.3")}, (), None, print)
+    assert len(results) > 10 and [result.line for result in results if not result.good] == []
+    bounds = {scenario.name: scenario.bound for scenario in runs.scenarios(program)}
+    for mutant in FOLDER.glob("mutants/*.patch"):
+        name = re.findall(r"^Model: (\S+)$", mutant.read_text(encoding="utf-8"), re.M)[0]
+        folder = mutants.plant(applied, mutant, paths.out("model", "mutants", "rfc", mutant.stem), SERIES.name)
+        library = model.library(folder, "arm64-v7.3")
+        assert runs.run(program, library, name, "loom", *runs.bounded(bounds[name])).verdict == "found", mutant.name
 
 
 @pytest.mark.build
