@@ -65,7 +65,9 @@ def declared() -> dict[str, tuple[str, ...]]:
     for file, others in (("scenarios.rs", ("arm64", *newer)), ("scenarios_x86.rs", ("x86",))):
         text = (ROOM / "src" / file).read_text(encoding="utf-8")
         for name, kernel in re.findall(r'^    Scenario \{ name: "([^"]+)"(?:.* on: On::(\w+))?', text, re.M):
-            found[name] = {"V5_10": ("arm64",), "V7_3": newer, "V7_3Alone": newer[:1]}.get(kernel, others)
+            found[name] = {"V5_10": ("arm64",), "V7_3": newer, "V7_3Alone": newer[:1], "Rfc": ("arm64-v7.3-rfc",)}.get(
+                kernel, others
+            )
     return found
 
 

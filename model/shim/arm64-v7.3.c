@@ -86,7 +86,13 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define trace_kvm_test_age_hva(...) ((void)0)
 #define trace_kvm_access_fault(...) ((void)0)
 #define trace_kvm_guest_fault(...) ((void)0)
+#define kvm_arch_sync_dirty_log_range(k, s, f, n) ((void)0)
+#ifdef S2_HAS_kvm_arch_sync_dirty_log
+void kvm_arch_sync_dirty_log(struct kvm *kvm, struct kvm_memory_slot *slot);
+static void kvm_dbm_free(struct kvm *kvm, struct kvm_memory_slot *slot);
+#else
 #define kvm_arch_sync_dirty_log(k, s) ((void)0)
+#endif
 #define kvm_arch_guest_memory_reclaimed(k) ((void)0)
 #define mmu_notifier_range_blockable(r) ((r)->flags & MMU_NOTIFIER_RANGE_BLOCKABLE)
 #define ktime_get_ns()		1UL
@@ -240,12 +246,38 @@ static void s2_slot_init(int i, struct kvm_memory_slot slot)
 	vm->kvm.slots.memslots[i] = slot;
 }
 
+#ifdef S2_HAS_kvm_arch_sync_dirty_log
+/* As kvm_dbm_alloc() and kvm_dbm_free(), without memory: only who has slots_lock looks at it. */
+static unsigned long s2_open, s2_written[S2_GFNS / 64];
+static struct kvm_dbm_unit s2_unit;
+static struct kvm_dbm_log s2_dbm = { .nr_units = 1, .open = &s2_open, .written = s2_written, .units = &s2_unit };
+static void kvm_dbm_free(struct kvm *kvm, struct kvm_memory_slot *slot)
+{
+	kvm_dbm_count_units(kvm, -(long)s2_open);
+	slot->arch.dbm = NULL;
+}
+static void s2_dbm_begin(void)
+{
+	s2_open = 0;
+	s2_unit = (struct kvm_dbm_unit) { 0 };
+	__builtin_memset(s2_written, kvm_dirty_log_manual_protect_and_init_set(&vm->kvm) ? 0 : -1, sizeof(s2_written));
+	s2_slot()->arch.dbm = &s2_dbm;
+}
+static void s2_dbm_end(void) { kvm_dbm_end(&vm->kvm, s2_slot()); }
+const int s2_rfc = 1;
+#else
+#define s2_dbm_begin()
+#define s2_dbm_end()
+#endif
+
 static void s2_logging(unsigned long *bitmap)
 {
 	s2_slot()->dirty_bitmap = bitmap;
 	s2_slot()->flags &= ~KVM_MEM_LOG_DIRTY_PAGES;
-	if (bitmap)
+	if (bitmap) {
 		s2_slot()->flags |= KVM_MEM_LOG_DIRTY_PAGES;
+		s2_dbm_begin();
+	}
 }
 
 /* A VM with one memslot of 2 MiB and one of a page; with a log if there is a page for one. */
@@ -262,8 +294,8 @@ void s2_vm_init(unsigned long *bitmap, int manual)
 	s2_slot_init(0, (struct kvm_memory_slot) { .base_gfn = S2_BASE_GFN, .npages = S2_GFNS, .userspace_addr = S2_HVA });
 	/* The first page is in another memslot, too; nobody accesses it there. */
 	s2_slot_init(1, (struct kvm_memory_slot) { .base_gfn = 2 * S2_BASE_GFN, .npages = 1, .userspace_addr = S2_HVA });
-	s2_logging(bitmap);
 	kvm->manual_dirty_log_protect = manual ? KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE | KVM_DIRTY_LOG_INITIALLY_SET : 0;
+	s2_logging(bitmap);
 	/* As kvm_init_stage2_mmu(). */
 	mmu->vtcr = (64 - 32) | 1UL << 6 | VTCR_EL2_HA;	/* 32 bits from level 1: one page of pgd */
 	mmu->arch = &kvm->arch;
@@ -293,7 +325,12 @@ void s2_use_tlb_range(int yes) { s2_tlb_range = yes; }
 void s2_eager_split(void) { vm->kvm.arch.mmu.split_page_chunk_size = PMD_SIZE; }
 
 /* How a memslot begins to log: without write protection, which s2_wp_memslot() is for. */
-void s2_log(unsigned long *bitmap) { s2_logging(bitmap); }
+void s2_log(unsigned long *bitmap)
+{
+	if (!bitmap)
+		s2_dbm_end();
+	s2_logging(bitmap);
+}
 void s2_wp_memslot(void)
 {
 	/* As kvm_arch_commit_memory_region(). */

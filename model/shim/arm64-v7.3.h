@@ -150,9 +150,11 @@ struct module;
 
 /* A scope that holds something: not left, but given up, if the execution has failed (sync.rs looks). */
 #define guard(what)		S2_GUARD_ ## what
-#define S2_GUARD_rcu()		int s2_guard __attribute__((cleanup(s2_leave_rcu), unused)) = (rcu_read_lock(), 0)
-#define S2_GUARD_read_lock(l)	int s2_guard __attribute__((cleanup(s2_leave_read), unused)) = (read_lock(l), 0)
-#define S2_GUARD_write_lock(l)	int s2_guard __attribute__((cleanup(s2_leave_write), unused)) = (write_lock(l), 0)
+#define S2_GUARD_AT(n)		s2_guard_ ## n
+#define S2_GUARD(n, leave, enter) int S2_GUARD_AT(n) __attribute__((cleanup(leave), unused)) = (enter, 0)
+#define S2_GUARD_rcu()		S2_GUARD(__LINE__, s2_leave_rcu, rcu_read_lock())
+#define S2_GUARD_read_lock(l)	S2_GUARD(__LINE__, s2_leave_read, read_lock(l))
+#define S2_GUARD_write_lock(l)	S2_GUARD(__LINE__, s2_leave_write, write_lock(l))
 static inline void s2_leave_rcu(int *g) { rcu_read_unlock(); }
 static inline void s2_leave_read(int *g) { read_unlock(g); }
 static inline void s2_leave_write(int *g) { write_unlock(g); }
@@ -186,6 +188,16 @@ static inline long page_count(struct page *pg) { return READ_ONCE(pg->count); }
 #define UINT_MAX		(~0U)
 #define BUILD_BUG_ON_MSG(c, m)	_Static_assert(!(c), m)
 
+/* Bits of the RFC in patches/v7.3/rfc-hw-dirty, which slots_lock protects. */
+#define test_and_set_bit(n, p)	({ u64 _bit = 1UL << ((n) % 64), *_at = (u64 *)(p) + (n) / 64, _was = *_at; *_at |= _bit; !!(_was & _bit); })
+#define clear_bit(n, p)		((void)(((u64 *)(p))[(n) / 64] &= ~(1UL << ((n) % 64))))
+#define for_each_set_bit(i, p, n) for (i = 0; i < (n); i++) if ((p)[i / 64] >> i % 64 & 1)
+#define bitmap_empty(p, n)	(!*(p))
+#define hweight_long(x)		__builtin_popcountl(x)
+#define atomic_long_read(a)	READ_ONCE((a)->counter)
+#define atomic_long_or(m, p)	((void)S2_RMW(&(p)->counter, S2_OR, m, S2_RELAXED))
+#define atomic_long_fetch_or(m, p) S2_RMW(&(p)->counter, S2_OR, m, S2_FULL)
+
 #include "list.h"
 #include "defines.inc"
 struct kvm_pgtable;
@@ -200,9 +212,10 @@ struct kvm_mmu_memory_cache { gfp_t gfp_zero, gfp_custom; u64 init_value; void *
 #define memset64(p, v, n)	((void)0)
 struct kvm_arch;
 struct kvm_s2_mmu { struct kvm_pgtable *pgt; phys_addr_t pgd_phys; u64 vtcr; int *last_vcpu_ran; struct kvm_arch *arch;
-		    struct kvm_mmu_memory_cache split_page_cache; u64 split_page_chunk_size; atomic_long_t refcnt; };
+		    struct kvm_mmu_memory_cache split_page_cache; u64 split_page_chunk_size; atomic_long_t refcnt;
+		    unsigned long dbm_units; };
 struct kvm_memory_slot { struct interval_tree_node hva_node[2]; gfn_t base_gfn; unsigned long npages; unsigned long *dirty_bitmap;
-			 unsigned long userspace_addr; u32 flags; short id; u16 as_id; };
+			 unsigned long userspace_addr; u32 flags; short id; u16 as_id; struct { struct kvm_dbm_log *dbm; } arch; };
 struct kvm_memslots { struct { int unused; } hva_tree; int node_idx, used_slots; struct kvm_memory_slot memslots[2]; };
 struct kvm_arch { struct kvm_s2_mmu mmu; struct kvm_s2_mmu *nested_mmus[2]; int nested_mmus_size; u64 dirty_log_hold_start; };
 struct kvm {
@@ -218,7 +231,7 @@ struct kvm {
 	bool dirty_ring_with_bitmap;
 	struct kvm_memslots slots;
 	struct kvm_arch arch;
-	struct { struct { u64 remote_tlb_flush_requests, remote_tlb_flush; } generic; u64 dirty_log_hold_max_ns, dirty_log_hold_hist; } stat;
+	struct { struct { u64 remote_tlb_flush_requests, remote_tlb_flush; } generic; u64 dirty_log_hold_max_ns, dirty_log_hold_hist, dirty_log_hw_pages, dirty_log_hw_units; } stat;
 };
 struct kvm_dirty_gfn { u64 flags, slot, offset; };
 struct kvm_dirty_ring { u64 dirty_index, reset_index; u32 size, soft_limit; struct kvm_dirty_gfn *dirty_gfns; int index; };

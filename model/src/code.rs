@@ -28,7 +28,7 @@ pub fn open(path: &str) -> Result<(), String> {
     let mut name = sym("s2_arm_names")? as *const *const i8;
     unsafe { while !(*name).is_null() { arm_names.push(crate::trace::string(*name)); name = name.add(1) } }
     let kernel = Kernel {
-        x86: sym("s2_x86").is_ok(), v7_3: sym("s2_v7_3").is_ok(), v6_12: sym("s2_v6_12").is_ok(), use_rings: of_one!("s2_use_rings"), eager_split: of_one!("s2_eager_split"), join: of_one!("s2_join"), use_tlb_range: of_one!("s2_use_tlb_range"), protect: of_one!("s2_protect"), no_counts: sym("s2_no_counts").is_ok(), invalid_keeps_bits: sym("s2_invalid_keeps_bits").is_ok(), arm_names, test_young: f!("s2_test_young"), slot_flags: f!("s2_slot_flags"), mode: of_one!("s2_mode"), root: of_one!("s2_root"),
+        x86: sym("s2_x86").is_ok(), v7_3: sym("s2_v7_3").is_ok(), v6_12: sym("s2_v6_12").is_ok(), rfc: sym("s2_rfc").is_ok(), use_rings: of_one!("s2_use_rings"), eager_split: of_one!("s2_eager_split"), join: of_one!("s2_join"), use_tlb_range: of_one!("s2_use_tlb_range"), protect: of_one!("s2_protect"), no_counts: sym("s2_no_counts").is_ok(), invalid_keeps_bits: sym("s2_invalid_keeps_bits").is_ok(), arm_names, test_young: f!("s2_test_young"), slot_flags: f!("s2_slot_flags"), mode: of_one!("s2_mode"), root: of_one!("s2_root"),
         enter: of_one!("s2_enter"), unload: of_one!("s2_unload"), zap_all: of_one!("s2_zap_all"), zap_all_fast: of_one!("s2_zap_all_fast"),
         zap_range: of_one!("s2_zap_range"), set_gpte: of_one!("s2_set_gpte"), invlpg: of_one!("s2_invlpg"), sync: of_one!("s2_sync"),
         unsync: of_one!("s2_unsync"), check: of_one!("s2_check"),

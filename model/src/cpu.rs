@@ -3,10 +3,10 @@
 //! A translation stays in a TLB until somebody invalidates it. A TLBI takes effect at the DSB that
 //! waits for it, as late as it may. A walk that began before it does not count: it begins again.
 
-use crate::engine::step;
+use crate::engine::{lock, step, unlock};
 use crate::kernel::kernel;
 use crate::memory;
-use crate::state::{st, Engine, PageState, THREADS, WORLD};
+use crate::state::{st, Engine, PageState, IRQ, THREADS, WORLD};
 use crate::trace;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,6 +24,8 @@ pub const X86_W: u64 = 1 << 1;
 pub const X86_A: u64 = 1 << 5;
 pub const X86_D: u64 = 1 << 6;
 const X86_BLOCK: u64 = 1 << 7;
+/// arm64, the RFC in patches/v7.3/rfc-hw-dirty: at the first write the CPU sets W.
+pub const DBM: u64 = 1 << 51;
 
 fn x86() -> bool { kernel().x86 }
 /// Whether an entry leads anywhere.
@@ -90,6 +92,8 @@ pub struct Cpus {
     log: Vec<Log>,
     /// Whether the CPU sets the access flag by itself; on x86 also the Dirty bit.
     pub ha: bool,
+    /// The CPU sets W by an entry with DBM in its TLB, although DBM is gone from memory.
+    pub stale_dbm: bool,
     /// TLBIs that the threads have executed.
     pub tlbis: u64,
 }
@@ -171,7 +175,10 @@ pub extern "C-unwind" fn dsb(kind: i32) {
             let local = t.is_local();
             if kind != ISH && !local { cpus().pending[me].insert(0, t); continue }
             world();
+            let waits = cpus().stale_dbm;
+            if waits { lock(IRQ) }
             for cpu in 0..THREADS { if !local || cpu == me { invalidate(cpu, t) } }
+            if waits { unlock(IRQ) }
             trace::event(site, "TLBI done", 0, t.ipa, t.level as u64);
         }
     }
@@ -245,13 +252,17 @@ pub fn access(ipa: u64, write: bool) -> Result<(), Fault> {
             let needs = if cpus().ha { used_bits(write) } else { 0 };
             cpus().entries[cpu].retain(|e| e.kind == Kind::Table || !e.is_for(ipa) || allows(e.pte, write) && e.pte & needs == needs);
         }
+        // Writable and clean: the CPU looks at memory again.
+        let clean = |e: &Entry| !x86() && write && cpus().ha && e.kind != Kind::Table && e.is_for(ipa) && e.pte & (DBM | W) == DBM;
+        let stale = cpus().stale_dbm && cpus().entries[cpu].iter().any(clean);
+        cpus().entries[cpu].retain(|e| !clean(e));
         let found = |k| cpus().entries[cpu].iter().find(|e| e.kind == k && e.is_for(ipa)).copied();
         if let Some(e) = found(Kind::Combined) { return use_entry(cpu, e, ipa, write) }
         if let Some(e) = found(Kind::Stage2) {
             cpus().entries[cpu].push(Entry { kind: Kind::Combined, ..e });
             return use_entry(cpu, e, ipa, write);
         }
-        match walk(cpu, ipa, write) {
+        match walk(cpu, ipa, write, stale) {
             Walk::Again => continue,
             Walk::Fault(f) => { trace::event(std::ptr::null(), "guest faults", 0, ipa, write as u64); return Err(f) }
             Walk::Leaf(e, tables) => {
@@ -269,7 +280,7 @@ pub fn access(ipa: u64, write: bool) -> Result<(), Fault> {
 
 enum Walk { Leaf(Entry, Vec<Entry>), Fault(Fault), Again }
 
-fn walk(cpu: usize, ipa: u64, write: bool) -> Walk {
+fn walk(cpu: usize, ipa: u64, write: bool, stale_dbm: bool) -> Walk {
     let begun = cpus().forgotten[cpu].len();
     let floors = cpus().floors[cpu].clone();
     // Whether a TLBI has waited for this walk, which has come to an entry of that level. Without a hint it waits for
@@ -300,15 +311,20 @@ fn walk(cpu: usize, ipa: u64, write: bool) -> Walk {
         table = st().arena + (pte & ADDR) as usize;
         level += 1;
     };
-    let bits = used_bits(write);
+    let sets_w = !x86() && write && cpus().ha && level == 3 && (pte & DBM != 0 || stale_dbm) && pte & W == 0;
+    let bits = used_bits(write) | if sets_w { W } else { 0 };
     if pte & bits != bits && (!x86() || cpus().ha && allows(pte, write)) {
         if !cpus().ha {
             world();
             return if over(level) { Walk::Again } else { Walk::Fault(Fault::Access(level)) };
         }
-        if !memory::walker_cas(at, pte, pte | bits) { return Walk::Again }
+        // A TLBI waits for an update by what is in the TLB.
+        if stale_dbm { lock(IRQ) }
+        let done = !(stale_dbm && over(level)) && memory::walker_cas(at, pte, pte | bits);
+        if stale_dbm { unlock(IRQ) }
+        if !done { return Walk::Again }
         pte |= bits;
-        trace::event(std::ptr::null(), if bits & X86_D != 0 { "CPU sets A and D" } else { "CPU sets AF" }, at, pte, pte);
+        trace::event(std::ptr::null(), if sets_w { "CPU sets W and AF" } else if bits & X86_D != 0 { "CPU sets A and D" } else { "CPU sets AF" }, at, pte, pte);
     }
     world();
     if over(level) { return Walk::Again }

@@ -300,6 +300,24 @@ pub fn join() {
 }
 pub fn unmap(gfn: u64) { unmap_range(gfn, 1) }
 
+/// migrate_pages(): what is in these pages moves to others. The range holds more pages, if any.
+pub fn migrate(gfns: std::ops::Range<u64>, end: u64) {
+    host().busy[st().cur] = true;
+    (kernel().range_start)(hva(gfns.start), HVA + end * 4096, RANGE_BLOCKABLE);
+    for gfn in gfns.clone() {
+        engine::lock(PTL);
+        let old = memory::load(at(gfn), 0);
+        memory::store(at(gfn), 0, memory::RELAXED);
+        memory::fence(memory::FULL);
+        step(WORLD, Relaxed);
+        memory::store(at(gfn), pte(new_page(host().word[page(pfn_of(old))]), true), memory::RELEASE);
+        give_back(pfn_of(old));
+        engine::unlock(PTL);
+    }
+    (kernel().range_end)(hva(gfns.start), HVA + end * 4096, RANGE_BLOCKABLE);
+    done();
+}
+
 /// The same of `n` pages from `first` on, which follow each other, in one call.
 pub fn unmap_range(first: u64, n: u64) {
     let (me, start, end) = (st().cur, hva(first), hva(first) + n * 4096);
@@ -479,6 +497,13 @@ pub fn get_log() -> u64 { harvest(|| (kernel().get_log)()) }
 /// With manual protection: gets the log, clears all that is in it, then copies.
 pub fn get_and_clear_log() -> u64 {
     harvest(|| { let bits = (kernel().get_log)(); (kernel().clear_log)(bits); bits })
+}
+
+pub fn log_off() {
+    engine::lock(SLOTS);
+    (kernel().log)(0);
+    memory::flush();
+    engine::unlock(SLOTS);
 }
 
 /// Userspace says that it has seen all pages, as it must after KVM_DIRTY_LOG_INITIALLY_SET.

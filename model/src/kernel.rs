@@ -10,6 +10,8 @@ pub struct Kernel {
     pub v7_3: bool,
     /// Of 6.12.
     pub v6_12: bool,
+    /// With the RFC in patches/v7.3/rfc-hw-dirty.
+    pub rfc: bool,
     /// A milestone before the patches that count: only some arms are known to be reached.
     pub no_counts: bool,
     /// arm64, a milestone before entries are locked: what is not valid may have other bits.
@@ -67,7 +69,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    pub fn arch(&self) -> &'static str { if self.x86 { "x86" } else if self.v6_12 { "arm64-v6.12" } else if self.v7_3 { "arm64-v7.3" } else { "arm64" } }
+    pub fn arch(&self) -> &'static str { if self.x86 { "x86" } else if self.rfc { "arm64-v7.3-rfc" } else if self.v6_12 { "arm64-v6.12" } else if self.v7_3 { "arm64-v7.3" } else { "arm64" } }
     pub fn site(&self) -> *const Site { unsafe { std::ptr::read_volatile(self.site) } }
 }
 

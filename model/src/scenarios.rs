@@ -1,7 +1,7 @@
 //! What the threads do, and what holds when they are done. Thread 0 is vCPU 0, and so on: a thread
 //! that has no vCPU has a CPU all the same.
 
-use crate::cpu::{self, AF, W};
+use crate::cpu::{self, AF, DBM, W};
 use crate::host::{self, GFNS};
 use crate::kernel::kernel;
 use crate::memory;
@@ -32,7 +32,7 @@ pub struct Scenario {
 
 /// Whose code a scenario runs.
 #[derive(Clone, Copy, PartialEq)]
-pub enum On { Both, V5_10, V7_3, V7_3Alone }
+pub enum On { Both, V5_10, V7_3, V7_3Alone, Rfc }
 
 impl Scenario {
     /// The libraries that it runs on, as model/runner/source.py calls them.
@@ -43,6 +43,7 @@ impl Scenario {
             (None, On::V5_10) => &["arm64"],
             (None, On::V7_3) => &["arm64-v7.3", "arm64-v6.12"],
             (None, On::V7_3Alone) => &["arm64-v7.3"],
+            (None, On::Rfc) => &["arm64-v7.3-rfc"],
         }
     }
 }
@@ -214,6 +215,38 @@ fn remembered_forgotten() { remembered(); cpu::cpus().forget() }
 fn old_and_dirty() { remembered(); assert!(host::age(0, true)); cpu::cpus().forget() }
 fn merged_logged() { logged_page(); host::ksm(0, true, true); on(0, || read(0)); on(1, || read(0)) }
 
+/// The RFC: pages that the CPU marks dirty by itself, in a unit that is open. vCPU 0 has read the first.
+fn armed_pages(n: u64) {
+    vm(true);
+    for g in 0..n { on(0, || write(g)) }
+    host::get_log();
+    on(0, || read(0));
+    for g in 0..n { assert!(entry(g).0 & (DBM | W) == DBM && dirty() == 0) }
+}
+fn armed() { armed_pages(2) }
+/// The first and the last of three were written to again.
+fn armed_around() { armed_pages(3); for g in [0, 2] { on(0, || write(g)) } assert!(entry(0).0 & W != 0 && entry(1).0 & W == 0 && dirty() == 0) }
+/// The next read that finds nothing closes the unit. That CPU may set W by what it remembers.
+fn armed_idle() { armed(); host::get_log(); assert!(entry(0).0 & DBM != 0) }
+fn armed_idle_stale() { armed_idle(); cpu::cpus().stale_dbm = true }
+/// A unit that was closed. A harvest will find four pages dirty, and arm the fifth.
+fn arming() {
+    armed_pages(5);
+    for _ in 0..2 { host::get_log(); }
+    assert!(entry(0).0 & DBM == 0);
+    for g in 0..4 { on(0, || write(g)) }
+    assert!(dirty() == 0xf)
+}
+fn write_4() { host::vcpu(4, true); }
+fn check_armed() { if entry(4).0 & DBM == 0 { fail("progress", "the rest of a unit is not armed") } check_log_all() }
+fn migrate() { host::migrate(0..1, 1) }
+/// A range that holds all of the table.
+fn migrate_table() { host::migrate(0..2, 512) }
+/// The guest writes where no fault is handled: memslots that change are not modelled.
+fn store_0() { let _ = cpu::access(host::ipa(0), true); }
+/// The log ends, and begins again.
+fn log_off_on() { host::log_off(); log_on() }
+
 /* ---- looking at it ---- */
 
 pub fn dirty() -> u64 { memory::raw(bitmap()) }
@@ -286,7 +319,7 @@ pub fn check_leaks(free: impl FnOnce()) {
 
 fn check_log() {
     let (pte, _) = entry(0);
-    if pte & W != 0 && dirty() & 1 == 0 { fail("no-write-missing", "gfn 0 is writable and not in the log") }
+    if pte & (W | DBM) == W && dirty() & 1 == 0 { fail("no-write-missing", "gfn 0 is writable and not in the log") }
     host::last_log(false)
 }
 pub fn check_manual_log() { host::last_log(true) }
@@ -432,6 +465,20 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario { name: "write-harvest-last", setup: last_logged, threads: &[write_7, harvest], check: check_log_all, must: &[], ..SHORT },
     Scenario { name: "write-clear-last", setup: last_logged_manual, threads: &[write_7, harvest_manual], check: check_manual_log, must: &[], ..SHORT },
     Scenario { name: "write-write", setup: logged_page_both, threads: &[write_0, write_0], check: check_log_all, must: &["faults_lockless"], bound: Some(3), ..SHORT },
+    /* the RFC of a log without exits (patches/v7.3/rfc-hw-dirty) */
+    Scenario { name: "dbm-write-harvest", on: On::Rfc, setup: armed, threads: &[write_0, harvest], check: check_log_all, bound: Some(3), ..SHORT },
+    Scenario { name: "dbm-write-write-harvest", on: On::Rfc, setup: armed, threads: &[write_twice, write_0, harvest], check: check_log_all, ..SHORT },
+    Scenario { name: "dbm-write-harvest-age", on: On::Rfc, setup: armed, threads: &[write_0, harvest, age], check: check_log_all, must: &["age_done"], ..SHORT },
+    Scenario { name: "dbm-write-harvest-no-hd", on: On::Rfc, ha: false, setup: armed, threads: &[write_0, harvest], check: check_log_all, must: &["faults_lockless"], bound: Some(3), ..SHORT },
+    Scenario { name: "dbm-write-between", on: On::Rfc, setup: armed_around, threads: &[write_1, harvest], check: check_log_all, bound: Some(3), ..SHORT },
+    Scenario { name: "dbm-write-arm", on: On::Rfc, setup: arming, threads: &[write_4, harvest], check: check_armed, must: &["faults_lockless"], ..SHORT },
+    Scenario { name: "dbm-write-close", on: On::Rfc, setup: armed_idle, threads: &[write_0, harvest], check: check_log_all, bound: Some(3), ..SHORT },
+    Scenario { name: "dbm-write-close-stale", on: On::Rfc, setup: armed_idle_stale, threads: &[write_0, harvest], check: check_log_all, bound: Some(3), ..SHORT },
+    Scenario { name: "dbm-write-migrate", on: On::Rfc, setup: armed, threads: &[write_0, migrate], check: check_log_all, ..SHORT },
+    Scenario { name: "dbm-write-migrate-harvest", on: On::Rfc, setup: armed, threads: &[write_0, migrate, harvest], check: check_log_all, bound: Some(1), ..SHORT },
+    Scenario { name: "dbm-write-migrate-close", on: On::Rfc, setup: armed_idle, threads: &[write_0, migrate, harvest], check: check_log_all, bound: Some(1), ..SHORT },
+    Scenario { name: "dbm-write-migrate-table", on: On::Rfc, range: true, setup: armed, threads: &[write_0, migrate_table], check: check_log_all, ..SHORT },
+    Scenario { name: "dbm-log-off", on: On::Rfc, setup: armed, threads: &[store_0, log_off_on], check: check_log_all, ..SHORT },
     /* faults */
     Scenario { name: "map-map", setup: empty, threads: &[write_0, write_0], check: check_mapped_no_tlbi, must: &["races_lost"], ..SHORT },
     Scenario { name: "map-near", setup: empty, threads: &[write_0, write_1], check: check_mapped, must: &["races_lost"], ..SHORT },
