@@ -16,7 +16,7 @@ def own_base(series):
     return paths.own_tree() if series.name == "v5.10" else None
 
 
-def debug_patches(series, kernel=None):
+def apply_on_top(series, kernel=None):
     """Mutants that are booted, and instruments, apply on top of `series`, or of the milestone NAME if the text says "for
     milestone NAME", each with those that its text says it is on top of.  Returns their names."""
     tree = trees.worktree(series, len(series.patches), kernel)

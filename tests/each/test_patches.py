@@ -51,9 +51,9 @@ def test_export_gives_the_same_files_back(series):
 
 
 @patched
-def test_debug_patches_apply(series):
+def test_instruments_and_mutants_apply(series):
     series = EACH[series]
-    extra.debug_patches(series, extra.own_base(series))
+    extra.apply_on_top(series, extra.own_base(series))
 
 
 @pytest.mark.skipif(bool(TREE), reason="the ids are those of the pinned base")

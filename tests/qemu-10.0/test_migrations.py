@@ -1,5 +1,5 @@
 """Live migrations with QEMU's series, in an emulated host: no page is lost, the throttle is computed, and what
-is lost by planted bugs is seen.  calc-dirty-rate counts a page once with the ring, as with the bitmap.
+mutants lose is seen.  calc-dirty-rate counts a page once with the ring, as with the bitmap.
 
 On arm64, and on x86-64 with SVM, where base migrates, too: its q35 has a second address space, and its vCPUs' logs are
 write-protected pages as on arm64, as TCG has no PML.
@@ -19,7 +19,7 @@ from migrate import build, driver, migration
 SERIES = "qemu-10.0"
 pytestmark = [pytest.mark.boot, pytest.mark.slow]
 # The comparison of both sides must find them; how: patches/mutants/README.md.
-PLANTED = "slot-not-synced"
+MUTANT = "slot-not-synced"
 # A guest that writes as fast as it can, and a migration that ends while it does.
 FAST = driver.Setting(
     ring=1024, vcpus=2, working_set=2048, rate=0, bandwidth=30000000, downtime=1000, auto_converge=0, limit=60
@@ -37,7 +37,7 @@ COMMANDS = {
         # The rings are filled.
         "busy": ("series", replace(FAST, busy=1, working_set=8192)),
         "spoiled": ("series", replace(FAST, corrupt=3)),
-        "planted": ("planted", PACED),
+        "mutant": ("mutant", PACED),
         "paced": ("series", PACED),
     },
     "x86_64": {
@@ -52,7 +52,7 @@ COMMANDS = {
         # Each answer takes the main loop longer than on arm64.
         "busy": ("series", replace(FAST, busy=1, working_set=8192, limit=240)),
         "spoiled": ("series", replace(FAST, corrupt=3)),
-        "planted": ("planted", PACED),
+        "mutant": ("mutant", PACED),
         "paced": ("series", PACED),
     },
 }
@@ -60,7 +60,7 @@ COMPLETE = [
     pytest.param(arch, name, id=f"{arch}-{name}")
     for arch, commands in COMMANDS.items()
     for name, (label, setting) in commands.items()
-    if label != "planted" and not setting.corrupt
+    if label != "mutant" and not setting.corrupt
 ]
 each = pytest.mark.parametrize("arch", COMMANDS)
 # A guest that writes to 17 MiB again and again, measured for four seconds: 4.25 MiB/s, of which QEMU tells the whole ones.
@@ -82,8 +82,8 @@ def _run(arch, commands, name):
 
 def _program(arch, label):
     series = catalog.load(SERIES)
-    if label == "planted":
-        return build.in_tree(trees.mutant(series, [PLANTED]), arch)
+    if label == "mutant":
+        return build.in_tree(trees.mutant(series, [MUTANT]), arch)
     (point,) = catalog.points(series, label)
     return build.program(series, point.count, arch)
 
@@ -135,7 +135,7 @@ def test_negative_control_pages_that_differ_are_counted(arch):
 
 @each
 def test_negative_control_a_slot_that_is_not_synced_loses_pages(arch):
-    outcome = _outcomes(arch)["planted"]
+    outcome = _outcomes(arch)["mutant"]
     assert migration.found(outcome)["pages_lost"] > 0, outcome.output
 
 

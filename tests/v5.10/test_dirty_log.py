@@ -78,7 +78,7 @@ def test_negative_control_base_takes_it_for_write(counts):
 def test_negative_control_a_fault_that_forgets_the_dirty_bit_is_caught():
     lab = with_mutants("v5.10").but(mutant="no-dirty-bit")
     commands = {"dirty_log_test": ["/tests/dirty_log_test", "-m", "4"], "tail": ["/bin/tail", "-f", "/dev/null"]}
-    ran = lab.run(commands, {"dirty_log_test": 120, "tail": 13}, "planted")
+    ran = lab.run(commands, {"dirty_log_test": 120, "tail": 13}, "mutant")
     # A command that hangs says where.
     hung = ran.one("tail")
     assert (

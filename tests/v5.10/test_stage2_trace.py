@@ -18,7 +18,7 @@ ALL = "rally,punch,log,slots,remap,split,collapse,ksm,migrate,pageout,age,exec,r
 # What must have happened for a run to have shown something.
 KINDS = ("unmapped", "protected", "granted", "table", "full table")
 # Mistakes: the rule that finds each, and words of what it says.
-MISTAKES = {
+MUTANTS = {
     "tlb-harvest-no-flush": ("invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_entries.*no TLBI for it came"),
     "tlb-log-on-no-flush": ("invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_entries.*no TLBI for it came"),
     "tlb-log-on-flush-first": ("invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_entries.*no TLBI for it came"),
@@ -52,7 +52,7 @@ def test_the_series_keeps_the_rules(command, kinds):
 def test_negative_control_base_hints_at_a_level_where_it_unlinks_a_table():
     """What patch 7 mends, and nothing else."""
     _, report = stage2traces.trace(Lab("v5.10", "base"), "dirty-log-base", DIRTY_LOG)
-    rule, words = MISTAKES["tlb-unmap-table-level"]
+    rule, words = MUTANTS["tlb-unmap-table-level"]
     assert report.findings and stage2check.found(report, rule, words) == report.findings, report.findings[:5]
 
 
@@ -64,7 +64,7 @@ def test_faults_that_race_keep_the_rules(helpers, kinds, cpu):
     stage2traces.keeps_the_rules(MUTANTS.but(machine={"cpu": cpu}), label, (*STRESS, helpers), kinds)
 
 
-@pytest.mark.parametrize("mutant", [*MISTAKES, *CONTROLS])
+@pytest.mark.parametrize("mutant", [*MUTANTS, *CONTROLS])
 def test_negative_control_a_mistake_with_tlbs_is_found(mutant):
     command = CHANGE_PTE if mutant.startswith("change-pte") else (*STRESS, "rally,punch,log,ksm")
-    stage2traces.finds(MUTANTS.but(mutant=mutant), command, (MISTAKES | CONTROLS)[mutant])
+    stage2traces.finds(MUTANTS.but(mutant=mutant), command, (MUTANTS | CONTROLS)[mutant])

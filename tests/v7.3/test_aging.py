@@ -88,8 +88,8 @@ def _goes_wrong(which, what, delays, splat):
     return bool(found) or any(re.search(splat, line) for line in ran.splats)
 
 
-# {what is planted: (a key of RACES, us of delays, what a kernel reports that notices it itself)}
-PLANTED = {
+# {mutant: (a key of RACES, us of delays, what a kernel reports that notices it itself)}
+MUTANTS = {
     "age-plain-store": ("punch", (2000, 0), "Bad page state|memory corruption"),
     # Write-protection waits for long enough to race, and too short for the ager to have done always.
     "mask-gives-up": ("log", (50, 50), "(?!)"),
@@ -99,9 +99,9 @@ PLANTED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", PLANTED)
+@pytest.mark.parametrize("which", MUTANTS)
 def test_negative_control_a_race_that_is_lost_is_noticed(which):
-    what, delays, splat = PLANTED[which]
+    what, delays, splat = MUTANTS[which]
     assert any(_goes_wrong(which, what, delays, splat) for _ in range(3))
 
 
@@ -154,7 +154,7 @@ def _grace_periods(lab, name):
 @pytest.mark.slow
 @pytest.mark.skipif(SERIES == "v6.12", reason="6.12's selftests cannot make a VM with shadow page tables")
 def test_a_vm_that_goes_waits_for_no_grace_period():
-    """As on base; a grace period for each of its page tables is the planted bug."""
+    """As on base; a grace period for each of its page tables is the mutant."""
     series = _grace_periods(with_mutants(SERIES), "series")
     assert series <= _grace_periods(Lab(SERIES, "base"), "base")
     assert _grace_periods(with_mutants(SERIES).but(mutant="grace-period-each"), "each") >= series + 2 * VCPUS

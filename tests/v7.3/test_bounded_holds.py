@@ -1,6 +1,6 @@
 """Milestone `bounded`: mmu_lock is not held for write for long, and nothing is lost where it is released.
 
-What is planted is in patches/mutants/SERIES/mutants.patch."""
+The mutants are in patches/mutants/SERIES/mutants.patch."""
 
 import functools
 import re

@@ -1,6 +1,6 @@
 """Milestone `fast-path`: a write fault that only the dirty log has caused takes no lock, and no write is lost.
 
-What is planted is in patches/mutants/SERIES/undo-mutants.patch."""
+The mutants are in patches/mutants/SERIES/undo-mutants.patch."""
 
 import functools
 import re
@@ -37,8 +37,8 @@ TESTS = {
     "area": "/tests/migration_area_test -v 2 -w 100 -u 2000 -S 50000".split(),
     "punch": ["/tests/stage2_fault_stress_test", "-m", "get", "-t", "20", "-o", "log,punch"],
 }
-# {what is planted: {the test that must find it: by what words}}
-PLANTED = {
+# {mutant: {the test that must find it: by what words}}
+MUTANTS = {
     "undo-no-log": {"4k": _MISSING, "area": r"\d+ pages are not what the guest has"},
     "undo-log-first": {"busy": _MISSING},
     "undo-block": {"blocks": _MISSING},
@@ -51,7 +51,7 @@ PLANTED = {
 
 
 def _run(which, commands):
-    """The Ran of `commands`, {name: words}, with what is planted, or nothing."""
+    """The Ran of `commands`, {name: words}, with a mutant, or nothing."""
     return MUTANTS.but(mutant=which).run(commands, SECONDS, f"{SERIES}-dirty-faults-{which or 'nothing'}")
 
 
@@ -70,10 +70,10 @@ def test_nothing_is_lost():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", PLANTED)
+@pytest.mark.parametrize("which", MUTANTS)
 def test_negative_control_what_is_lost_is_noticed(which):
-    ran = _run(which, {name: TESTS[name] for name in PLANTED[which]})
-    for name, words in PLANTED[which].items():
+    ran = _run(which, {name: TESTS[name] for name in MUTANTS[which]})
+    for name, words in MUTANTS[which].items():
         assert ran.found(words, name), ran.one(name).why()
 
 
@@ -153,7 +153,7 @@ def test_negative_control_memory_that_was_unmapped_is_written_to():
 
 
 def _swap(which):
-    """The Ran of dirty_log_swap_test, with swap on a loop device, and what is planted, or nothing."""
+    """The Ran of dirty_log_swap_test, with swap on a loop device, and a mutant, or nothing."""
     lab = Lab(SERIES, patches=MUTANTS.patches, mutant=which, configs=("loop",))
     return lab.run(
         ["/tests/dirty_log_swap_test", "-d", "/tmp/swap"], SECONDS, f"{SERIES}-dirty-swap-{which or 'nothing'}"

@@ -25,7 +25,7 @@ RUNS = {
     "all": (ALL, ("unmapped", "protected", "granted", "table")),
 }
 # Of patches/mutants/SERIES/tlb-mutants.patch: the command, the rule that finds each, and words of what it says.
-MISTAKES = {
+MUTANTS = {
     "tlb-harvest-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_wrprotect_l.*no TLBI for it came"),
     "tlb-log-on-no-flush": (HUGE, "invalidate", "kvm_vm_ioctl ended.*stage2_attr_walker.*no TLBI for it came"),
     "tlb-undo-no-tlbi": (HUGE, "forget", "kvm_pgtable_stage2_undo_wrprotect.*no TLBI for it came"),
@@ -45,8 +45,8 @@ def test_the_series_keeps_the_rules(what):
     stage2traces.keeps_the_rules(Lab(SERIES, params=HUGE_PAGES), f"{SERIES}-{what}", command, kinds)
 
 
-@pytest.mark.parametrize("mutant", MISTAKES)
+@pytest.mark.parametrize("mutant", MUTANTS)
 def test_negative_control_a_mistake_with_tlbs_is_found(mutant):
-    command, rule, words = MISTAKES[mutant]
+    command, rule, words = MUTANTS[mutant]
     lab = Lab(SERIES, params=HUGE_PAGES, patches=("mutants", "tlb-mutants"), mutant=mutant)
     stage2traces.finds(lab, command, (rule, words))

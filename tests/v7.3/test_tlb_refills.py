@@ -26,7 +26,7 @@ IN_BLOCK, BLOCK = 448, 64 << 30
 def _refills(label, block=False, mutant=""):
     """tlbrefills.Counts of tlb_refill_test on kernel `label`; all faults of the dirty log are counted, no others.
 
-    block: a block of the guest's stage 1 maps the logged pages.  mutant: what is planted."""
+    block: a block of the guest's stage 1 maps the logged pages.  mutant: its name."""
     machine = {"refills": True, "block": BLOCK if block else None}
     lab = Lab(SERIES, label, patches=("mutants", "tlb-mutants") if mutant else (), mutant=mutant, machine=machine)
     name = f"{SERIES}-tlb-refills-{mutant or label}{'-block' if block else ''}"

@@ -199,15 +199,15 @@ _BUG = """\
 """
 
 
-def test_debug_patches_apply_on_top_of_each_other(mini, mirror, patches, monkeypatch):
+def test_instruments_and_mutants_apply_on_top_of_each_other(mini, mirror, patches, monkeypatch):
     one, two = (patches.parent / "instruments/mini" / name for name in ("one.patch", "two.patch"))
     write(one, _BUG % ("A bug.", "int kvm0;", "int bug;"))
     write(two, _BUG % ("Another, on top\nof one.patch.", "int bug;", "int bugs;"))
     monkeypatch.setattr(mutants, "FILE", write(patches.parent / "mutants/mutants.yaml", "mini: {}\n"))
-    assert extra.debug_patches(mini) == ["one.patch", "two.patch"]
+    assert extra.apply_on_top(mini) == ["one.patch", "two.patch"]
     write(two, _BUG % ("Another one.", "int bug;", "int bugs;"))
     with pytest.raises(Fail, match="two.patch"):
-        extra.debug_patches(mini)
+        extra.apply_on_top(mini)
 
 
 @pytest.mark.parametrize(
