@@ -26,6 +26,8 @@ from . import build
 _LIMIT = 240
 _MULTIPLIER = 4
 _MIGRATION = "tests/qtest/migration-test"
+# Of those that there are with -m slow only, these are run.
+_SLOW = ("migration/auto_converge/computed",)
 # What is known to fail, by series, with the reason.
 KNOWN = paths.ROOT / "qemu-migration" / "tests.yaml"
 _WORDS = {"OK": "pass", "SKIP": "skip", "TIMEOUT": "timeout", "EXPECTEDFAIL": "pass"}
@@ -162,6 +164,8 @@ def migration(
     names = listed(text)
     if not names:
         raise Fail(f"migration-test has no tests for {toolchain.machine(target)}: {proc.reason(text)}")
+    text = proc.run([*program, "-m", "slow", "-l"], "migration-test", cwd=folder, env=env)
+    names += [name for name in listed(text) if name.endswith(_SLOW) and name not in names]
     chosen = [name for name in names if pattern in name]
     found = {}
     for number, name in enumerate(chosen, 1):
@@ -169,7 +173,8 @@ def migration(
             note(f"{number} of {len(chosen)} on {toolchain.machine(target)}")
         # -p means those below this name, too: (precopy/file/offset and precopy/file/offset/bad).
         below = [word for other in names if other.startswith(f"{name}/") for word in ("-s", f"/{other}")]
-        line = ["timeout", "-k", "10", str(_LIMIT), *program, "--tap", "-k", "-p", f"/{name}", *below]
+        mode = ["-m", "slow"] if name.endswith(_SLOW) else []
+        line = ["timeout", "-k", "10", str(_LIMIT), *program, *mode, "--tap", "-k", "-p", f"/{name}", *below]
         status, text = proc.attempt(line, "migration-test", cwd=folder, env=env)
         found[name] = qtest_result(name, status, text)
         _append(log, f"== {name}: {found[name]}\n{text}")

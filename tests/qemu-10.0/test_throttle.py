@@ -1,5 +1,5 @@
-"""The computed throttle, in a simulation of migrations: its unit tests pass without a build of QEMU, fail with mutants,
-and print the tables that are committed."""
+"""The throttle, computed and by dirty-limit, in a simulation of migrations: its unit tests pass without a build of QEMU,
+fail with mutants, and print the tables that are committed."""
 
 import re
 from pathlib import Path
@@ -14,12 +14,15 @@ from tests import extra
 ROOM = paths.ROOT / "qemu-migration/simulation"
 # What it compiles of a tree.
 CODE = "migration/auto-converge.c"
+LIMIT = "include/system/dirtylimit.h"
 FILES = (
     CODE,
+    LIMIT,
     "migration/auto-converge.h",
     "include/system/cpu-throttle.h",
     "tests/unit/test-auto-converge.c",
     "tests/unit/test-auto-converge-sim.c",
+    "tests/unit/test-dirty-limit.c",
 )
 
 # A line of auto-converge.c, and what it becomes.
@@ -42,6 +45,15 @@ MUTANTS = {
     "a sample is not three cycles long": ("SAMPLE_CYCLES 3", "SAMPLE_CYCLES 1"),
     "the aim is half of what is tolerated": ("threshold / 100.0 / 5 *", "threshold / 100.0 / 2 *"),
 }
+# The same for dirtylimit.h.
+LIMIT_MUTANTS = {
+    "the share is that of time, not of CPU time": ("1000 * quota * cpu_ns / 1e9 / pages", "share * quota / rate"),
+    "a vCPU above its quota gets a greater share": ("MIN(share, 1000 * quota", "MAX(0, 1000 * quota"),
+    "a quiet vCPU gets all of its time at once": ("DIRTYLIMIT_SHARE_RAISE  2", "DIRTYLIMIT_SHARE_RAISE  1000"),
+    "it can have no share at all": ("DIRTYLIMIT_SHARE_MIN    1", "DIRTYLIMIT_SHARE_MIN    0"),
+}
+ALL = [(CODE, "test-auto-converge", *mutant) for mutant in MUTANTS.values()]
+ALL += [(LIMIT, "test-dirty-limit", *mutant) for mutant in LIMIT_MUTANTS.values()]
 
 
 @pytest.fixture(scope="module", name="tree")
@@ -75,13 +87,12 @@ def test_it_prints_the_committed_tables(tree):
     assert len(_rows(output)) == 2 * 51 + 20
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_negative_control_a_mutant_is_found(tree, tmp_path, mutant):
-    line, instead = MUTANTS[mutant]
+@pytest.mark.parametrize("code, test, line, instead", ALL, ids=[*MUTANTS, *LIMIT_MUTANTS])
+def test_negative_control_a_mutant_is_found(tree, tmp_path, code, test, line, instead):
     texts = {name: (tree / name).read_text(encoding="utf-8") for name in FILES}
-    assert texts[CODE].count(line) == 1
-    texts[CODE] = texts[CODE].replace(line, instead)
+    assert texts[code].count(line) == 1
+    texts[code] = texts[code].replace(line, instead)
     for name, text in texts.items():
         write(tmp_path / name, text)
-    status, output = _make("test", tmp_path, tmp_path / "build", "TESTS=test-auto-converge")
+    status, output = _make("test", tmp_path, tmp_path / "build", f"TESTS={test}")
     assert status and "assertion failed" in output, output

@@ -10,3 +10,5 @@
 
 #define ARRAY_SIZE(x) ((int)(sizeof(x) / sizeof((x)[0])))
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
+
+typedef struct CPUState CPUState;
