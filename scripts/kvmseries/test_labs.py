@@ -1,4 +1,4 @@
-"""KTAP and JUnit: their shape.  Whether other projects' parsers take them is tests/common/test_labs.py's."""
+"""KTAP and JUnit: their shape.  Whether the kernel's parser takes KTAP is tests/common/test_labs.py's."""
 
 from xml.etree import ElementTree
 
