@@ -19,8 +19,19 @@ from ..report import layout, state
 RESULTS = paths.ROOT / "Documentation" / "results"
 # Fewer rounds of a virtual clock are not enough to be quoted.
 ROUNDS = 3
-_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9, "page": 1e9, "vmpage": 1e9, "MB": 1e-6, "x": 1}
-_UNITS.update({"%": 100, "-%": 100, "+%": 100})
+_UNITS = {
+    "s": 1,
+    "ms": 1e3,
+    "us": 1e6,
+    "ns": 1e9,
+    "MB": 1e-6,
+    "x": 1,
+    "%": 100,
+    "-%": 100,
+    "+%": 100,
+    "page": 1e9,
+    "vmpage": 1e9,
+}
 _TAKES: dict[str, Callable[[list[float]], tuple[float, ...]]] = {
     "min": lambda numbers: (min(numbers),),
     "max": lambda numbers: (max(numbers),),

@@ -40,8 +40,12 @@ CHANGES = {
     "CONFIG_WERROR": "n",
 }
 # What the tests of bench.yaml need of a kernel.
-_FEATURES = ("IDLE_PAGE_TRACKING", "USERFAULTFD", "KSM", "TRANSPARENT_HUGEPAGE")
-NEEDED = {f"CONFIG_{name}": "y" for name in _FEATURES}
+NEEDED = {
+    "CONFIG_IDLE_PAGE_TRACKING": "y",
+    "CONFIG_USERFAULTFD": "y",
+    "CONFIG_KSM": "y",
+    "CONFIG_TRANSPARENT_HUGEPAGE": "y",
+}
 # Programs of old kernels that include <openssl/engine.h>, and what needs them: Fedora since 41 and OpenSSL 4 lack that file.
 _SIGNERS = ("scripts/sign-file.c", "scripts/extract-cert.c", "certs/extract-cert.c")
 _NEED_SIGNERS = ("CONFIG_MODULE_SIG_FORMAT", "CONFIG_SYSTEM_TRUSTED_KEYRING", "CONFIG_SYSTEM_REVOCATION_LIST")

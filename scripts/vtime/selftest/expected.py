@@ -25,8 +25,14 @@ UNCONTENDED, CONTENDED = 0.02, 0.05
 _CONTENDED = {"spinlock", "spinlock_poll", "ticket", "readers", "atomic_shared", "store_shared", "ring", "tlbi"}
 # Tests whose CPUs share nothing, and what an iteration costs beside its instructions.  A line or a page table of one's own
 # is all that atomic and store write.
-_ALONE = {name: (name,) for name in ("atomic", "exception", "dc")}
-_ALONE.update(independent=(), store=(), tlbi_local=("tlbi", "dsb"))
+_ALONE = {
+    "independent": (),
+    "tlbi_local": ("tlbi", "dsb"),
+    "atomic": ("atomic",),
+    "store": (),
+    "exception": ("exception",),
+    "dc": ("dc",),
+}
 
 
 class Run(NamedTuple):
