@@ -57,10 +57,8 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE 1
 #define KVM_NV_GUEST_MAP_SZ	(3UL << 55)
 #define KVM_PGT_FN(f)		f
-/* Less than the kernel's, so that the memslot is several chunks, and a harvest two. */
-#define STAGE2_CHUNK_SIZE	(64 * PAGE_SIZE)
-#define STAGE2_UNMAP_LEAVES	1
-#define STAGE2_UNMAP_RANGE_SIZE	PMD_SIZE
+/* Less than the kernel's, so that the memslot is several parts, a leaf that is unmapped one, and a harvest two. */
+#define STAGE2_BUDGET		64
 #define KVM_DIRTY_LOG_BATCH	4
 #define kvm_arch_nr_memslot_as_ids(k) 1
 #define __kvm_memslots(k, i)	(&(k)->slots)
@@ -232,8 +230,6 @@ static struct kvm_pgtable_mm_ops kvm_s2_mm_ops;
 #define mmu_invalidate_retry(k, s) S2_RETRY((mmu_invalidate_retry)(k, s))
 #define kvm_pgtable_stage2_map(p, a, size, ...) ({ s2_blocks += (size) > PAGE_SIZE && vm->kvm.mmu_invalidate_in_progress; \
 	(kvm_pgtable_stage2_map)(p, a, size, __VA_ARGS__); })
-#define kvm_pgtable_stage2_unmap_some(p, a, size, n) ({ u64 _all = *(size); int _ret = (kvm_pgtable_stage2_unmap_some)(p, a, size, n); \
-	s2_parts += *(size) < _all; _ret; })
 #define kvm_pgtable_stage2_undo_wrprotect(p, a) ({ int _ret = (kvm_pgtable_stage2_undo_wrprotect)(p, a); s2_undone += _ret >= 0; _ret; })
 #define kvm_pgtable_stage2_test_clear_young(...) ({ bool _young = (kvm_pgtable_stage2_test_clear_young)(__VA_ARGS__); s2_aged += _young; _young; })
 #define kvm_s2_mmu_pgt_rcu(m)	({ struct kvm_pgtable *_pgt = (kvm_s2_mmu_pgt_rcu)(m); s2_late += !_pgt; _pgt; })

@@ -169,7 +169,7 @@ def run(job: Job) -> tuple[list[Run], dict[str, str]]:
     with steps.step(f"selftests-{job.arch}"):
         for point in job.points:
             if point.series.name not in programs:
-                tests = selftests.build(point.series, job.arch, _tree(job, point), _suite(job, point))
+                tests = selftests.build(point.series, job.arch, _tree(job, point))
                 if (point.series.name != job.series.name or _debug(job)) and job.test not in selftests.programs(tests):
                     raise Fail(
                         f"{point.label}: the selftests of linux {point.series.kernel} have no {job.test} for {job.arch}"
@@ -251,12 +251,6 @@ def _retry(job: Job, built: Built, runs: list[Run]) -> None:
             with steps.step(_boot_key(job, entry.config)) as note:
                 _measure(job, built, point, entry, sorted(again[point.label]), table, note)
         repeat.replace(runs, list(table.values()))
-
-
-def _suite(job: Job, point: catalog.Point) -> int:
-    """The number of patches of `point`'s series whose selftests it runs: all in its own series; of another series
-    none, so that OTHER:base is that kernel with the tests that came with it."""
-    return len(point.series.patches) if point.series.name == job.series.name else 0
 
 
 def _tree(job: Job, point: catalog.Point) -> str | None:
@@ -434,7 +428,8 @@ def made_of(job: Job) -> Ids:
     """The ids of all that `job` measures, for results.save().  Its trees are made."""
     trees_of = {point.label: trees.worktree(point.series, point.count, _tree(job, point)) for point in job.points}
     suites = {
-        point.series.name: trees.worktree(point.series, _suite(job, point), _tree(job, point)) for point in job.points
+        point.series.name: trees.worktree(point.series, len(point.series.patches), _tree(job, point))
+        for point in job.points
     }
     return {
         "kernels": {label: ids.source(tree.path, job.arch) for label, tree in trees_of.items()},

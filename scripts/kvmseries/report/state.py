@@ -42,8 +42,7 @@ def changes(data: Results, series: str) -> list[str]:
     if tests.pop("programs", None) not in (None, ids.programs()):
         words.append("the test programs")
     for name, there in tests.items():
-        # Another series' base runs the tests that came with it: bench._suite().
-        if there and ids.today("series" if name == series else "base", name, ids.TESTS) not in (None, there):
+        if there and ids.today("series", name, ids.TESTS) not in (None, there):
             words.append(f"{name}'s tests")
     if found.get("instrument") not in (None, ids.instrument()):
         words.append("the instrument")
