@@ -59,6 +59,7 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define KVM_PGT_FN(f)		f
 /* Less than the kernel's, so that the memslot is several parts, a leaf that is unmapped one, and a harvest two. */
 #define STAGE2_BUDGET		64
+#define stage2_apply_range_resched(mmu, start, end, fn) stage2_apply_range(mmu, start, end, fn, true)
 #define KVM_DIRTY_LOG_BATCH	4
 #define kvm_arch_nr_memslot_as_ids(k) 1
 #define __kvm_memslots(k, i)	(&(k)->slots)
@@ -230,6 +231,15 @@ static struct kvm_pgtable_mm_ops kvm_s2_mm_ops;
 #define mmu_invalidate_retry(k, s) S2_RETRY((mmu_invalidate_retry)(k, s))
 #define kvm_pgtable_stage2_map(p, a, size, ...) ({ s2_blocks += (size) > PAGE_SIZE && vm->kvm.mmu_invalidate_in_progress; \
 	(kvm_pgtable_stage2_map)(p, a, size, __VA_ARGS__); })
+static int s2_unmap_some(struct kvm_pgtable *pgt, u64 addr, u64 *size, u64 budget)
+{
+	u64 all = *size;
+	int ret = kvm_pgtable_stage2_unmap_some(pgt, addr, size, budget);
+
+	s2_parts += *size < all;
+	return ret;
+}
+#define kvm_pgtable_stage2_unmap_some s2_unmap_some
 #define kvm_pgtable_stage2_undo_wrprotect(p, a) ({ int _ret = (kvm_pgtable_stage2_undo_wrprotect)(p, a); s2_undone += _ret >= 0; _ret; })
 #define kvm_pgtable_stage2_test_clear_young(...) ({ bool _young = (kvm_pgtable_stage2_test_clear_young)(__VA_ARGS__); s2_aged += _young; _young; })
 #define kvm_s2_mmu_pgt_rcu(m)	({ struct kvm_pgtable *_pgt = (kvm_s2_mmu_pgt_rcu)(m); s2_late += !_pgt; _pgt; })

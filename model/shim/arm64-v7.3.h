@@ -186,6 +186,7 @@ static inline long page_count(struct page *pg) { return READ_ONCE(pg->count); }
 #define ENXIO			6
 #define INT_MAX			0x7fffffff
 #define UINT_MAX		(~0U)
+#define U64_MAX			(~0ULL)
 #define BUILD_BUG_ON_MSG(c, m)	_Static_assert(!(c), m)
 
 /* Bits of the RFC in patches/v7.3/rfc-hw-dirty, which slots_lock protects. */

@@ -43,7 +43,7 @@ def test_scenarios(newer):
     series, _, program, libraries = newer
     results = prove.loom(program, libraries, QUICK, None, print)
     assert len(results) == len(QUICK) and modelchecks.failures(results, series, len(series.patches)) == []
-    # A range of two leaves is unmapped in parts, as STAGE2_UNMAP_LEAVES is 1.
+    # A range of two leaves is unmapped in parts, as STAGE2_BUDGET is for one.
     assert any("unmapped_in_parts" in result.arms for result in results if result.name == "unmap-two")
 
 
