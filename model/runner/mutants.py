@@ -56,6 +56,15 @@ def plant(tree: Path, patch: Path, folder: Path, series: str = "v5.10") -> Path:
     return folder
 
 
+def planted(tree: Path, patch: Path, folder: Path, series: str) -> Path:
+    """As plant(), and it must change one of the declarations that are cut out of these files."""
+    plant(tree, patch, folder, series)
+    arches = [source.ARCHES[name] for name in source.of_series(series)]
+    if all(source.compiled(tree, of) == source.compiled(folder, of) for of in arches):
+        raise Fail(f"{patch.name} changes no function that the model compiles")
+    return folder
+
+
 class Outcome(NamedTuple):
     """What became of a Mutant of the model."""
 
@@ -97,7 +106,7 @@ def judge(mutant: Mutant, tree: Path, program: Path) -> Outcome:
     if mutant.milestone:
         series = catalog.load(mutant.series)
         tree = trees.worktree(series, series.upto(mutant.milestone), paths.own_tree()).path
-    folder = plant(tree, mutant.path, paths.out("model", "mutants", mutant.series, mutant.name), mutant.series)
+    folder = planted(tree, mutant.path, paths.out("model", "mutants", mutant.series, mutant.name), mutant.series)
     library = build.library(folder, arch(mutant))
     if not mutant.scenario:
         return Outcome(mutant, None, time.monotonic() - begun)

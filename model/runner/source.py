@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,6 +156,14 @@ def collect(tree: Path, folder: Path, arch: Arch) -> None:
             if not (folder / header).exists() and not (ROOM / "shim" / header).exists():
                 (folder / header).parent.mkdir(parents=True, exist_ok=True)
                 (folder / header).write_text("", encoding="utf-8")
+
+
+def compiled(tree: Path, arch: Arch) -> list[str]:
+    """What collect() writes, wherever in their files the declarations are."""
+    with tempfile.TemporaryDirectory() as folder:
+        collect(tree, Path(folder), arch)
+        texts = [path.read_text(encoding="utf-8") for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+    return [re.sub(r"(?m)^#line .*$", "", text) for text in texts]
 
 
 def present(source: str, section: Section) -> list[str]:

@@ -131,7 +131,7 @@ def _model(options: shared.Options) -> None:
         prove.known(options.names, arches)
     tree = modeltree.find(options)
     if plant:
-        tree = mutants.plant(tree, plant, paths.out("model", "mutants", "by-hand"), options.series.name)
+        tree = mutants.planted(tree, plant, paths.out("model", "mutants", "by-hand"), options.series.name)
     if options.coverage:
         _coverage(tree, arches)
         return

@@ -393,9 +393,7 @@ def with_test(built):
 def test_the_base_of_another_series_runs_the_tests_of_that_series(virtual, other, with_test, mirror, monkeypatch):
     asked = []
     build_ = selftests.build
-    monkeypatch.setattr(
-        selftests, "build", lambda series, *rest: asked.append(series.name) or build_(series, *rest)
-    )
+    monkeypatch.setattr(selftests, "build", lambda series, *rest: asked.append(series.name) or build_(series, *rest))
     named = []
     source = ids.source
     monkeypatch.setattr(
