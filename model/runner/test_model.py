@@ -113,7 +113,7 @@ def _patch(tmp_path, name="virt/kvm/kvm_main.c", line="b"):
     return write(path, f"the mistake\n\n--- a/{name}\n+++ b/{name}\n@@ -1,3 +1,3 @@\n a\n-{line}\n+B\n c\n")
 
 
-def test_a_mutant_is_planted(tmp_path):
+def test_a_mutant_is_planted(tmp_path, monkeypatch):
     tree = _tree(tmp_path)
     folder = mutants.plant(tree, _patch(tmp_path), paths.out("mutants"))
     assert (folder / "virt/kvm/kvm_main.c").read_text(encoding="utf-8") == "a\nB\nc\n"
@@ -121,6 +121,9 @@ def test_a_mutant_is_planted(tmp_path):
         mutants.plant(tree, _patch(tmp_path, line="z"), paths.out("mutants"))
     with pytest.raises(Fail, match="x.patch changes nothing that the model compiles"):
         mutants.plant(tree, _patch(tmp_path, name="mm/memory.c"), paths.out("mutants"))
+    monkeypatch.setattr(source, "collect", lambda tree, to, of: write(to / "x", f"#line {len(str(tree))}\n"))
+    with pytest.raises(Fail, match="x.patch changes no function that the model compiles"):
+        mutants.planted(tree, _patch(tmp_path), paths.out("mutants"), "v5.10")
 
 
 def test_each_mutant_says_its_mistake_and_changes_what_is_compiled():
