@@ -1,11 +1,16 @@
-"""patches/v6.12 against patches/v7.3: port.yaml says of each patch that differs how; and a mistake that 6.12 alone allows."""
+"""patches/v6.12 against patches/v7.3: port.yaml says of each patch that differs how; and a mistake that 6.12 alone allows.
+The RFC beside it applies and is clean."""
+
+from dataclasses import replace
 
 import pytest
 
+from kvmseries.base import paths
 from kvmseries.base.errors import Fail
-from kvmseries.source import catalog
-from kvmseries.verify import port
-from tests import stage2traces
+from kvmseries.source import am, catalog, trees
+from kvmseries.source.git import git
+from kvmseries.verify import check, port
+from tests import extra, stage2traces
 from tests.lab import Lab
 
 
@@ -22,6 +27,15 @@ def test_negative_control_what_is_not_said_is_noticed(monkeypatch):
     monkeypatch.setattr(catalog, "mapping", lambda file: {})
     with pytest.raises(Fail, match="port.yaml: .* complaints, the first: KVM: .* is new$"):
         port.check(catalog.load("v6.12"))
+
+
+def test_the_rfc_applies_and_is_clean(tmp_path):
+    series = catalog.load("v6.12")
+    rfc = replace(series, patches=tuple(sorted((paths.PATCHES / "v6.12/rfc-aging-x86").glob("000[1-9]-*.patch"))))
+    tree = trees.worktree(series, len(series.patches), extra.own_base(series))
+    git(tmp_path, "clone", "-q", "--shared", str(tree.path), "linux")
+    am.apply(tmp_path / "linux", rfc.patches, own=True)
+    check.checkpatch(rfc, extra.own_base(series))
 
 
 @pytest.mark.boot
