@@ -57,8 +57,9 @@ static struct { struct s2_mm *mm; } *current __attribute__((unused));
 #define KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE 1
 #define KVM_NV_GUEST_MAP_SZ	(3UL << 55)
 #define KVM_PGT_FN(f)		f
-/* A table and a leaf that is unmapped. Less than the kernel's, so that the memslot is several parts, and a harvest two. */
-#define STAGE2_BUDGET		(512 + 64)
+/* A table and a leaf. Less than the kernel's, so that the memslot is several parts, and a harvest two. */
+#define STAGE2_BUDGET		(512 + 4)
+#define STAGE2_AGE_SIZE		(64 * PAGE_SIZE)
 #define stage2_apply_range_resched(mmu, start, end, fn) stage2_apply_range(mmu, start, end, fn, true)
 #define KVM_DIRTY_LOG_BATCH	4
 #define kvm_arch_nr_memslot_as_ids(k) 1

@@ -386,7 +386,7 @@ pub fn log_on() {
     host::get_log();
 }
 pub fn write_6() { host::vcpu(6, true); }
-fn chunk_end() { vm(false); on(0, || write(6)) }
+fn chunk_end() { vm(false); on(0, || { write(5); write(6) }) }
 fn write_7() { host::vcpu(7, true); }
 fn last_page() { vm(false); on(0, || write(7)) }
 fn last_logged_as(manual: bool) {
